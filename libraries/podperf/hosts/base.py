@@ -1,0 +1,70 @@
+"""The host seam: run a command, start a process, move a file, wherever the host is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from podperf.errors import PodperfError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end."""
+
+    command: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class CommandFailed(PodperfError):
+    """A command ended with an exit code other than 0, or did not end in time."""
+
+    def __init__(self, host: str, command: Sequence[str], exit_code: int | None, output: str) -> None:
+        how = "did not end in time" if exit_code is None else f"ended with exit code {exit_code}"
+        detail = f": {output.strip()}" if output.strip() else ""
+        super().__init__(f"on {host}, `{' '.join(command)}` {how}{detail}")
+        self.exit_code = exit_code
+
+
+class Process(Protocol):
+    """A process that a host runs in the background, spoken to by lines on its standard input and output."""
+
+    pid: int
+
+    def send(self, line: str) -> None:
+        """Write one line. PodperfError, with what the process said on standard error, when it is gone."""
+
+    def receive(self, timeout: float) -> str:
+        """The next line of standard output, without its end. PodperfError when the process is gone or time is up."""
+
+    def alive(self) -> bool:
+        """True while the process runs."""
+
+    def errors(self) -> str:
+        """What the process has written to standard error so far."""
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when the process is gone; safe to repeat."""
+
+
+class Host(Protocol):
+    """A place where commands run: this machine, one of its network namespaces, a machine behind SSH."""
+
+    name: str
+
+    def run(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0
+    ) -> Completed:
+        """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`."""
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        """Start a process, held to `cpus` where given. It dies with the program that started it."""
+
+    def put(self, content: bytes, path: str) -> None:
+        """Write a file on the host; folders are made."""
+
+    def get(self, path: str) -> bytes:
+        """Read a file of the host. FileNotFoundError when there is none."""

@@ -1,0 +1,154 @@
+"""This machine, and the network namespaces on it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import CommandFailed, Completed, Process
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+
+
+class LocalProcess:
+    """A child process; a thread gathers its output so that reading can time out."""
+
+    def __init__(self, host: str, command: Sequence[str], cpus: Sequence[int]) -> None:
+        self._host, self._command = host, tuple(command)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                bufsize=1,
+                process_group=0,  # Ctrl-C reaches the harness, which ends its processes in order
+                preexec_fn=_child_set_up(cpus),
+            )
+        except FileNotFoundError as error:
+            raise PodperfError(f"on {host}, `{command[0]}` is not installed") from error
+        self.pid = self._child.pid
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._gather, daemon=True, name=f"output of {command[0]}").start()
+
+    def _gather(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def send(self, line: str) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(line + "\n")
+            self._child.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise self._gone() from error
+
+    def receive(self, timeout: float) -> str:
+        try:
+            line = self._lines.get(timeout=timeout)
+        except queue.Empty:
+            raise PodperfError(
+                f"on {self._host}, `{self._command[0]}` gave no answer in {timeout:.0f} s"
+            ) from None
+        if line is None:
+            self._lines.put(None)
+            raise self._gone()
+        return line
+
+    def _gone(self) -> PodperfError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout=1)
+        return CommandFailed(self._host, self._command, self._child.returncode, self.errors())
+
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    def errors(self) -> str:
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), size, 0).decode(errors="replace")
+
+    def stop(self, timeout: float = 5.0) -> None:
+        if self._child.poll() is None:
+            self._child.terminate()
+            try:
+                self._child.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+
+
+def _child_set_up(cpus: Sequence[int]) -> Callable[[], None]:
+    def set_up() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # survives exec: nothing outlives a killed run
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+
+    return set_up
+
+
+class LocalHost:
+    """This machine."""
+
+    def __init__(self) -> None:
+        self.name = "this machine"
+
+    def _wrapped(self, command: Sequence[str]) -> list[str]:
+        return list(command)
+
+    def run(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0
+    ) -> Completed:
+        wrapped = self._wrapped(command)
+        try:
+            done = subprocess.run(
+                wrapped,
+                input=stdin if stdin is not None else "",
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise PodperfError(f"on {self.name}, `{wrapped[0]}` is not installed") from error
+        except subprocess.TimeoutExpired as error:
+            raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from error
+        if check and done.returncode != 0:
+            raise CommandFailed(self.name, command, done.returncode, done.stderr or done.stdout)
+        return Completed(tuple(command), done.returncode, done.stdout, done.stderr)
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        return LocalProcess(self.name, self._wrapped(command), cpus)
+
+    def put(self, content: bytes, path: str) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
+
+    def get(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+
+class NetworkNamespace(LocalHost):
+    """A network namespace of this machine, by its name under /run/netns. Only the network is another one."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__()
+        self.namespace = namespace
+        self.name = f"namespace {namespace}"
+
+    def _wrapped(self, command: Sequence[str]) -> list[str]:
+        # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
+        return ["nsenter", f"--net=/run/netns/{self.namespace}", "--", *command]

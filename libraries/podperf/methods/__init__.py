@@ -1,0 +1,1 @@
+"""Methods: what turns a tester into a result."""

@@ -1,0 +1,315 @@
+"""The values that everything above the hosts speaks in. No I/O.
+
+Units, everywhere: loads and rates in frames per second and per direction, durations in seconds, latencies in
+nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+
+FCS_BYTES = 4
+L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
+MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000
+
+
+class Direction(StrEnum):
+    """Which way a frame crosses the system under test."""
+
+    LEFT_TO_RIGHT = "left-to-right"
+    RIGHT_TO_LEFT = "right-to-left"
+
+
+BOTH_DIRECTIONS = (Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT)
+
+
+class NetworkingModel(StrEnum):
+    """The categories of draft section 4.1."""
+
+    KERNEL_SPACE = "kernel-space"
+    USER_SPACE = "user-space"
+    EBPF = "ebpf"
+    SMART_NIC = "smart-nic"
+    COMBINATION = "combination"
+    NONE = "none"  # the bare path, and a black box of unknown kind
+
+
+@dataclass(frozen=True)
+class FrameSize:
+    """The sizes of the frames of one trial: one size, or a repeating mix of sizes.
+
+    `sequence` is the order in which sizes are sent, over and over; a single size has one entry.
+    """
+
+    name: str
+    sequence: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for size in self.sequence:
+            if not MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
+                raise ValueError(
+                    f"frame size {size} is outside {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} bytes (with FCS)"
+                )
+
+    @staticmethod
+    def parse(text: str | int) -> FrameSize:
+        """`64`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize; ValueError says what is allowed."""
+        word = str(text).strip().upper()
+        if word == "IMIX":
+            return IMIX
+        digits = word.removesuffix("B").strip()
+        if not digits.isascii() or not digits.isdigit():
+            raise ValueError(f"frame size {text!r} is neither a number of bytes (with FCS) nor IMIX")
+        return FrameSize(f"{int(digits)}B", (int(digits),))
+
+    @property
+    def mean_bytes(self) -> float:
+        """Mean size in bytes, with FCS."""
+        return sum(self.sequence) / len(self.sequence)
+
+    @property
+    def largest(self) -> int:
+        """The largest size of the mix, in bytes with FCS."""
+        return max(self.sequence)
+
+
+# The simple IMIX of RFC 6985 and of CSIT: 7 x 64, 4 x 570, 1 x 1518, interleaved so that no size comes in a burst.
+IMIX = FrameSize("IMIX", (64, 570, 64, 64, 570, 64, 1518, 64, 570, 64, 64, 570))
+
+
+def l2_bit_rate(frames_per_second: float, frame: FrameSize) -> float:
+    """Bits per second counted from the destination MAC to the FCS."""
+    return frames_per_second * frame.mean_bytes * 8
+
+
+def l1_bit_rate(frames_per_second: float, frame: FrameSize) -> float:
+    """Bits per second on the wire: L2 plus preamble, start delimiter and interframe gap (20 bytes a frame)."""
+    return frames_per_second * (frame.mean_bytes + L1_OVERHEAD_BYTES) * 8
+
+
+def line_rate(link_bits_per_second: float, frame: FrameSize) -> float:
+    """Frames per second that a link of this speed carries at most."""
+    return link_bits_per_second / ((frame.mean_bytes + L1_OVERHEAD_BYTES) * 8)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How a test frame must be addressed to enter the system under test from one side.
+
+    `None` leaves the tester's default: the other tester port's MAC, the flow's own address, the tester's UDP port.
+    """
+
+    mac: str | None = None
+    address: str | None = None
+    udp_port: int | None = None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Everything about the test traffic that stays the same while load and duration change.
+
+    `flows` (1 to 65 536) UDP flows a direction, with addresses from 198.18.0.0/15 (RFC 2544 appendix C.2.2).
+    """
+
+    frame: FrameSize
+    directions: tuple[Direction, ...] = (Direction.LEFT_TO_RIGHT,)
+    flows: int = 1
+    entries: Mapping[Direction, Entry] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.flows <= 65536:
+            raise ValueError(f"flows must be 1 to 65536, not {self.flows}")
+        if not self.directions or len(set(self.directions)) != len(self.directions):
+            raise ValueError(f"directions must name one or both directions once, not {self.directions}")
+
+    def entry(self, direction: Direction) -> Entry:
+        """How frames of this direction are addressed."""
+        return self.entries.get(direction, Entry())
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds."""
+
+    traffic: Traffic
+    load: float
+    duration: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One-way latency of the frames of one direction, in nanoseconds, with its log-linear histogram.
+
+    `counts` maps an HdrHistogram counts index (lowest value 1, two significant digits) to a number of frames.
+    """
+
+    minimum: int
+    mean: float
+    maximum: int
+    counts: Mapping[int, int]
+
+    def percentile(self, percent: float) -> int:
+        """The latency that `percent` of the frames did not exceed, in ns (upper edge of its bucket, at most the maximum)."""
+        total = sum(self.counts.values())
+        wanted = max(1.0, total * percent / 100)
+        seen = 0
+        for index in sorted(self.counts):
+            seen += self.counts[index]
+            if seen >= wanted:
+                return min(bucket_upper_ns(index), self.maximum)
+        return self.maximum
+
+    def merged(self, other: Latency) -> Latency:
+        """The latency of both sets of frames taken together."""
+        counts = dict(self.counts)
+        for index, count in other.counts.items():
+            counts[index] = counts.get(index, 0) + count
+        mine, theirs = sum(self.counts.values()), sum(other.counts.values())
+        mean = (self.mean * mine + other.mean * theirs) / max(1, mine + theirs)
+        return Latency(min(self.minimum, other.minimum), mean, max(self.maximum, other.maximum), counts)
+
+
+def bucket_lower_ns(index: int) -> int:
+    """The smallest value of the histogram bucket with this index (HdrHistogram layout, 256 sub-buckets)."""
+    if index < 256:
+        return index
+    exponent = index // 128 - 1
+    return (index % 128 + 128) << exponent
+
+
+def bucket_upper_ns(index: int) -> int:
+    """The largest value of the histogram bucket with this index."""
+    return bucket_lower_ns(index + 1) - 1
+
+
+@dataclass(frozen=True)
+class DirectionResult:
+    """What one trial counted in one direction.
+
+    `received` counts each sequence number once; `duplicated` are the further copies. `corrupted` frames carried the
+    signature but not the content that was sent; they are not in `received`. `duration` runs from the first frame sent
+    to the last plus one gap.
+    """
+
+    direction: Direction
+    intended: int
+    sent: int
+    received: int
+    duplicated: int
+    reordered: int
+    corrupted: int
+    duration: float
+    late: int = 0  # frames that the sender put out more than 1 ms after they were due
+    latency: Latency | None = None
+
+    @property
+    def lost(self) -> int:
+        """Frames sent and not received intact; never negative."""
+        return max(0, self.sent - self.received)
+
+    @property
+    def achieved_load(self) -> float:
+        """Frames per second that were really sent."""
+        return self.sent / self.duration if self.duration > 0 else 0.0
+
+    @property
+    def receive_rate(self) -> float:
+        """Frames per second that came back, over the time in which frames were sent."""
+        return self.received / self.duration if self.duration > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """One trial as it happened.
+
+    `stray` frames carried no signature of this trial; `own_drops` were lost by the tester itself.
+    `invalid` is the reason why this trial says nothing about the system under test, or None.
+    """
+
+    trial: Trial
+    started: float  # seconds since the epoch
+    directions: tuple[DirectionResult, ...]
+    stray: int = 0
+    own_drops: int = 0
+    invalid: str | None = None
+    elapsed: float = 0.0  # seconds, with everything around the sending
+
+    @property
+    def intended_count(self) -> int:
+        """Frames that should have been sent, all directions."""
+        return sum(each.intended for each in self.directions)
+
+    @property
+    def sent(self) -> int:
+        """Frames sent, all directions."""
+        return sum(each.sent for each in self.directions)
+
+    @property
+    def received(self) -> int:
+        """Frames received intact, all directions, each sequence number once."""
+        return sum(each.received for each in self.directions)
+
+    @property
+    def lost(self) -> int:
+        """Frames sent and not received intact, all directions."""
+        return sum(each.lost for each in self.directions)
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost over sent, all directions; 0 when nothing was sent."""
+        return self.lost / self.sent if self.sent else 0.0
+
+    @property
+    def achieved_load(self) -> float:
+        """Frames per second sent in the slowest direction."""
+        return min((each.achieved_load for each in self.directions), default=0.0)
+
+    @property
+    def receive_rate(self) -> float:
+        """Frames per second received, mean over the directions."""
+        rates = [each.receive_rate for each in self.directions]
+        return sum(rates) / len(rates) if rates else 0.0
+
+    @property
+    def duration(self) -> float:
+        """Seconds in which frames were really sent: the longest direction."""
+        return max((each.duration for each in self.directions), default=0.0)
+
+    @property
+    def latency(self) -> Latency | None:
+        """Latency of all directions taken together, or None when nothing was received."""
+        merged: Latency | None = None
+        for each in self.directions:
+            if each.latency is not None:
+                merged = each.latency if merged is None else merged.merged(each.latency)
+        return merged
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The ordered pods between the tester's left and right port: 1 pod is PVP, N pods a service function chain."""
+
+    data_plane: str
+    pods: int
+    forwarder: str = "kernel"
+
+    def __post_init__(self) -> None:
+        if self.pods < 0:
+            raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which CPUs each component has. Numbers are the kernel's CPU numbers."""
+
+    tester: tuple[int, ...]
+    sut: tuple[int, ...]
+
+    @property
+    def shared(self) -> Sequence[int]:
+        """CPUs that tester and SUT have in common: none on a sound testbed."""
+        return sorted(set(self.tester) & set(self.sut))

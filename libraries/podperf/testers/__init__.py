@@ -1,0 +1,1 @@
+"""Testers: what sends and receives the test traffic."""
