@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from podperf.noise import Noise
+
 
 FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
@@ -237,6 +239,7 @@ class TrialResult:
     own_drops: int = 0
     invalid: str | None = None
     elapsed: float = 0.0  # seconds, with everything around the sending
+    noise: Noise | None = None  # what else went on on the measuring CPUs; None: not watched
 
     @property
     def intended_count(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from podperf.model import Traffic, Trial, TrialResult
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
+TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class TesterLimits:
 
     def bounds(self, rate: float) -> bool:
         """True when a rate is so near the tester's own limit (5 %) that it is a lower bound for the SUT, not a result."""
-        return rate >= 0.95 * self.maximum_load
+        return rate >= TESTER_LIMIT_SHARE * self.maximum_load
 
 
 class Tester(Protocol):

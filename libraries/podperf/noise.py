@@ -1,0 +1,99 @@
+"""How much of the measuring CPUs' time went elsewhere while something was measured. A value; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# Shares of the measuring CPUs' time above which a measurement counts as noisy.
+STOLEN_LIMIT = 0.01
+FOREIGN_LIMIT = 0.05
+NAMED = 3  # so many processes are named in the reason
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What else the measuring CPUs did during one or more windows. Amounts are CPU seconds; two values can be added.
+
+    `foreign` maps a process, as "name (pid)", to the time it took on the measuring CPUs; the tester, the system under
+    test and the suite itself are not in it. `resolution` is the tick that the amounts of one window are counted in, and
+    so how far off they may be.
+    """
+
+    cpus: tuple[int, ...]
+    window: float  # seconds of wall clock
+    stolen: float
+    foreign: Mapping[str, float]
+    context_switches: int
+    run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
+    resolution: float
+
+    @property
+    def capacity(self) -> float:
+        """CPU seconds that the measuring CPUs had."""
+        return max(1e-9, self.window * len(self.cpus))
+
+    @property
+    def stolen_ratio(self) -> float:
+        """Share of the measuring CPUs' time that the hypervisor gave to others."""
+        return self.stolen / self.capacity
+
+    @property
+    def foreign_ratio(self) -> float:
+        """Share of the measuring CPUs' time that other processes took."""
+        return sum(self.foreign.values()) / self.capacity
+
+    @property
+    def noisy(self) -> bool:
+        """True when the figures measured meanwhile may be the neighbours' rather than the SUT's."""
+        return self.reason is not None
+
+    @property
+    def reason(self) -> str | None:
+        """One sentence about what disturbed the measurement, or None when nothing did."""
+        found = []
+        if self.stolen > STOLEN_LIMIT * self.capacity + self.resolution:
+            found.append(f"{self.stolen_ratio:.1%} of the time was stolen by the hypervisor")
+        if sum(self.foreign.values()) > FOREIGN_LIMIT * self.capacity + self.resolution:
+            busiest = sorted(self.foreign, key=lambda name: -self.foreign[name])[:NAMED]
+            found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
+        return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
+
+    def __add__(self, other: Noise) -> Noise:
+        """Both windows taken together. Both must be of the same CPUs."""
+        foreign = dict(self.foreign)
+        for name, seconds in other.foreign.items():
+            foreign[name] = foreign.get(name, 0.0) + seconds
+        return Noise(
+            self.cpus,
+            self.window + other.window,
+            self.stolen + other.stolen,
+            foreign,
+            self.context_switches + other.context_switches,
+            max(self.run_queue, other.run_queue),
+            max(self.resolution, other.resolution),
+        )
+
+    def as_record(self) -> Mapping[str, Any]:
+        """The figures and the verdict as JSON-serialisable data."""
+        return {
+            "noisy": self.noisy,
+            "reason": self.reason,
+            "cpus": list(self.cpus),
+            "window": self.window,
+            "stolen_ratio": self.stolen_ratio,
+            "foreign_ratio": self.foreign_ratio,
+            "foreign": dict(self.foreign),
+            "context_switches": self.context_switches,
+            "run_queue": self.run_queue,
+        }
+
+
+def total(noises: Iterable[Noise | None]) -> Noise | None:
+    """All windows together, or None when none was watched."""
+    found: Noise | None = None
+    for noise in noises:
+        if noise is not None:
+            found = noise if found is None else found + noise
+    return found
