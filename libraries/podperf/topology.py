@@ -1,12 +1,27 @@
-"""A testbed as its topology file describes it."""
+"""A testbed as its topology file describes it, and the way from the file to these values.
+
+The JSON Schema beside the topologies says which keys there are, what they mean and their defaults. What a schema cannot
+say (one key against another, CPU lists, addresses) is checked here, in the same words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
-from podperf.model import Direction, FrameSize
+from podperf.cpus import parse_cpu_list
+from podperf.errors import PodperfError
+from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize
+from podperf.schema_check import schema_problems, suggestion, with_defaults
+from podperf.yaml_document import Document, Pointer, Problem, read_yaml
+
+SCHEMA_PATH = Path(__file__).resolve().parents[2] / "topologies" / "topology.schema.json"
+TEST_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # RFC 2544, appendix C.2.2
 
 Metric = Literal["mrr", "ndr", "pdr", "latency_p50", "latency_p99"]
 Unit = Literal["ratio of baseline", "Mpps", "Gbps", "us"]
@@ -66,7 +81,8 @@ class MethodSettings:
 class Threshold:
     """A bound that a result must keep to. It applies where every selector that is set matches.
 
-    `minimum` for rates, `maximum` for latencies, in `unit`; a ratio is of the same run's `wire` result at the same size.
+    `minimum` for rates, `maximum` for latencies, in `unit`. A ratio is of the same run's `wire` result at the
+    same frame size.
     """
 
     metric: Metric
@@ -96,3 +112,183 @@ class Topology:
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
         return self.tester.left.interface is not None
+
+
+class TopologyError(PodperfError):
+    """A topology file that cannot be used: `problems` has one line each, with file, line, key, found and allowed."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@cache
+def topology_schema() -> Mapping[str, Any]:
+    """The JSON Schema of topology files."""
+    schema: Mapping[str, Any] = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return schema
+
+
+def load_topology(path: str | Path, data_planes: Collection[str] | None = None) -> Topology:
+    """Read and check a topology file.
+
+    With `data_planes`, the names that thresholds select must be among them. TopologyError reports everything that is
+    wrong with the file at once.
+    """
+    try:
+        document = read_yaml(Path(path))
+    except PodperfError as error:
+        raise TopologyError([str(error)]) from error
+    violations = schema_problems(document, topology_schema())
+    sound = _Sound(document, violations)
+    problems = [*document.problems, *violations.values(), *_disagreements(sound, data_planes)]
+    if problems:
+        ordered = sorted(problems, key=lambda each: (each.line, each.key))
+        raise TopologyError([each.render(document.path) for each in ordered])
+    return _build(document)
+
+
+class _Sound:
+    """The part of a document that the schema has nothing against: what the other checks can rely on."""
+
+    def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
+        self.document = document
+        self._violations = violations
+
+    def given(self, *pointer: str | int) -> bool:
+        """True when the file has this key, with whatever value."""
+        return pointer in self.document.lines
+
+    def value(self, *pointer: str | int) -> Any:
+        """The value here; None when it is absent or not sound."""
+        value: Any = self.document.data
+        for length, step in enumerate(pointer, start=1):
+            if pointer[:length] in self._violations:
+                return None
+            value = value.get(step) if isinstance(step, str) else value[step]
+            if value is None:
+                return None
+        return value
+
+    def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
+        """The problem of what stands here, or of `found`."""
+        return self.document.problem(
+            pointer, f"found {found or self.document.shown(pointer, self.value(*pointer))}; allowed: {allowed}"
+        )
+
+
+def _disagreements(sound: _Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
+    """What a schema cannot say."""
+    for pointer in (("tester", "cpus"), ("worker", "cpus")):
+        cpus = sound.value(*pointer)
+        if cpus not in {None, "auto"}:
+            try:
+                parse_cpu_list(str(cpus))
+            except ValueError as error:
+                yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
+    yield from _port_disagreements(sound)
+    thresholds = sound.value("thresholds")
+    for position in range(len(thresholds or ())):
+        yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
+
+
+_SIDES = ("left", "right")
+
+
+def _port_disagreements(sound: _Sound) -> Iterator[Problem]:
+    ports = [("tester", "ports", side) for side in _SIDES]
+    existing = [sound.given(*port, "interface") for port in ports]
+    for port, exists in zip(ports, existing, strict=True):
+        for key in ("namespace", "destination_mac", "destination_address"):
+            if sound.given(*port, key) and not any(existing):
+                yield sound.problem((*port, key), "only beside `interface`, for an existing interface")
+        address = sound.value(*port, "destination_address")
+        if address is not None and not _in_test_network(address):
+            yield sound.problem((*port, "destination_address"), f"an IPv4 address within {TEST_NETWORK}")
+        if exists and not all(existing):
+            yield sound.problem(
+                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
+            )
+    left, right = ([sound.value(*port, key) for key in ("namespace", "interface")] for port in ports)
+    if left[1] is not None and left == right:
+        yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
+
+
+def _in_test_network(address: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(address) in TEST_NETWORK
+    except ValueError:
+        return False
+
+
+def _threshold_disagreements(sound: _Sound, here: Pointer, data_planes: Collection[str] | None) -> Iterator[Problem]:
+    metric, unit, minimum = (sound.value(*here, key) for key in ("metric", "unit", "minimum"))
+    if metric is not None:
+        latency = metric.startswith("latency")
+        bound, unfit = ("maximum", "minimum") if latency else ("minimum", "maximum")
+        units = ("us", "ratio of baseline") if latency else ("ratio of baseline", "Mpps", "Gbps")
+        kind = "a latency" if latency else "a rate"
+        if sound.given(*here, unfit):
+            yield sound.problem((*here, unfit), f"`{bound}` for {kind}", found=f"a {unfit} for {metric}")
+        elif not sound.given(*here, bound):
+            yield sound.problem((*here, bound), f"a number above 0, as {kind} needs it", found="nothing")
+        if unit is not None and unit not in units:
+            yield sound.problem((*here, "unit"), f"{', '.join(units)} for {metric}")
+        elif unit == "ratio of baseline" and not latency and minimum is not None and minimum > 1:
+            yield sound.problem((*here, "minimum"), "a ratio above 0 and up to 1 (0.5 is half of the baseline)")
+    frame = sound.value(*here, "frame")
+    if isinstance(frame, str):
+        try:
+            FrameSize.parse(frame)
+        except ValueError:
+            yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
+    data_plane = sound.value(*here, "data_plane")
+    if data_planes is not None and data_plane is not None and data_plane not in data_planes:
+        yield sound.problem((*here, "data_plane"), ", ".join(sorted(data_planes)) + suggestion(data_plane, data_planes))
+
+
+def _build(document: Document) -> Topology:
+    """The values of a document that has no problems."""
+    data = with_defaults(topology_schema(), document.data)
+    tester, worker, traffic, method = (data[key] for key in ("tester", "worker", "traffic", "method"))
+    left, right = (_port(tester["ports"][side]) for side in _SIDES)
+    both = traffic["directions"] == "bidirectional"
+    return Topology(
+        path=document.path,
+        name=data["name"],
+        description=data["description"].strip(),
+        tester=TesterSettings(tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right),
+        worker=WorkerSettings(worker["connection"], _cpus(worker["cpus"])),
+        traffic=TrafficSettings(
+            BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
+        ),
+        method=MethodSettings(method["search"], int(method["mrr"]["trials"]), float(method["mrr"]["duration"])),
+        thresholds=tuple(map(_threshold, data["thresholds"])),
+        labels={key: document.texts["labels", key] for key in data["labels"]},
+    )
+
+
+def _port(settings: Mapping[str, str]) -> PortSettings:
+    mac = settings.get("destination_mac")
+    return PortSettings(
+        settings.get("interface"),
+        settings.get("namespace"),
+        mac.lower() if mac is not None else None,
+        settings.get("destination_address"),
+    )
+
+
+def _cpus(setting: str | int) -> tuple[int, ...] | None:
+    return None if setting == "auto" else parse_cpu_list(str(setting))
+
+
+def _threshold(settings: Mapping[str, Any]) -> Threshold:
+    return Threshold(
+        metric=settings["metric"],
+        unit=settings["unit"],
+        minimum=settings.get("minimum"),
+        maximum=settings.get("maximum"),
+        data_plane=settings.get("data_plane"),
+        pods=None if settings.get("pods") is None else int(settings["pods"]),
+        frame=None if settings.get("frame") is None else FrameSize.parse(settings["frame"]),
+    )

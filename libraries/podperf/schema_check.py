@@ -1,0 +1,111 @@
+"""A document held against a JSON Schema (draft 2020-12), in sentences that say what was found and what is allowed.
+
+The schema also is the one place where defaults stand: `with_defaults` fills them in.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+
+from podperf.yaml_document import Document, Pointer, Problem
+
+Schema = Mapping[str, Any]
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'xdp'?"` when a known word is near, else nothing."""
+    near = difflib.get_close_matches(word.lower(), list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def schema_problems(document: Document, schema: Schema) -> dict[Pointer, Problem]:
+    """What the schema has against the document: the place of each problem, and one problem a place."""
+    problems: dict[Pointer, Problem] = {}
+    for error in _Validator(schema).iter_errors(document.data):
+        for pointer, text in _explained(error, document):
+            problems.setdefault(pointer, document.problem(pointer, text))
+    return problems
+
+
+def with_defaults(schema: Schema, value: Any, root: Schema | None = None) -> Any:
+    """The value with the schema's defaults wherever it is silent. The value itself is not changed."""
+    root = root or schema
+    schema = _resolved(schema, root)
+    if not isinstance(value, Mapping) or "properties" not in schema:
+        return value
+    filled = dict(value)
+    for key, inner in schema["properties"].items():
+        target = _resolved(inner, root)
+        if key in filled or "default" in target:
+            filled[key] = with_defaults(target, filled.get(key, target.get("default")), root)
+    return filled
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    reference = schema.get("$ref")
+    return root["$defs"][reference.removeprefix("#/$defs/")] if reference else schema
+
+
+def _full_match(_: Any, pattern: str, instance: Any, __: Schema) -> Iterator[ValidationError]:
+    """`pattern` as it is meant here, for the whole text: in Python `$` also matches before a last line break."""
+    if isinstance(instance, str) and not re.fullmatch(pattern, instance, re.ASCII):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+_Validator = validators.extend(  # type: ignore[no-untyped-call, unused-ignore]
+    Draft202012Validator, {"pattern": _full_match}
+)
+
+
+def _explained(error: ValidationError, document: Document) -> Iterator[tuple[Pointer, str]]:
+    pointer: Pointer = tuple(error.absolute_path)
+    schema: Any = error.schema
+    instance: Any = error.instance
+    required: Any = error.validator_value
+    if error.validator == "additionalProperties":
+        known = schema["properties"]
+        for key in instance:
+            if key not in known:
+                yield (*pointer, key), f"unknown key; allowed: {', '.join(known)}{suggestion(key, known)}"
+    elif error.validator == "required":
+        for key in required:
+            if key not in instance:
+                yield (*pointer, key), f"found nothing; allowed: {allowed(schema['properties'][key])}"
+    else:
+        text = f"found {document.shown(pointer, instance)}; allowed: {allowed(schema)}"
+        if isinstance(instance, str) and "enum" in schema:
+            text += suggestion(instance, schema["enum"])
+        elif error.validator == "type" and isinstance(instance, bool | int | float) and "string" in schema["type"]:
+            text += f"; as text it is '{document.texts.get(pointer, instance)}', in quotes"
+        yield pointer, text
+
+
+def allowed(schema: Schema) -> str:
+    """What a schema permits, in words."""
+    choices = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
+    if choices:
+        return ", ".join(map(str, choices))
+    match schema.get("type"):
+        case "object":
+            keys = ", ".join(schema.get("properties", ()))
+            return f"a mapping with the keys {keys}" if keys else "a mapping"
+        case "array":
+            return "a list"
+        case "integer":
+            return f"an integer{_range(schema)}"
+        case "number":
+            return f"a number{_range(schema)}"
+    return str(schema["title"])
+
+
+def _range(schema: Schema) -> str:
+    if "exclusiveMinimum" in schema:
+        return f" above {schema['exclusiveMinimum']}"
+    if "maximum" in schema:
+        return f" from {schema['minimum']} to {schema['maximum']}"
+    return f", {schema['minimum']} or more" if "minimum" in schema else ""

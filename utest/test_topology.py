@@ -1,0 +1,348 @@
+"""Topology files: what they mean, and what is said about the ones that cannot be used."""
+
+import json
+import os
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.model import IMIX, Direction
+from podperf.topology import (
+    SCHEMA_PATH,
+    MethodSettings,
+    PortSettings,
+    Threshold,
+    Topology,
+    TopologyError,
+    TrafficSettings,
+    WorkerSettings,
+    load_topology,
+    topology_schema,
+)
+from podperf.topology import TesterSettings as SettingsOfTester  # pytest takes Test… for a test
+
+TOPOLOGIES = SCHEMA_PATH.parent
+MINIMAL = "version: 1\nname: t\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "t.yaml"
+
+
+def problems(file: Path, content: str | bytes) -> list[str]:
+    """What is said about this content, without the file's name."""
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(TopologyError) as caught:
+        load_topology(file, data_planes=("wire", "linux-bridge"))
+    lines = [line.removeprefix(f"{file}:") for line in str(caught.value).splitlines()]
+    assert lines == [line.removeprefix(f"{file}:") for line in caught.value.problems], "one line a problem"
+    return lines
+
+
+def loaded(file: Path, more: str) -> Topology:
+    file.write_text(MINIMAL + more)
+    return load_topology(file)
+
+
+def test_a_minimal_file_means_the_defaults(file: Path) -> None:
+    assert loaded(file, "") == Topology(
+        path=str(file),
+        name="t",
+        description="",
+        tester=SettingsOfTester("software", "auto", None, PortSettings(), PortSettings()),
+        worker=WorkerSettings("local", None),
+        traffic=TrafficSettings((Direction.LEFT_TO_RIGHT,), 1),
+        method=MethodSettings("quick", 5, 1.0),
+    )
+
+
+def test_every_setting_arrives(file: Path) -> None:
+    topology = loaded(
+        file,
+        """
+description: "# not a comment"
+tester:
+  engine: packet-ring
+  cpus: 0
+  ports:
+    left: {interface: t0, namespace: gen, destination_mac: 02:00:00:AA:00:01, destination_address: 198.19.255.1}
+    right: {interface: t1}
+worker: {connection: local, cpus: "1-2, 4"}
+traffic: {directions: bidirectional, flows: 65536}
+method: {search: rfc2544, mrr: {trials: 7, duration: 0.5}}
+thresholds:
+  - {metric: mrr, unit: ratio of baseline, minimum: 0.5, data_plane: linux-bridge, pods: 2, frame: 1518B}
+  - {metric: latency_p99, unit: us, maximum: 5e2, frame: imix}
+labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
+""",
+    )
+    left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
+    assert topology.tester == SettingsOfTester("software", "packet-ring", (0,), left, PortSettings("t1"))
+    assert topology.external
+    assert topology.worker.cpus == (1, 2, 4)
+    assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)
+    assert topology.method == MethodSettings("rfc2544", 7, 0.5)
+    first, second = topology.thresholds
+    assert first.frame is not None
+    assert first == Threshold("mrr", "ratio of baseline", 0.5, None, "linux-bridge", 2, first.frame)
+    assert first.frame.sequence == (1518,)
+    assert second == Threshold("latency_p99", "us", maximum=500.0, frame=IMIX)
+    assert topology.labels == {"rack": "012", "open": "yes", "since": "2026-11-01", "spare": "true"}
+    assert topology.description == "# not a comment"
+
+
+@pytest.mark.parametrize("mac", ["00:11:22:33:44:55", "02:10:20:30:40:50", "0e:00:00:00:00:01"])
+def test_a_mac_needs_no_quotes(file: Path, mac: str) -> None:
+    ports = f"tester: {{ports: {{left: {{interface: a, destination_mac: {mac}}}, right: {{interface: b}}}}}}\n"
+    assert loaded(file, ports).tester.left.destination_mac == mac
+
+
+@pytest.mark.parametrize("name", ["on", "no", "yes", "off", "y"])
+def test_words_that_yaml_1_1_takes_for_truth_values_are_words(file: Path, name: str) -> None:
+    file.write_text(f"version: 1\nname: {name}\n")
+    assert load_topology(file).name == name
+
+
+CASES = {
+    "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
+    "tester: {engin: xdp}": "3: tester.engin: unknown key; allowed: type, engine, cpus, ports; did you mean 'engine'?",
+    "tester:": "3: tester: found nothing; allowed: a mapping with the keys type, engine, cpus, ports",
+    "tester: [1]": "3: tester: found a list; allowed: a mapping with the keys type, engine, cpus, ports",
+    "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
+    "description: {}": "3: description: found a mapping; allowed: text",
+    "worker: {cpus: 5-2}": (
+        "3: worker.cpus: found '5-2'; allowed: auto or a list of CPUs such as 0 or 2-5,7 (the range 5-2 runs backwards)"
+    ),
+    "worker: {cpus: 9000}": "3: worker.cpus: found 9000; allowed: auto or a list of CPUs such as 1 or 2-5,7",
+    "worker: {cpus: true}": (
+        "3: worker.cpus: found true; allowed: auto or a list of CPUs such as 1 or 2-5,7; "
+        "as text it is 'true', in quotes"
+    ),
+    "traffic:\n  flows: 1e6": "4: traffic.flows: found 1e6; allowed: an integer from 1 to 65536",
+    "traffic: {flows: 0}": "3: traffic.flows: found 0; allowed: an integer from 1 to 65536",
+    "traffic: {flows: .inf}": "3: traffic.flows: found '.inf'; allowed: an integer from 1 to 65536",
+    "method: {mrr: {duration: 0}}": "3: method.mrr.duration: found 0; allowed: a number from 0.1 to 3600",
+    "method: {search: csitt}": (
+        "3: method.search: found 'csitt'; allowed: quick, csit, tst009, rfc2544; did you mean 'csit'?"
+    ),
+    "labels: {a: [1]}": "3: labels.a: found a list; allowed: text",
+    "name: again": "3: name: found a second time, first in line 2; allowed: once",
+    "<<: {name: x}": (
+        "3: <<: unknown key; allowed: version, name, description, tester, worker, traffic, method, thresholds, labels"
+    ),
+    "labels: {a: !!python/name:os.system x}": (
+        "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"
+    ),
+    "tester:\n  ports:\n    left: {interface: eth1}": (
+        "5: tester.ports.left.interface: found one for this port only; allowed: one for both ports, or for neither"
+    ),
+    "tester:\n  ports:\n    left: {namespace: x}": (
+        "5: tester.ports.left.namespace: found 'x'; allowed: only beside `interface`, for an existing interface"
+    ),
+    "tester:\n  ports:\n    left: {interface: a}\n    right: {interface: a}": (
+        "6: tester.ports.right.interface: found 'a'; allowed: another interface than the left port's"
+    ),
+    "thresholds:\n  - {metric: mrr, unit: us, minimum: 1}": (
+        "4: thresholds[0].unit: found 'us'; allowed: ratio of baseline, Mpps, Gbps for mrr"
+    ),
+    "thresholds:\n  - {metric: pdr, unit: Mpps, maximum: 1}": (
+        "4: thresholds[0].maximum: found a maximum for pdr; allowed: `minimum` for a rate"
+    ),
+    "thresholds:\n  - {metric: latency_p50, unit: us}": (
+        "4: thresholds[0].maximum: found nothing; allowed: a number above 0, as a latency needs it"
+    ),
+    "thresholds:\n  - {metric: mrr, unit: ratio of baseline, minimum: 50}": (
+        "4: thresholds[0].minimum: found 50; allowed: a ratio above 0 and up to 1 (0.5 is half of the baseline)"
+    ),
+    "thresholds:\n  - {unit: Mpps, minimum: 1}": (
+        "4: thresholds[0].metric: found nothing; allowed: mrr, ndr, pdr, latency_p50, latency_p99"
+    ),
+    "thresholds:\n  - {metric: mrr, unit: Mpps, minimum: 1, frame: 63}": (
+        "4: thresholds[0].frame: found 63; allowed: a frame size of 64 to 3000 bytes (with FCS) or IMIX"
+    ),
+    "thresholds:\n  - {metric: mrr, unit: Mpps, minimum: 1, frame: 9000B}": (
+        "4: thresholds[0].frame: found '9000B'; allowed: a frame size of 64 to 3000 bytes (with FCS) or IMIX"
+    ),
+    "thresholds:\n  - {metric: mrr, unit: Mpps, minimum: 1, data_plane: linux-brige}": (
+        "4: thresholds[0].data_plane: found 'linux-brige'; allowed: linux-bridge, wire; did you mean 'linux-bridge'?"
+    ),
+}
+
+
+@pytest.mark.parametrize("more", CASES, ids=lambda more: " ".join(more.split()))
+def test_a_problem_names_line_key_found_and_allowed(file: Path, more: str) -> None:
+    assert problems(file, MINIMAL + more) == [CASES[more]]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("destination_mac", "01:00:5e:00:00:01"),
+        ("destination_mac", "00:00:00:00:00:00"),
+        ("destination_mac", "02-00-00-00-00-01"),
+        ("destination_mac", '"02:00:00:00:00:01\\n"'),
+        ("destination_address", "10.0.0.1"),
+        ("destination_address", "198.18.0.256"),
+        ("destination_address", "198.20.0.1"),
+        ("interface", "sixteen-letters-"),
+        ("interface", "../x"),
+        ("interface", '".."'),
+        ("namespace", "a/b"),
+    ],
+)
+def test_ports_are_held_to_what_a_tester_port_can_be(file: Path, key: str, value: str) -> None:
+    other = "" if key == "interface" else "interface: a, "
+    (line,) = problems(
+        file, MINIMAL + f"tester: {{ports: {{left: {{{other}{key}: {value}}}, right: {{interface: b}}}}}}"
+    )
+    assert line.startswith(f"3: tester.ports.left.{key}: found "), line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "1: the file says nothing"),
+        (b"# only a comment\n", "1: the file says nothing"),
+        (b"- a\n", "1: the top level is not a mapping"),
+        (b"\n\nname", "3: the top level is not a mapping"),
+        (b"version: 1\nname: \xe9\n", "2: byte 0xe9 is not UTF-8"),
+        ("version: 1".encode("utf-16"), "1: byte 0xff is not UTF-8"),
+        (b"version: 1\ntester:\n\tcpus: 0\n", "3: a tab in the indentation; indent with spaces"),
+        (b"version: 1\nname: a: b\n", "2: column 8: mapping values are not allowed"),
+        (b"version: 1\nname: [a\n", "3: column 1: expected"),
+        (b"version: 1\n---\nversion: 1\n", "2: a second document"),
+        (b"version: 1\nname: a\x01b\n", "2: the character U+0001 is not allowed"),
+        (b"version: 1\nname: &a x\nlabels: {b: *a}\n", "3: column 13: the alias *a is not allowed"),
+        (b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", "2: column 8: the alias *a is not allowed"),
+        (b"x: " + b"[" * 50_000, " nested too deeply"),
+        (b"#" * 1_000_001, " larger than 1000000 bytes"),
+        (b"version: 1\nname: t\n? [a]\n: b\n", "3: found a key that is not text"),
+        (b"version: 1\nname: t\ntraffic: {flows: " + b"9" * 5000 + b"}\n", "3: traffic.flows: found '999"),
+        (b"version: 1\nname: t\ntraffic: {flows: 1e999}\n", "3: traffic.flows: found '1e999'"),
+    ],
+)
+def test_what_is_no_topology_at_all_gets_one_clear_line(file: Path, content: bytes, said: str) -> None:
+    (line,) = problems(file, content)
+    assert line.startswith(said)
+    assert len(line) < 250
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, said in ((tmp_path / "none", "no such file"), (tmp_path, "is a directory"), (fifo, "not a regular file")):
+        with pytest.raises(TopologyError, match=said) as caught:
+            load_topology(path)
+        assert str(caught.value).startswith(str(path))
+        assert "\n" not in str(caught.value)
+
+
+def test_all_problems_come_at_once_and_in_order(file: Path) -> None:
+    lines = problems(
+        file,
+        "version: 3\ntester: {engine: x}\ntraffic:\n  flows: -1\n  flows: 2\n"
+        "thresholds:\n  - {metric: mrr, unit: us}\n  - 3\nlabel: {}\n",
+    )
+    assert [re.match(r"(\d+): ([^:]+)", line).groups() for line in lines] == [  # type: ignore[union-attr]
+        ("1", "name"),
+        ("1", "version"),
+        ("2", "tester.engine"),
+        ("4", "traffic.flows"),
+        ("5", "traffic.flows"),
+        ("7", "thresholds[0].minimum"),
+        ("7", "thresholds[0].unit"),
+        ("8", "thresholds[1]"),
+        ("9", "label"),
+    ]
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ["tester", "worker", "traffic", "method", "thresholds", "labels", "description"]
+INNER = ["cpus", "ports", "left", "interface", "metric", "unit", "minimum", "frame", "mrr", "flows", "trials"]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), st.dictionaries(st.sampled_from(INNER), plain) | plain))
+def test_whatever_a_file_holds_it_loads_or_is_explained(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.yaml"
+    file.write_text(yaml.safe_dump({"version": 1, "name": "any", **content}, allow_unicode=True))
+    try:
+        assert load_topology(file).name == "any"
+    except TopologyError as error:
+        assert error.problems
+        assert all(line.startswith(f"{file}:") and "\n" not in line for line in error.problems)
+
+
+# The files that come with podperf, and the schema.
+
+
+def walk(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """All keys of the schema with what it says about them."""
+    found = []
+    for key, inner in schema.get("properties", {}).items():
+        target = topology_schema()["$defs"]["port"] if "$ref" in inner else inner
+        found += [(key, target), *walk(target)]
+    return found + (walk(schema["items"]) if "items" in schema else [])
+
+
+def test_the_schema_is_valid_and_helps_editors() -> None:
+    schema = json.loads(SCHEMA_PATH.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for key, inner in walk(schema):
+        assert inner.get("title"), key
+        if inner.get("type") == "object" and key != "labels":
+            assert inner["additionalProperties"] is False, key
+
+
+def test_local_works_untouched_and_template_loads() -> None:
+    local = load_topology(TOPOLOGIES / "local.yaml")
+    assert not local.external
+    assert local.traffic.directions == (Direction.LEFT_TO_RIGHT,)
+    assert {threshold.metric for threshold in local.thresholds} >= {"mrr", "pdr", "latency_p50"}
+    for name in ("local.yaml", "template.yaml"):
+        assert (TOPOLOGIES / name).read_text().startswith("# yaml-language-server: $schema=topology.schema.json\n")
+
+
+def test_the_template_shows_every_key_and_the_real_defaults(file: Path) -> None:
+    text = (TOPOLOGIES / "template.yaml").read_text()
+    for key, _ in walk(json.loads(SCHEMA_PATH.read_text())):
+        assert re.search(rf"^[ #-]*{key}:", text, re.MULTILINE), key
+    template = load_topology(TOPOLOGIES / "template.yaml")
+    assert replace(template, path=str(file), name="t") == loaded(file, "")
+
+
+def test_the_template_names_every_allowed_word_and_bound() -> None:
+    text = (TOPOLOGIES / "template.yaml").read_text()
+    for key, schema in walk(json.loads(SCHEMA_PATH.read_text())):
+        bounds = [schema["minimum"], schema["maximum"]] if {"minimum", "maximum"} <= schema.keys() else []
+        if key == "cpus":  # its bound is the kernel's
+            continue
+        for word in [*schema.get("enum", ()), *bounds]:
+            assert str(word) in text, f"{key}: {word}"
+
+
+def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> None:
+    text = (TOPOLOGIES / "template.yaml").read_text()
+    keys = r"interface|namespace|destination_\w+|metric|unit|minimum|maximum|data_plane|pods|frame|rack"
+    key_line = rf"^(\s+)# ((?:- |  )?(?:{keys}): )"
+    uncommented, count = re.subn(key_line, r"\1\2", re.sub(r": (?:\{\}|\[\])  # or.*", ":", text), flags=re.MULTILINE)
+    assert count == 15
+    file.write_text(uncommented)
+    topology = load_topology(file)
+    for port_field in fields(PortSettings):
+        assert getattr(topology.tester.left, port_field.name) is not None
+    assert len(topology.thresholds) == 2
+    assert topology.labels == {"rack": "12"}
