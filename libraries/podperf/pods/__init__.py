@@ -1,0 +1,1 @@
+"""Pods: the runtimes that make them, and the forwarders that run in them."""

@@ -1,0 +1,38 @@
+"""Which addresses a chain uses.
+
+Test frames carry addresses from 198.18.0.0/15 (RFC 2544, appendix C.2.2): 198.18.0.0/16 lies behind the tester's left port,
+198.19.0.0/16 behind its right port. Between neighbours of a chain lies a segment: segment 0 before the first pod, segment N
+behind the last of N. Addresses on segments appear as next hops only, never in a test frame.
+"""
+
+from __future__ import annotations
+
+LEFT_NETWORK = "198.18.0.0/16"
+RIGHT_NETWORK = "198.19.0.0/16"
+PREFIX_LENGTH = 24
+SERVICE_PORT = 5001  # UDP, where a pod must itself be the destination of a frame
+
+
+def left_of(segment: int) -> str:
+    """Whoever stands at the left end of this segment: a pod's net2, or the tester."""
+    return f"10.254.{segment}.1"
+
+
+def right_of(segment: int) -> str:
+    """Whoever stands at the right end of this segment: a pod's net1, or the tester."""
+    return f"10.254.{segment}.2"
+
+
+def gateway_of(segment: int) -> str:
+    """The worker itself on this segment, where it has an address there."""
+    return f"10.254.{segment}.254"
+
+
+def service_from_left(number: int) -> str:
+    """The destination of frames from the left at hop `number`: the worker (0), a pod, or past the last pod the tester."""
+    return f"198.19.255.{number + 1}"
+
+
+def service_from_right(number: int) -> str:
+    """The destination of frames from the right at hop `number`, counted from the left."""
+    return f"198.18.255.{number + 1}"

@@ -1,0 +1,66 @@
+"""The data plane seam: what switches frames between the worker's two ports and through the pods between them.
+
+A driver stands in one file: what it needs, how it is set up, and what it reports of itself. Whatever its set-up changes
+outside the namespaces of the run it undoes through the ExitStack that it is given, on the line after the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Protocol
+
+from podperf.hosts.base import Host
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import PodRuntime
+
+
+class Cabling(Enum):
+    """What the tester's two ports are plugged into."""
+
+    WORKER = "the worker's two ports"
+    BACK_TO_BACK = "each other"
+    EXISTING = "whatever the topology says stands there"
+
+
+@dataclass(frozen=True)
+class WorkerPort:
+    """A port of the worker, and the MAC of the tester port at the other end of the cable."""
+
+    interface: str
+    mac: str
+    tester_mac: str
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Where the system under test is built: a host with two cabled ports, and a runtime that makes pods on it."""
+
+    host: Host
+    namespace: str
+    left: WorkerPort
+    right: WorkerPort
+    pods: PodRuntime
+    mtu: int
+    directory: str  # for sockets, databases and logs of this set-up; removed with it
+
+
+class DataPlane(Protocol):
+    """One concrete switching component."""
+
+    name: ClassVar[str]
+    model: ClassVar[NetworkingModel]
+    cabling: ClassVar[Cabling]
+    least_pods: ClassVar[int]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        """The reason why this host cannot run it, with the remedy where there is one, or None."""
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        """Build it with all its pods. Returns how frames must be addressed to enter it from each side."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Versions and effective configuration, read back from the component."""

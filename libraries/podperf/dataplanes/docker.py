@@ -1,0 +1,113 @@
+"""A Docker-style network: bridges with masquerade and port mapping, by the CNI plug-ins `bridge` and `portmap`.
+
+A frame from outside is addressed to the worker, whose port mapping translates it to the pod; the pod is a proxy that sends
+it on; what leaves the worker carries the worker's own address. So the path crosses connection tracking on the worker twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.addressing import (
+    PREFIX_LENGTH,
+    SERVICE_PORT,
+    gateway_of,
+    left_of,
+    right_of,
+    service_from_left,
+    service_from_right,
+)
+from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip, static_neighbour, sysctl
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Attachment, Pod
+from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders.address_translation import translate
+from podperf.pods.forwarders.kernel import NextHop, route_via
+
+
+class Docker:
+    """One bridge for each segment, the worker its gateway; every pod translates addresses to the next one."""
+
+    name: ClassVar[str] = "docker"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        if host.run("which", "iptables", check=False).exit_code:
+            return "iptables is not installed; the CNI plug-in portmap needs it (Debian package iptables)"
+        return CniPlugins(host).missing("bridge", "portmap", "static")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        last = chain.pods
+        sysctl(worker.host, net__ipv4__ip_forward=1)
+        outside_left, outside_right = service_from_left(0), service_from_right(last + 1)
+        tester_left, tester_right = service_from_right(0), service_from_left(last + 1)
+        self._join(worker, worker.left, outside_left, tester_left)
+        self._join(worker, worker.right, outside_right, tester_right)
+
+        pods = []
+        for number in range(1, last + 1):
+            attachments = [
+                self._network(worker, "net1", number - 1, right_of(number - 1), outside_left if number == 1 else None),
+                self._network(worker, "net2", number, left_of(number), outside_right if number == last else None),
+            ]
+            pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        for number, pod in enumerate(pods, start=1):
+            next_left = tester_left if number == 1 else left_of(number - 1)
+            next_right = tester_right if number == last else right_of(number)
+            translate(pod, next_left, next_right, masquerade=True)
+            route_via(pod, f"{tester_left}/32", NextHop("net1", gateway_of(number - 1)))
+            route_via(pod, f"{tester_right}/32", NextHop("net2", gateway_of(number)))
+        self._worker, self._pods = worker, pods
+        return {
+            Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
+            Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
+        }
+
+    def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
+        ip(worker.host, "address", "add", f"{address}/32", "dev", port.interface)
+        ip(worker.host, "route", "add", f"{tester}/32", "dev", port.interface, "scope", "link")
+        static_neighbour(worker.host, port.interface, tester, port.tester_mac)
+
+    def _network(
+        self, worker: Worker, interface: str, segment: int, address: str, published_on: str | None
+    ) -> Attachment:
+        ipam = {
+            "type": "static",
+            "addresses": [{"address": f"{address}/{PREFIX_LENGTH}", "gateway": gateway_of(segment)}],
+        }
+        bridge = {
+            "type": "bridge",
+            "bridge": f"docker{segment}",
+            "isGateway": True,
+            "ipMasq": True,
+            "mtu": worker.mtu,
+            "ipam": ipam,
+        }
+        mapping = {
+            "hostPort": SERVICE_PORT,
+            "containerPort": SERVICE_PORT,
+            "protocol": "udp",
+            "hostIP": published_on,
+        }
+        portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
+        return Attachment(
+            interface,
+            f"docker{segment}",
+            [bridge, portmap] if published_on else [bridge],
+            {"portMappings": [mapping]},
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        rules = self._worker.host.run("iptables-save", "-t", "nat").stdout.splitlines()
+        return describe_kernel(self._worker, self._pods) | {"iptables_nat": rules}

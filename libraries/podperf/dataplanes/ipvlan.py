@@ -1,0 +1,72 @@
+"""ipvlan sub-interfaces of the worker's ports, by the CNI plug-in `ipvlan` in L2 mode.
+
+All sub-interfaces share their parent's MAC and a frame is delivered by its destination address, so the pods must be the
+destinations: each translates to the address of the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
+from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.segments import parent_interfaces
+from podperf.hosts.base import Host
+from podperf.hosts.linux import mac_address, missing_link_type
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Attachment, Pod
+from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders.address_translation import translate
+from podperf.pods.forwarders.kernel import NextHop, route_via
+
+
+class Ipvlan:
+    """One MAC for all pods of a parent; the kernel tells them apart by address."""
+
+    name: ClassVar[str] = "ipvlan"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return CniPlugins(host).missing("ipvlan", "static") or missing_link_type(host, "ipvlan")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        parents = parent_interfaces(worker, chain)
+        pods = []
+        for number in range(1, chain.pods + 1):
+            attachments = [
+                self._attachment("net1", parents[number - 1], service_from_left(number), worker.mtu),
+                self._attachment("net2", parents[number], service_from_right(number), worker.mtu),
+            ]
+            pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        macs = [
+            worker.left.tester_mac,
+            *(mac_address(worker.host, parent) for parent in parents[1:-1]),
+            worker.right.tester_mac,
+        ]
+        for number, pod in enumerate(pods, start=1):
+            next_left, next_right = service_from_right(number - 1), service_from_left(number + 1)
+            translate(pod, next_left, next_right, masquerade=False)
+            route_via(pod, f"{next_left}/32", NextHop("net1", next_left, macs[number - 1]))
+            route_via(pod, f"{next_right}/32", NextHop("net2", next_right, macs[number]))
+        self._worker, self._pods = worker, pods
+        return {
+            Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, service_from_left(1), SERVICE_PORT),
+            Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, service_from_right(chain.pods), SERVICE_PORT),
+        }
+
+    def _attachment(self, interface: str, parent: str, address: str, mtu: int) -> Attachment:
+        ipam = {"type": "static", "addresses": [{"address": f"{address}/32"}]}
+        ipvlan = {"type": "ipvlan", "master": parent, "mode": "l2", "mtu": mtu, "ipam": ipam}
+        return Attachment(interface, f"ipvlan-{parent}", [ipvlan])
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods)

@@ -1,0 +1,45 @@
+"""Linux bridges between pods (Flannel's way), by the CNI plug-in `bridge`: one bridge for each segment of the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.segments import forward_along, start_pods, static_address
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Pod
+from podperf.pods.cni import CniPlugins
+
+
+class LinuxBridge:
+    """Layer 2 only: the bridges have no address, the pods route."""
+
+    name: ClassVar[str] = "linux-bridge"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return CniPlugins(host).missing("bridge", "static")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        def plugins(segment: int, address: str) -> list[dict[str, Any]]:
+            bridge = {"type": "bridge", "bridge": f"br{segment}", "isGateway": False, "mtu": worker.mtu}
+            return [bridge | {"ipam": static_address(address)}]
+
+        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
+        ip(worker.host, "link", "set", worker.left.interface, "master", "br0")
+        ip(worker.host, "link", "set", worker.right.interface, "master", f"br{chain.pods}")
+        return forward_along(self._pods, worker)
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods)

@@ -1,0 +1,45 @@
+"""macvlan sub-interfaces of the worker's ports, by the CNI plug-in `macvlan` in bridge mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.segments import forward_along, parent_interfaces, start_pods, static_address
+from podperf.hosts.base import Host
+from podperf.hosts.linux import missing_link_type
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Pod
+from podperf.pods.cni import CniPlugins
+
+
+class Macvlan:
+    """Each pod interface has a MAC of its own on the parent; pods of one parent reach each other within it."""
+
+    name: ClassVar[str] = "macvlan"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return CniPlugins(host).missing("macvlan", "static") or missing_link_type(host, "macvlan")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        parents = parent_interfaces(worker, chain)
+
+        def plugins(segment: int, address: str) -> list[dict[str, Any]]:
+            macvlan = {"type": "macvlan", "master": parents[segment], "mode": "bridge", "mtu": worker.mtu}
+            return [macvlan | {"ipam": static_address(address)}]
+
+        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
+        return forward_along(self._pods, worker)
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods)

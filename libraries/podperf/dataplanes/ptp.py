@@ -1,0 +1,62 @@
+"""Point-to-point veth pairs and the worker's routing table, by the CNI plug-in `ptp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.addressing import gateway_of
+from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.segments import start_pods, static_address
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Pod, PodInterface
+from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders.kernel import NextHop, forward
+
+
+class PointToPoint:
+    """Each pod interface is one end of a veth pair; the worker's end is its gateway."""
+
+    name: ClassVar[str] = "ptp"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return CniPlugins(host).missing("ptp", "static")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        def plugins(segment: int, address: str) -> list[dict[str, Any]]:
+            ipam = static_address(address)
+            ipam["addresses"][0]["gateway"] = gateway_of(segment)
+            return [{"type": "ptp", "ipMasq": False, "mtu": worker.mtu, "ipam": ipam}]
+
+        prepare_worker(worker, chain.pods)
+        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
+        for number, pod in enumerate(self._pods, start=1):
+            forward(
+                pod,
+                to_left=NextHop("net1", gateway_of(number - 1)),
+                to_right=NextHop("net2", gateway_of(number)),
+            )
+        return route_chain(
+            worker, [(_side(pod.interfaces["net1"]), _side(pod.interfaces["net2"])) for pod in self._pods]
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods)
+
+
+def _side(interface: PodInterface) -> HostSide:
+    if interface.host_interface is None or interface.address is None:
+        raise PodperfError(f"the CNI plug-in ptp reported no host end or no address for {interface.name}")
+    return HostSide(interface.host_interface, interface.address)

@@ -1,0 +1,70 @@
+"""Calico's way: veth pairs, /32 routes on the worker, and proxy ARP that answers for the pods' gateway 169.254.1.1.
+
+Calico's own plug-in is not needed to forward as Calico does; the kernel settings are those of its Felix agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.addressing import left_of, right_of
+from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, ip, sysctl
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Pod
+from podperf.pods.forwarders.kernel import NextHop, forward
+
+GATEWAY = "169.254.1.1"
+
+
+class Routed:
+    """No bridge anywhere: the worker is a router with one /32 route for each pod interface."""
+
+    name: ClassVar[str] = "routed"
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return None
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        prepare_worker(worker, chain.pods)
+        # Proxy ARP answers only for addresses that the worker can route: 169.254.1.1 needs a default route.
+        hop = ("via", right_of(chain.pods), "dev", worker.right.interface, "onlink")
+        ip(worker.host, "route", "add", "default", *hop)
+        pods, sides = [], []
+        for number in range(1, chain.pods + 1):
+            pod = worker.pods.start(f"pod{number}", [], undo)
+            net1 = self._attach(worker, pod, "net1", f"cali{number}a", right_of(number - 1))
+            net2 = self._attach(worker, pod, "net2", f"cali{number}b", left_of(number))
+            forward(pod, to_left=NextHop("net1", GATEWAY), to_right=NextHop("net2", GATEWAY))
+            pods.append(pod)
+            sides.append((net1, net2))
+        self._worker, self._pods = worker, pods
+        return route_chain(worker, sides)
+
+    def _attach(self, worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
+        add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
+        ip(pod.host, "address", "add", f"{address}/32", "dev", interface)
+        ip(worker.host, "route", "add", f"{address}/32", "dev", host_interface, "scope", "link")
+        sysctl(
+            worker.host,
+            **{
+                f"net__ipv4__conf__{host_interface}__proxy_arp": 1,
+                f"net__ipv4__neigh__{host_interface}__proxy_delay": 0,
+            },
+        )
+        return HostSide(host_interface, address)
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods)

@@ -1,0 +1,93 @@
+"""What Linux offers on any host: links, addresses and kernel settings, as data and by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+
+# Run by `sh -c` with the interface as $1: sysfs shows the interfaces of the namespace that mounted it.
+_SWITCH_TO_THREADED_NAPI = (
+    'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo 1 > "/sys/class/net/$1/threaded"'
+)
+# Run by `sh -c` with a prefix as $1: the numbers of the processes whose name starts with it.
+_PROCESSES_NAMED = 'for p in /proc/[0-9]*; do read -r n < "$p/comm" && case "$n" in "$1"*) echo "${p#/proc/}";; esac; done; :'
+
+
+def ip(host: Host, *arguments: str) -> None:
+    """Change something with `ip`."""
+    host.run("ip", *arguments)
+
+
+def ip_json(host: Host, *arguments: str) -> Any:
+    """Ask `ip` for something, as data."""
+    return json.loads(host.run("ip", "-json", *arguments).stdout or "[]")
+
+
+def sysctl(host: Host, **settings: int) -> None:
+    """Set kernel parameters; a double underscore in a name stands for the dot: `net__ipv4__ip_forward=1`."""
+    host.run("sysctl", "-qw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
+
+
+def mac_address(host: Host, interface: str) -> str:
+    """The MAC of an interface."""
+    return str(ip_json(host, "link", "show", "dev", interface)[0]["address"])
+
+
+def add_veth(
+    host: Host, *, near: str, far: str, mtu: int, near_namespace: str | None = None, far_namespace: str | None = None
+) -> None:
+    """A veth pair, both ends up; an end without a namespace stays in that of the host."""
+    command = ["link", "add", "name", near, "mtu", str(mtu)]
+    if near_namespace:
+        command += ["netns", near_namespace]
+    command += ["type", "veth", "peer", "name", far, "mtu", str(mtu)]
+    if far_namespace:
+        command += ["netns", far_namespace]
+    ip(host, *command)
+    for namespace, interface in ((near_namespace, near), (far_namespace, far)):
+        ip(host, *(["-n", namespace] if namespace else []), "link", "set", interface, "up")
+
+
+def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
+    """Let one CPU do all the work that frames arriving at this veth cause, as an interrupt of a NIC would.
+
+    Without this the sender's CPU runs the whole receiving kernel path, the load adapts to what it can take, and there
+    is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread.
+    """
+    host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+    host.run("unshare", "--mount", "sh", "-c", _SWITCH_TO_THREADED_NAPI, "sh", interface)
+    threads = host.run("sh", "-c", _PROCESSES_NAMED, "sh", f"napi/{interface}-").stdout.split()
+    if not threads:
+        raise PodperfError(
+            f"on {host.name}, {interface} has no receive thread of its own: the kernel's veth lacks threaded NAPI"
+        )
+    for thread in threads:
+        host.run("taskset", "--cpu-list", "--pid", str(cpu), thread)
+        host.run("renice", "--priority", "-20", "--pid", thread)
+
+
+def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
+    """Fix who answers for an address, so that no ARP disturbs a trial."""
+    ip(host, "neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
+
+
+def missing_link_type(host: Host, kind: str) -> str | None:
+    """Whether the kernel can make links of this kind, tried in a namespace that is thrown away: None, or the reason."""
+    namespace = f"podperf-probe-{kind}"
+    ip(host, "netns", "add", namespace)
+    try:
+        ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
+        done = host.run("ip", "-n", namespace, "link", "add", "probe", "link", "base", "type", kind, check=False)
+    finally:
+        ip(host, "netns", "del", namespace)
+    return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"
+
+
+def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
+    """Versions of Debian packages, those that are installed."""
+    done = host.run("dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages, check=False)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line and not line.endswith(" "))

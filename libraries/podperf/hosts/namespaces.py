@@ -1,0 +1,42 @@
+"""The network namespaces that a run makes. All carry one prefix, so that what a killed run left can be found."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip, sysctl
+from podperf.hosts.local import NetworkNamespace
+
+PREFIX = "podperf-"
+
+
+def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
+    """A namespace for test traffic: no IPv6 of its own accord, no reverse path filter, nothing that talks unasked."""
+    namespace = NetworkNamespace(PREFIX + name)
+    ip(host, "netns", "add", namespace.namespace)
+    undo.callback(remove_namespace, host, namespace.namespace)
+    ip(namespace, "link", "set", "lo", "up")
+    sysctl(
+        namespace,
+        net__ipv6__conf__all__disable_ipv6=1,
+        net__ipv6__conf__default__disable_ipv6=1,
+        net__ipv4__conf__all__rp_filter=0,
+        net__ipv4__conf__default__rp_filter=0,
+        net__ipv4__conf__all__send_redirects=0,
+        net__ipv4__conf__default__send_redirects=0,
+    )
+    return namespace
+
+
+def remove_namespace(host: Host, namespace: str) -> None:
+    """End the processes that still run in a namespace of ours, then delete it with all that is in it."""
+    for process in host.run("ip", "netns", "pids", namespace, check=False).stdout.split():
+        host.run("kill", "-KILL", process, check=False)
+    host.run("ip", "netns", "del", namespace)
+
+
+def left_behind(host: Host) -> list[str]:
+    """Namespaces that an earlier run did not get to remove."""
+    names = (line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip())
+    return [name for name in names if name.startswith(PREFIX)]

@@ -1,0 +1,97 @@
+"""Calls CNI plug-ins as a container runtime does (CNI specification 1.0.0, section 3 and 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import CommandFailed, Host
+from podperf.pods.base import Attachment, PodInterface
+
+CNI_VERSION = "1.0.0"
+DEFAULT_PLUGIN_DIRECTORY = "/usr/lib/cni"
+
+
+class CniPlugins:
+    """The plug-ins of one directory, run in the worker's network."""
+
+    def __init__(self, host: Host, directory: str = DEFAULT_PLUGIN_DIRECTORY) -> None:
+        self._host, self.directory = host, directory
+
+    def missing(self, *names: str) -> str | None:
+        """The reason why these plug-ins cannot be called, or None."""
+        absent = [
+            name for name in names if self._host.run("test", "-x", f"{self.directory}/{name}", check=False).exit_code
+        ]
+        if not absent:
+            return None
+        return (
+            f"CNI plug-in {', '.join(absent)} is not in {self.directory} (Debian package containernetworking-plugins)"
+        )
+
+    def add(self, container: str, namespace: str, attachment: Attachment) -> PodInterface:
+        """ADD along the list, each plug-in given the result of the one before."""
+        result: Any = None
+        for plugin in attachment.plugins:
+            answer = self._call("ADD", plugin, container, namespace, attachment, result)
+            result = json.loads(answer)
+        return interface_of(result, attachment.interface)
+
+    def delete(self, container: str, namespace: str, attachment: Attachment) -> None:
+        """DEL along the list, backwards."""
+        for plugin in reversed(attachment.plugins):
+            self._call("DEL", plugin, container, namespace, attachment, None)
+
+    def _call(
+        self,
+        command: str,
+        plugin: Mapping[str, Any],
+        container: str,
+        namespace: str,
+        attachment: Attachment,
+        previous: Any,
+    ) -> str:
+        config = {"cniVersion": CNI_VERSION, "name": attachment.network, **plugin}
+        wanted = {key: attachment.capabilities[key] for key in plugin.get("capabilities", {})}
+        if wanted:
+            config["runtimeConfig"] = wanted
+        if previous is not None:
+            config["prevResult"] = previous
+        environment = {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": container,
+            "CNI_NETNS": f"/run/netns/{namespace}",
+            "CNI_IFNAME": attachment.interface,
+            "CNI_PATH": self.directory,
+        }
+        kind = plugin["type"]
+        try:
+            return self._host.run(
+                "env",
+                *(f"{name}={value}" for name, value in environment.items()),
+                f"{self.directory}/{kind}",
+                stdin=json.dumps(config),
+            ).stdout
+        except CommandFailed as error:
+            raise PodperfError(
+                f"CNI plug-in {kind} could not {command} {attachment.interface} of {container}: {error}"
+            ) from error
+
+
+def interface_of(result: Mapping[str, Any], name: str) -> PodInterface:
+    """The pod's interface in a CNI ADD result: the one of that name that lies in a sandbox."""
+    interfaces = result.get("interfaces", [])
+    ours = [number for number, each in enumerate(interfaces) if each.get("sandbox") and each["name"] == name]
+    if not ours:
+        raise PodperfError(f"the CNI result names no interface {name} in a sandbox: {json.dumps(result)}")
+    addresses = [each for each in result.get("ips", []) if each.get("interface") == ours[0]]
+    host_ends = [each["name"] for each in interfaces if not each.get("sandbox")]
+    return PodInterface(
+        name=name,
+        mac=interfaces[ours[0]]["mac"],
+        address=addresses[0]["address"].split("/")[0] if addresses else None,
+        gateway=addresses[0].get("gateway") if addresses else None,
+        host_interface=host_ends[-1] if host_ends else None,  # a bridge comes before its port
+    )

@@ -1,0 +1,32 @@
+"""The pod's own kernel forwards: IPv4 routing between its two interfaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK
+from podperf.hosts.linux import ip, static_neighbour, sysctl
+from podperf.pods.base import Pod
+
+
+@dataclass(frozen=True)
+class NextHop:
+    """Where a pod sends frames on: through an interface to an address, whose MAC is fixed where it is given."""
+
+    interface: str
+    address: str
+    mac: str | None = None
+
+
+def forward(pod: Pod, to_left: NextHop, to_right: NextHop) -> None:
+    """Route the tester's left network one way and its right network the other."""
+    sysctl(pod.host, net__ipv4__ip_forward=1)
+    for network, hop in ((LEFT_NETWORK, to_left), (RIGHT_NETWORK, to_right)):
+        route_via(pod, network, hop)
+
+
+def route_via(pod: Pod, network: str, hop: NextHop) -> None:
+    """One route of a pod, with its neighbour."""
+    if hop.mac is not None:
+        static_neighbour(pod.host, hop.interface, hop.address, hop.mac)
+    ip(pod.host, "route", "replace", network, "via", hop.address, "dev", hop.interface, "onlink")

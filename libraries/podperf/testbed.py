@@ -1,0 +1,181 @@
+"""A testbed in use: builds what one test measures, and takes it down again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from podperf.cleanup import RUN_DIRECTORY
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling, DataPlane, Worker, WorkerPort
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.namespaces import add_namespace
+from podperf.isolation import check_port
+from podperf.model import Chain, Direction, Entry, FrameSize, Placement, Traffic, Trial
+from podperf.pods.netns import NamespacePods
+from podperf.testers.base import Tester
+from podperf.testers.software import SoftwareTester
+from podperf.topology import PortSettings, Topology
+
+TESTER_BINARY = Path(__file__).parents[2] / "build" / "tester" / "podperf-tester"
+ORDINARY_MTU = 1500
+ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count
+PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0
+
+
+@dataclass(frozen=True)
+class SystemUnderTest:
+    """A chain that stands, with the tester plugged into it."""
+
+    chain: Chain
+    tester: Tester
+    data_plane: DataPlane
+    entries: Mapping[Direction, Entry]
+    port_hosts: Mapping[str, Host]  # the host on which each port's interface is seen, by the interface's name
+
+    def probe(self, traffic: Traffic) -> None:
+        """Wait until frames cross in each direction. PodperfError when none does within 5 s."""
+        deadline = time.monotonic() + PROBE_PATIENCE
+        while True:
+            result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
+            dead = [each.direction.value for each in result.directions if not each.received]
+            if not dead:
+                return
+            if time.monotonic() > deadline:
+                corrupted = sum(each.corrupted for each in result.directions)
+                detail = f" ({corrupted} arrived corrupted)" if corrupted else ""
+                raise PodperfError(
+                    f"no test frame crossed {self.chain.data_plane} with {self.chain.pods} pods {' and '.join(dead)} "
+                    f"in {PROBE_PATIENCE:.0f} s{detail}: the data plane is set up but does not forward"
+                )
+
+
+class Testbed:
+    """Builds systems under test on what a topology names. Nothing stays between two of them."""
+
+    __test__ = False  # not a pytest class
+
+    def __init__(self, topology: Topology, placement: Placement, host: Host | None = None) -> None:
+        self.topology, self.placement = topology, placement
+        self.host: Host = host or LocalHost()
+
+    @contextmanager
+    def build(self, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
+        """The chain between the tester's ports, for frames up to this size; gone when the context ends.
+
+        Unavailable, with the reason, when this testbed cannot offer it.
+        """
+        data_plane = self._data_plane(chain)
+        mtu = max(ORDINARY_MTU, frame.largest - ETHERNET_BYTES)
+        with ExitStack() as undo:
+            if data_plane.cabling is Cabling.EXISTING:
+                yield self._existing(data_plane, chain, undo)
+                return
+            tester_host = add_namespace(self.host, "tester", undo)
+            if data_plane.cabling is Cabling.BACK_TO_BACK:
+                add_veth(tester_host, near="left", far="right", mtu=mtu)
+                tester = undo.enter_context(self._tester(tester_host.namespace))
+                self._dedicate(tester_host, "left", "right")
+                yield SystemUnderTest(chain, tester, data_plane, {}, {"left": tester_host, "right": tester_host})
+                return
+            worker = self._worker(tester_host, mtu, undo)
+            tester = undo.enter_context(self._tester(tester_host.namespace))
+            entries = data_plane.set_up(worker, chain, undo)
+            ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
+            yield SystemUnderTest(chain, tester, data_plane, entries, ports)
+
+    def _data_plane(self, chain: Chain) -> DataPlane:
+        kind = DATA_PLANES.get(chain.data_plane)
+        if kind is None:
+            raise PodperfError(f"there is no data plane {chain.data_plane!r}; known: {', '.join(DATA_PLANES)}")
+        if self.topology.external != (kind.cabling is Cabling.EXISTING):
+            raise Unavailable(
+                "the topology names existing ports: only the data plane `external` is measured"
+                if self.topology.external
+                else "the topology names no existing ports for the tester, so there is no black box to measure"
+            )
+        if chain.pods < kind.least_pods:
+            raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
+        reason = kind.unavailable(self.host)
+        if reason is not None:
+            raise Unavailable(reason)
+        return kind()
+
+    def _worker(self, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
+        host = add_namespace(self.host, "worker", undo)
+        for port in ("left", "right"):
+            add_veth(
+                self.host,
+                near=port,
+                near_namespace=tester_host.namespace,
+                far=f"w-{port}",
+                far_namespace=host.namespace,
+                mtu=mtu,
+            )
+        self._dedicate(host, "w-left", "w-right")
+        RUN_DIRECTORY.mkdir(parents=True, exist_ok=True)
+        undo.callback(shutil.rmtree, RUN_DIRECTORY, ignore_errors=True)
+        left, right = (
+            WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
+            for port in ("left", "right")
+        )
+        pods = NamespacePods(self.host, host)
+        return Worker(host, host.namespace, left, right, pods, mtu, str(RUN_DIRECTORY))
+
+    def _dedicate(self, host: Host, left: str, right: str) -> None:
+        """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""
+        cpus = self.placement.sut
+        for interface, cpu in ((left, cpus[0]), (right, cpus[-1])):
+            dedicate_receive_processing(host, interface, cpu)
+
+    def _tester(self, namespace: str) -> SoftwareTester:
+        return SoftwareTester(
+            self.host,
+            "left",
+            "right",
+            binary=str(TESTER_BINARY),
+            engine=self.topology.tester.engine,
+            cpus=self.placement.tester,
+            left_namespace=namespace,
+            right_namespace=namespace,
+        )
+
+    def _existing(self, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
+        left, right = self.topology.tester.left, self.topology.tester.right
+        hosts: dict[str, Host] = {}
+        for port in (left, right):
+            assert port.interface is not None
+            host = NetworkNamespace(port.namespace) if port.namespace else self.host
+            check_port(host, port.interface)
+            hosts[port.interface] = host
+        assert left.interface is not None and right.interface is not None
+        tester = undo.enter_context(
+            SoftwareTester(
+                self.host,
+                left.interface,
+                right.interface,
+                binary=str(TESTER_BINARY),
+                engine=self.topology.tester.engine,
+                cpus=self.placement.tester,
+                left_namespace=left.namespace,
+                right_namespace=right.namespace,
+            )
+        )
+        entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
+        return SystemUnderTest(chain, tester, data_plane, entries, hosts)
+
+
+def _entry(port: PortSettings) -> Entry:
+    return Entry(mac=port.destination_mac, address=port.destination_address)
+
+
+def addressed(traffic: Traffic, sut: SystemUnderTest) -> Traffic:
+    """The same traffic, addressed into this system under test."""
+    return replace(traffic, entries=sut.entries)
