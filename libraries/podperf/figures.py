@@ -1,0 +1,40 @@
+"""Figures as people read them: three significant digits or whole units, thousands apart. Pure."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """`4 310`, `281`, `28.1`, `0.852`: whole from 100 up, otherwise three significant digits."""
+    if abs(value) >= 99.95:
+        return f"{value:,.0f}".replace(",", " ")
+    if abs(value) >= 9.995:
+        return f"{value:.1f}"
+    if abs(value) >= 0.9995:
+        return f"{value:.2f}"
+    return "0" if value == 0 else f"{value:.3g}"
+
+
+def short(value: float) -> str:
+    """The same without trailing zeros, for sentences: `5` instead of `5.00`."""
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def kpps(frames_per_second: float, lower_bound: bool = False) -> str:
+    """Frames per second as thousands of them; a lower bound starts with `>=`."""
+    return f"{'>= ' if lower_bound else ''}{number(frames_per_second / 1e3)}"
+
+
+def microseconds(nanoseconds: float) -> str:
+    """Nanoseconds as microseconds."""
+    return number(nanoseconds / 1e3)
+
+
+def percent(ratio: float) -> str:
+    """A ratio between 0 and 1 as per cent, with as many digits as a loss ratio needs."""
+    return f"{short(ratio * 100)} %"
+
+
+def count(amount: int, noun: str) -> str:
+    """`1 test`, `2 tests`."""
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"

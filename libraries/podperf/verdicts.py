@@ -1,0 +1,171 @@
+"""Results against the testbed's thresholds. Pure: figures in, sentences and a verdict out.
+
+Rates are frames per second and per direction, latencies nanoseconds; a threshold speaks in the units of its topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from podperf.figures import percent, short
+from podperf.model import Chain, FrameSize, l1_bit_rate
+from podperf.topology import Metric, Threshold, Unit
+
+METRIC_NAMES: Mapping[Metric, str] = {
+    "mrr": "MRR",
+    "ndr": "NDR",
+    "pdr": "PDR",
+    "latency_p50": "latency p50",
+    "latency_p99": "latency p99",
+}
+
+
+class Status(StrEnum):
+    """What can be said about one threshold, or about all of them together."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"  # the tester, not the system under test, set the result
+    NOT_JUDGED = "not judged"  # the result or the baseline to compare with is missing
+    NO_THRESHOLD = "no threshold"  # frames crossed, and nobody said how many had to
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure with its spread: frames/s per direction for rates, ns for latencies.
+
+    `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
+    when the tester reached its own limit first, so that the system under test may do better.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    lower_bound: bool = False
+
+
+Metrics = Mapping[Metric, Measured]
+
+
+@dataclass(frozen=True)
+class ThresholdOutcome:
+    """One threshold and what became of it; `measured` and `limit` are in `unit`, None where they are unknown."""
+
+    metric: Metric
+    unit: Unit
+    status: Status
+    sentence: str
+    measured: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All thresholds of one test together."""
+
+    status: Status
+    sentence: str
+    outcomes: tuple[ThresholdOutcome, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """True when the test must fail."""
+        return self.status is Status.FAILED
+
+
+def applicable(thresholds: Sequence[Threshold], chain: Chain, frame: FrameSize) -> tuple[Threshold, ...]:
+    """The thresholds whose selectors (data plane, pods, frame) all match; an unset selector matches everything."""
+    return tuple(
+        each
+        for each in thresholds
+        if each.data_plane in (None, chain.data_plane)
+        and each.pods in (None, chain.pods)
+        and (each.frame is None or each.frame.sequence == frame.sequence)
+    )
+
+
+def judge(
+    thresholds: Sequence[Threshold],
+    chain: Chain,
+    frame: FrameSize,
+    metrics: Metrics,
+    baseline: Metrics | None,
+    *,
+    noise: str | None = None,
+) -> Verdict:
+    """The verdict on one test's figures.
+
+    `baseline` holds the same run's figures of the bare path (`wire`) at the same size, None when there are none.
+    `noise` is the reason why the machine was not quiet, None when it was: a failure stays one, and says so.
+    """
+    outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise) for each in applicable(thresholds, chain, frame))
+    if not outcomes:
+        return Verdict(Status.NO_THRESHOLD, "no threshold applies: frames crossed, and their number is not judged")
+    found = {each.status for each in outcomes}
+    # One failure decides; what could not be judged never passes by itself, but does not spoil what was.
+    severity = (Status.FAILED, Status.INCONCLUSIVE, Status.PASSED, Status.NOT_JUDGED)
+    status = next(each for each in severity if each in found)
+    said = {status, Status.NOT_JUDGED}
+    return Verdict(status, "; ".join(each.sentence for each in outcomes if each.status in said), outcomes)
+
+
+def _judge_one(
+    threshold: Threshold, frame: FrameSize, metrics: Metrics, baseline: Metrics | None, noise: str | None
+) -> ThresholdOutcome:
+    name = METRIC_NAMES[threshold.metric]
+    limit = threshold.minimum if threshold.minimum is not None else threshold.maximum
+
+    def not_judged(why: str) -> ThresholdOutcome:
+        sentence = f"{name} not judged: {why}"
+        return ThresholdOutcome(threshold.metric, threshold.unit, Status.NOT_JUDGED, sentence, limit=limit)
+
+    if limit is None:
+        return not_judged("the threshold names neither a minimum nor a maximum")
+    result = metrics.get(threshold.metric)
+    if result is None:
+        return not_judged(f"this test has no {name}")
+    reference = None
+    if threshold.unit == "ratio of baseline":
+        reference = (baseline or {}).get(threshold.metric)
+        if reference is None or reference.value <= 0:
+            return not_judged(f"baseline missing (no {name} of `wire` at {frame.name} in this run)")
+
+    measured = in_unit(result.value, threshold.unit, frame, reference)
+    at_least = threshold.minimum is not None
+    met = measured >= limit if at_least else measured <= limit
+    # A lower bound proves only one side: enough is enough, too much is too much, and the rest is open.
+    status = Status.PASSED if met else Status.FAILED
+    if result.lower_bound and met != at_least:
+        status = Status.INCONCLUSIVE
+
+    bound = ">= " if result.lower_bound else ""
+    asked = f"{'at least' if at_least else 'at most'} {_amount(limit, threshold.unit)} was asked for"
+    sentence = f"{name} {bound}{_amount(measured, threshold.unit)}, {asked}: {status}"
+    if status is Status.INCONCLUSIVE:
+        sentence += ", tester limited"
+    if status is Status.FAILED and noise:
+        sentence += f" (the machine was noisy: {noise})"
+    return ThresholdOutcome(threshold.metric, threshold.unit, status, sentence, measured, limit)
+
+
+def in_unit(value: float, unit: Unit, frame: FrameSize, baseline: Measured | None = None) -> float:
+    """A rate in frames/s or a latency in ns, in a threshold's unit. Gbps counts on L1; a ratio needs the baseline."""
+    match unit:
+        case "Mpps":
+            return value / 1e6
+        case "Gbps":
+            return l1_bit_rate(value, frame) / 1e9
+        case "us":
+            return value / 1e3
+        case "ratio of baseline":
+            if baseline is None:
+                raise ValueError("a ratio needs the baseline's figure")
+            return value / baseline.value
+
+
+def _amount(value: float, unit: Unit) -> str:
+    if unit == "ratio of baseline":
+        return f"{percent(value)} of the baseline"
+    return f"{short(value)} {unit}"

@@ -1,0 +1,143 @@
+"""The environment: read from whatever a host shows, null where it shows nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf import environment
+from podperf.errors import PodperfError
+from podperf.hosts.base import Completed, Process
+
+
+class ScriptedHost:
+    """A host that has these files and answers these commands, and has nothing else."""
+
+    name = "scripted host"
+
+    def __init__(self, files: dict[str, str], answers: dict[str, str]) -> None:
+        self._files, self._answers = files, answers
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        for start, answer in self._answers.items():
+            if " ".join(command).startswith(start):
+                return Completed(command, 0, answer, "")
+        raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        raise NotImplementedError
+
+    def put(self, content: bytes, path: str) -> None:
+        raise NotImplementedError
+
+    def get(self, path: str) -> bytes:
+        if path not in self._files:
+            raise FileNotFoundError(path)
+        return self._files[path].encode()
+
+
+SERVER = ScriptedHost(
+    files={
+        "/proc/cpuinfo": "processor\t: 0\nmicrocode\t: 0x5003707\nflags\t\t: fpu vme\nbugs : x\n",
+        "/proc/meminfo": "MemTotal:       263855736 kB\nHugePages_Total:      64\n",
+        "/etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n',
+        "/sys/devices/system/cpu/intel_pstate/no_turbo": "1\n",
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+        "/sys/devices/system/cpu/vulnerabilities/meltdown": "Not affected\n",
+        "/sys/devices/system/node/node0/cpulist": "0-19,40-59\n",
+        "/sys/devices/system/node/node1/cpulist": "20-39,60-79\n",
+        "/sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:       132111234 kB\n",
+        "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "64\n",
+        "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": "60\n",
+        "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+        "/sys/class/dmi/id/bios_version": "2.10.2\n",
+        "/sys/bus/pci/devices/0000:af:00.0/numa_node": "1\n",
+    },
+    answers={
+        "lscpu --json": json.dumps(
+            {
+                "lscpu": [
+                    {
+                        "field": "Model name:",
+                        "data": "Intel(R) Xeon(R) Gold 6148",
+                        "children": [
+                            {"field": "Socket(s):", "data": "2"},
+                            {"field": "Core(s) per socket:", "data": "20"},
+                        ],
+                    },
+                    {"field": "L3 cache:", "data": "55 MiB"},
+                ]
+            }
+        ),
+        "ls /sys/devices/system/node": "has_cpu node1 node0 online",
+        "ls /sys/devices/system/cpu/vuln": "meltdown",
+        "ls /sys/kernel/mm/hugepages": "hugepages-2048kB",
+        "systemd-detect-virt": "none\n",
+        "dmidecode -t 17": "Handle 1\nMemory Device\n\tSize: 16 GB\n\tLocator: A1\n\tSpeed: 2666 MT/s\n"
+        "\tSerial Number: 123\n\nMemory Device\n\tSize: No Module Installed\n",
+        "dpkg-query": "installed iproute2 6.1.0-3\nnot-installed vpp \nconfig-files dpdk 22.11\n",
+        "ip -json": json.dumps([{"address": "3c:fd:fe:00:00:01", "mtu": 1500, "qdisc": "mq", "txqlen": 1000}]),
+        "ethtool -i": "driver: i40e\nversion: 6.1.0\nfirmware-version: 6.80 0x80003d74\nbus-info: 0000:af:00.0\n",
+        "ethtool -k": "Features:\nrx-checksumming: on\ntx-lockless: on [fixed]\nnetns-local: off [fixed]\nlro: off\n",
+        "ethtool -g": "Pre-set maximums:\nRX: 4096\nCurrent hardware settings:\nRX: 512\nRX Mini: n/a\n",
+        "ethtool -l": "Channel parameters:\nCurrent hardware settings:\nCombined:\t8\n",
+        "ethtool p0": "Settings for p0:\n\tSpeed: 40000Mb/s\n",
+    },
+)
+
+
+def test_a_server_is_described() -> None:
+    found = environment.collect(SERVER)
+    assert found["cpu"]["model"] == "Intel(R) Xeon(R) Gold 6148"
+    assert (found["cpu"]["sockets"], found["cpu"]["microcode"]) == (2, "0x5003707")
+    assert (found["cpu"]["governor"], found["cpu"]["turbo"]) == ("performance", False)
+    assert found["cpu"]["caches"] == {"L3": "55 MiB"}
+    assert found["distribution"] == "Debian GNU/Linux 12 (bookworm)"
+    assert [(each["node"], each["cpus"]) for each in found["numa_nodes"]] == [(0, "0-19,40-59"), (1, "20-39,60-79")]
+    assert found["hugepages"] == [{"page_bytes": 2097152, "total": 64, "free": 60}]
+    assert found["memory"]["total_bytes"] == 263855736 * 1024
+    assert found["memory"]["devices"] == [{"Size": "16 GB", "Locator": "A1", "Speed": "2666 MT/s"}]
+    assert found["memory"]["transparent_hugepages"] == "madvise"
+    assert found["mitigations"] == {"meltdown": "Not affected"}
+    assert found["packages"] == {"iproute2": "6.1.0-3"}
+    assert found["platform"]["bios"]["version"] == "2.10.2"
+    assert (found["platform"]["hypervisor_flag"], found["platform"]["virtualisation"]) == (False, "none")
+
+
+def test_an_interface_is_described() -> None:
+    found = environment.interface_details(SERVER, "p0")
+    assert (found["driver"], found["firmware"], found["numa_node"]) == ("i40e", "6.80 0x80003d74", 1)
+    assert found["speed_bits_per_second"] == 40_000_000_000
+    assert found["offloads"] == {"rx-checksumming": True, "tx-lockless": True, "lro": False}
+    assert (found["rings"], found["channels"]) == ({"RX": 512}, {"Combined": 8})
+
+
+def test_a_host_that_shows_nothing_gives_nulls() -> None:
+    bare = ScriptedHost({}, {})
+    found = environment.collect(bare)
+    assert found["cpu"]["model"] is None
+    assert found["platform"]["hypervisor_flag"] is None
+    assert found["packages"] is None
+    assert found["hugepages"] == []
+    json.dumps(found, allow_nan=False)
+    assert set(environment.interface_details(bare, "p0").values()) == {None}
+
+
+@pytest.mark.parametrize("speed", ["Unknown!", "10000Mb/s"])
+def test_a_virtual_interface_has_no_speed(speed: str) -> None:
+    link = json.dumps([{"linkinfo": {"info_kind": "veth"}}])
+    host = ScriptedHost({}, {"ip -json": link, "ethtool v0": f"Speed: {speed}"})
+    assert environment.interface_details(host, "v0")["speed_bits_per_second"] is None
+
+
+@given(st.text())
+def test_parsers_take_any_text(text: str) -> None:
+    environment.parse_os_release(text)
+    environment.parse_ethtool(text)
+    environment.parse_meminfo(text)
+    environment.parse_lscpu(text)
+    environment.parse_memory_devices(text)

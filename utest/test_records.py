@@ -1,0 +1,237 @@
+"""Records: what a test leaves on disk, whatever way it ends."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf import records
+from podperf.errors import PodperfError
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    Chain,
+    Direction,
+    DirectionResult,
+    Entry,
+    FrameSize,
+    Latency,
+    NetworkingModel,
+    Placement,
+    Traffic,
+    Trial,
+    TrialResult,
+)
+from podperf.records import RecordWriter, TestRecord
+from podperf.testers import base
+from podperf.verdicts import Measured
+
+counts = st.integers(0, 2**40)
+positive = st.floats(1e-6, 1e12)
+latencies = st.builds(
+    Latency,
+    minimum=counts,
+    mean=positive,
+    maximum=counts,
+    counts=st.dictionaries(st.integers(0, 3583), st.integers(1, 2**40), max_size=8),
+)
+
+
+def direction_results(direction: Direction) -> st.SearchStrategy[DirectionResult]:
+    return st.builds(
+        DirectionResult,
+        direction=st.just(direction),
+        intended=counts,
+        sent=counts,
+        received=counts,
+        duplicated=counts,
+        reordered=counts,
+        corrupted=counts,
+        duration=positive,
+        late=counts,
+        latency=st.none() | latencies,
+    )
+
+
+traffics = st.builds(
+    Traffic,
+    frame=st.sampled_from(["64", "1518", "IMIX"]).map(FrameSize.parse),
+    directions=st.sampled_from([BOTH_DIRECTIONS, BOTH_DIRECTIONS[:1], BOTH_DIRECTIONS[1:]]),
+    flows=st.integers(1, 65536),
+    entries=st.dictionaries(
+        st.sampled_from(Direction), st.builds(Entry, st.none() | st.text(), st.none() | st.text(), st.none() | counts)
+    ),
+)
+
+
+@st.composite
+def trial_results(draw: st.DrawFn) -> TrialResult:
+    traffic = draw(traffics)
+    return TrialResult(
+        trial=Trial(traffic, draw(positive | st.just(math.inf)), draw(positive)),
+        started=draw(positive),
+        directions=tuple(draw(direction_results(each)) for each in traffic.directions),
+        stray=draw(counts),
+        own_drops=draw(counts),
+        invalid=draw(st.none() | st.text()),
+        elapsed=draw(positive),
+    )
+
+
+@given(trial_results())
+def test_a_trial_survives_its_json(result: TrialResult) -> None:
+    text = json.dumps(records.trial_to_json(result, "mrr"), allow_nan=False)
+    assert records.trial_from_json(json.loads(text), result.trial.traffic) == result
+
+
+@given(traffics)
+def test_traffic_survives_its_json(traffic: Traffic) -> None:
+    assert records.traffic_from_json(json.loads(json.dumps(records.traffic_to_json(traffic)))) == traffic
+
+
+TRAFFIC = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS)
+LATENCY = Latency(900, 1500.5, 70_000, {250: 5, 300: 90, 1347: 1})
+
+
+def a_trial(load: float = 100_000.0) -> TrialResult:
+    result = DirectionResult(Direction.LEFT_TO_RIGHT, 1000, 1000, 990, 0, 0, 0, 0.01, latency=LATENCY)
+    other = replace(result, direction=Direction.RIGHT_TO_LEFT, latency=None)
+    return TrialResult(Trial(TRAFFIC, load, 0.01), 1e9, (result, other))
+
+
+def a_record() -> TestRecord:
+    return TestRecord(
+        id=records.record_id("4.1.1", "linux-bridge", 1, "64B", "mrr-ndrpdr"),
+        name="Linux bridge, 64 B",
+        suite="4.1.1 kernel space",
+        tags=["sec-4.1.1", "appendix-c", "64B"],
+        model=NetworkingModel.KERNEL_SPACE,
+        chain=Chain("linux-bridge", 1),
+        traffic=TRAFFIC,
+        placement=Placement((0,), (1,)),
+        tester={"engine": "xdp"},
+        limits=base.TesterLimits(4.5e6, 0.0, "calibration on the bare path"),
+        link_bits_per_second=1e9,
+        metrics={"mrr": Measured(281_000.0, 262_000.0, 290_000.0), "latency_p50": Measured(16_000.0)},
+        latency=LATENCY,
+        latency_of="trial at 137 kpps",
+    )
+
+
+def test_a_finished_record_fits_the_published_schema_and_holds_the_trials(tmp_path: Path) -> None:
+    record = a_record()
+    writer = RecordWriter(tmp_path / "records", record)
+    for load in (1e5, 2e5, math.inf):
+        writer.trial(a_trial(load), "mrr")
+    record.outcome = "passed"
+    path = writer.finish(record)
+
+    document = json.loads(path.read_text())
+    assert records.schema_errors(document) == []
+    assert [each["load"] for each in document["trials"]] == [1e5, 2e5, None]
+    assert document["test"]["sections"] == ["4.1.1", "C"]
+    assert [each.name for each in path.parent.iterdir()] == ["4.1.1-linux-bridge-1pod-64B-mrr-ndrpdr.json"]
+
+
+def test_rates_come_in_every_unit() -> None:
+    rate = a_record().to_json()["results"]["mrr"]
+    assert rate["l2_bits_per_second"] == 281_000 * 64 * 8
+    assert rate["l1_bits_per_second"] == 281_000 * 84 * 8
+    assert rate["aggregate_frames_per_second"] == 562_000
+    assert rate["percent_of_line_rate"] == pytest.approx(281_000 / 1_488_095.2 * 100)
+
+
+def test_two_tests_of_one_name_keep_two_records(tmp_path: Path) -> None:
+    first, second = a_record(), a_record()
+    one, two = RecordWriter(tmp_path, first), RecordWriter(tmp_path, second)
+    paths = {one.finish(first), two.finish(second), RecordWriter(tmp_path, third := a_record()).finish(third)}
+    assert {each.stem for each in paths} == {first.id, f"{first.id}-2", f"{first.id}-3"}
+    assert json.loads((tmp_path / f"{second.id}.json").read_text())["id"] == second.id
+
+
+def test_a_killed_test_leaves_every_trial_that_ended(tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from test_records import a_record, a_trial\n"
+        "from podperf.records import RecordWriter\n"
+        "writer = RecordWriter(sys.argv[1], a_record())\n"
+        "[writer.trial(a_trial(load), 'mrr') for load in (1e5, 2e5)]\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    head, *trials = [json.loads(line) for line in left.read_text().splitlines()]
+    assert head["outcome"] == "interrupted"
+    assert head["chain"]["data_plane"] == "linux-bridge"
+    assert [each["load"] for each in trials] == [1e5, 2e5]
+
+
+def test_a_document_that_does_not_fit_is_written_all_the_same(tmp_path: Path) -> None:
+    record = a_record()
+    record.quietness = {"reason": "no word about noisy"}
+    writer = RecordWriter(tmp_path, record)
+    with pytest.raises(PodperfError, match=r"does not fit its schema: \$\.quietness: 'noisy' is a required"):
+        writer.finish(record)
+    assert json.loads((tmp_path / f"{record.id}.json").read_text())["quietness"] == record.quietness
+
+
+def test_a_full_disk_loses_no_trial_and_the_test_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = a_record()
+    writer = RecordWriter(tmp_path / "records", record)
+    writer.trial(a_trial(1e5), "mrr")
+    real_write = os.write
+
+    def write_half_then_fail(file: int, data: bytes) -> int:
+        real_write(file, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", write_half_then_fail)
+        writer.trial(a_trial(2e5), "mrr")
+    writer.trial(a_trial(3e5), "mrr")  # there is space again
+    lines = (tmp_path / "records" / f"{record.id}.trials.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("load") for line in lines] == [None, 1e5, 2e5, 3e5]
+
+
+def test_a_record_that_cannot_be_written_in_place_is_kept_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "records").write_text("a file where the folder should be")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "elsewhere"))
+    record = a_record()
+    writer = RecordWriter(tmp_path / "records", record)
+    writer.trial(a_trial(), "mrr")
+    with pytest.raises(PodperfError, match=r"cannot write .*Not a directory; it is in .*elsewhere.* instead") as caught:
+        writer.finish(record)
+    assert "\n" not in str(caught.value)
+    (saved,) = (tmp_path / "elsewhere").rglob("*.json")
+    assert len(json.loads(saved.read_text())["trials"]) == 1
+
+
+@given(*[st.text(max_size=30)] * 2, st.integers(0, 99), *[st.text(max_size=30)] * 2)
+def test_ids_are_safe_file_names(section: str, data_plane: str, pods: int, frame: str, method: str) -> None:
+    name = records.record_id(section, data_plane, pods, frame, method)
+    assert name and len(name) <= 120
+    assert not set(name) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+    assert not name.startswith((".", "-"))
+
+
+@given(st.recursive(st.none() | st.floats() | st.binary() | st.sets(st.text()) | st.just(Path("/x")), st.lists))
+def test_whatever_a_component_describes_becomes_json(described: object) -> None:
+    json.dumps(records.plain({"what": described}), allow_nan=False)

@@ -1,0 +1,100 @@
+"""Verdicts: what a threshold says about a figure, and what it cannot say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.model import IMIX, Chain, FrameSize
+from podperf.topology import Threshold
+from podperf.verdicts import Measured, Metrics, Status, applicable, in_unit, judge
+
+CHAIN, FRAME = Chain("linux-bridge", 1), FrameSize.parse(64)
+BASELINE: Metrics = {"mrr": Measured(4_310_000.0, lower_bound=True), "latency_p99": Measured(2_000.0)}
+FLOOR = Threshold("mrr", "ratio of baseline", minimum=0.05)
+CEILING = Threshold("latency_p99", "us", maximum=500)
+
+
+def status(threshold: Threshold, metrics: Metrics, baseline: Metrics | None = None) -> Status:
+    return judge([threshold], CHAIN, FRAME, metrics, baseline).status
+
+
+@pytest.mark.parametrize(
+    ("threshold", "metrics", "expected"),
+    [
+        (FLOOR, {"mrr": Measured(281_000.0)}, "passed"),
+        (FLOOR, {"mrr": Measured(28_100.0)}, "failed"),
+        (CEILING, {"latency_p99": Measured(499_999.0)}, "passed"),
+        (CEILING, {"latency_p99": Measured(500_001.0)}, "failed"),
+        (Threshold("ndr", "Mpps", minimum=1.0), {"ndr": Measured(1e6)}, "passed"),
+        (Threshold("ndr", "Gbps", minimum=1.0), {"ndr": Measured(1_488_000.0)}, "failed"),
+        (Threshold("ndr", "Gbps", minimum=1.0), {"ndr": Measured(1_488_096.0)}, "passed"),
+        (Threshold("latency_p99", "ratio of baseline", maximum=10), {"latency_p99": Measured(30_000.0)}, "failed"),
+        # A lower bound proves one side only.
+        (Threshold("ndr", "Mpps", minimum=1.0), {"ndr": Measured(2e6, lower_bound=True)}, "passed"),
+        (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(2e6, lower_bound=True)}, "inconclusive"),
+        (Threshold("ndr", "Mpps", maximum=1.0), {"ndr": Measured(2e6, lower_bound=True)}, "failed"),
+        (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(2e6, lower_bound=True)}, "inconclusive"),
+        # Nothing to judge by.
+        (Threshold("pdr", "Mpps", minimum=1.0), {"ndr": Measured(2e6)}, "not judged"),
+        (Threshold("ndr", "ratio of baseline", minimum=0.5), {"ndr": Measured(2e6)}, "not judged"),
+    ],
+)
+def test_one_threshold(threshold: Threshold, metrics: Metrics, expected: str) -> None:
+    assert status(threshold, metrics, BASELINE) == expected
+
+
+@pytest.mark.parametrize("baseline", [None, {}, {"mrr": Measured(0.0)}])
+def test_a_missing_baseline_is_said_and_never_passes(baseline: Metrics | None) -> None:
+    verdict = judge([FLOOR], CHAIN, FRAME, {"mrr": Measured(281_000.0)}, baseline)
+    assert verdict.status == "not judged"
+    assert verdict.sentence == "MRR not judged: baseline missing (no MRR of `wire` at 64B in this run)"
+
+
+def test_what_could_not_be_judged_is_told_beside_what_passed() -> None:
+    verdict = judge([FLOOR, CEILING], CHAIN, FRAME, {"mrr": Measured(1.0), "latency_p99": Measured(1.0)}, None)
+    assert verdict.status == "passed"
+    assert "latency p99 0.001 us, at most 500 us was asked for: passed" in verdict.sentence
+    assert "MRR not judged: baseline missing" in verdict.sentence
+
+
+def test_one_failure_decides_and_the_noise_is_told() -> None:
+    metrics: Metrics = {"mrr": Measured(1000.0), "latency_p99": Measured(100.0)}
+    verdict = judge([CEILING, FLOOR], CHAIN, FRAME, metrics, BASELINE, noise="CPU 1: 23 % went to stress-ng")
+    assert verdict.failed
+    assert verdict.sentence == (
+        "MRR 0.0232 % of the baseline, at least 5 % of the baseline was asked for: failed "
+        "(the machine was noisy: CPU 1: 23 % went to stress-ng)"
+    )
+
+
+def test_without_a_threshold_nothing_is_claimed() -> None:
+    verdict = judge([], CHAIN, FRAME, {"mrr": Measured(1.0)}, BASELINE)
+    assert verdict.status == "no threshold"
+    assert not verdict.failed
+
+
+@given(
+    st.builds(
+        Threshold,
+        metric=st.just("mrr"),
+        unit=st.just("Mpps"),
+        data_plane=st.sampled_from([None, "linux-bridge", "macvlan"]),
+        pods=st.sampled_from([None, 1, 2]),
+        frame=st.sampled_from([None, FRAME, FrameSize("64 B, other name", (64,)), IMIX]),
+    )
+)
+def test_a_threshold_applies_where_every_selector_matches(threshold: Threshold) -> None:
+    matches = (
+        threshold.data_plane in (None, "linux-bridge") and threshold.pods in (None, 1) and threshold.frame is not IMIX
+    )
+    assert applicable([threshold], CHAIN, FRAME) == ((threshold,) if matches else ())
+
+
+@given(st.floats(1, 1e9), st.floats(1e-3, 1e3), st.sampled_from(["Mpps", "Gbps", "ratio of baseline"]))
+def test_verdicts_agree_with_the_units(value: float, limit: float, unit: str) -> None:
+    baseline: Metrics = {"mrr": Measured(1e6)}
+    threshold = Threshold("mrr", unit, minimum=limit)  # type: ignore[arg-type]
+    expected = in_unit(value, threshold.unit, FRAME, baseline["mrr"]) >= limit
+    assert (status(threshold, {"mrr": Measured(value)}, baseline) == "passed") is expected
