@@ -1,0 +1,138 @@
+"""Which CPUs the tester and the system under test get.
+
+The automatic rule: the tester has the first CPU, and the system under test as many as directions are sent at once: one
+kernel thread receives each direction; more CPUs would idle, and a result would depend on how many the machine has. They
+are taken from the last CPU down, where interrupts and daemons are least, never from the tester's physical core while
+there is another; of the rest, the tester's NUMA node comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from podperf.cpus import format_cpu_list, parse_cpu_list
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.model import Placement
+from podperf.topology import Topology
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """The CPUs of a host. `allowed` is what this process may run on (taskset, cpuset).
+
+    A CPU without an entry in `siblings` has its physical core to itself; without one in `nodes` it is on node 0.
+    """
+
+    online: tuple[int, ...]
+    allowed: tuple[int, ...]
+    siblings: Mapping[int, frozenset[int]] = field(default_factory=dict)  # all CPUs of the same physical core
+    nodes: Mapping[int, int] = field(default_factory=dict)  # NUMA node of a CPU
+
+    @property
+    def usable(self) -> tuple[int, ...]:
+        """Online and allowed, ascending."""
+        return tuple(sorted(set(self.online) & set(self.allowed)))
+
+    def same_core(self, cpu: int, others: Collection[int]) -> bool:
+        """True when this CPU is on the physical core of one of the others."""
+        return not self.siblings.get(cpu, frozenset((cpu,))).isdisjoint(others)
+
+    def node(self, cpu: int) -> int:
+        """The NUMA node of a CPU."""
+        return self.nodes.get(cpu, 0)
+
+
+def place(topology: Topology, cpus: Cpus) -> Placement:
+    """The CPUs of tester and system under test: what the topology says, else the automatic rule.
+
+    PodperfError when the topology names a CPU that is offline or not allowed.
+    """
+    for key, named in (("tester.cpus", topology.tester.cpus), ("worker.cpus", topology.worker.cpus)):
+        _require_usable(f"{topology.path}: {key}", named or (), cpus)
+    if not cpus.usable:
+        raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
+    tester = topology.tester.cpus or _first_free(cpus, topology.worker.cpus or ())
+    sut = topology.worker.cpus or _beside(tester, cpus, count=len(topology.traffic.directions))
+    return Placement(tester, sut)
+
+
+def _require_usable(where: str, named: Collection[int], cpus: Cpus) -> None:
+    offline, forbidden = set(named) - set(cpus.online), set(named) - set(cpus.usable)
+    if offline:
+        raise PodperfError(
+            f"{where}: CPU {format_cpu_list(offline)} is not online; allowed: {format_cpu_list(cpus.usable)}"
+        )
+    if forbidden:
+        raise PodperfError(
+            f"{where}: CPU {format_cpu_list(forbidden)} is not allowed for this process (taskset or a cpuset); "
+            f"allowed: {format_cpu_list(cpus.usable)}"
+        )
+
+
+def _first_free(cpus: Cpus, taken: Collection[int]) -> tuple[int, ...]:
+    return (min(cpus.usable, key=lambda cpu: (cpu in taken, cpus.same_core(cpu, taken), cpu)),)
+
+
+def _beside(tester: tuple[int, ...], cpus: Cpus, count: int) -> tuple[int, ...]:
+    free = set(cpus.usable) - set(tester)
+    if not free:
+        return tester
+    apart = {cpu for cpu in free if not cpus.same_core(cpu, tester)} or free
+    home = {cpus.node(cpu) for cpu in tester}
+    chosen: list[int] = []
+    for _ in range(min(count, len(apart))):
+        chosen.append(
+            min(apart - set(chosen), key=lambda cpu: (cpus.same_core(cpu, chosen), cpus.node(cpu) not in home, -cpu))
+        )
+    return tuple(sorted(chosen))
+
+
+def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
+    """What the reader of a result must know about this placement; nothing when it is sound."""
+    said = []
+    if placement.shared:
+        said.append(
+            f"tester and system under test share CPU {format_cpu_list(placement.shared)}: "
+            "each takes time from the other, and results say little"
+        )
+    elif any(cpus.same_core(cpu, placement.tester) for cpu in placement.sut):
+        said.append("tester and system under test share a physical core (SMT siblings): each slows the other")
+    if {cpus.node(cpu) for cpu in placement.sut} != {cpus.node(cpu) for cpu in placement.tester}:
+        said.append("tester and system under test are on different NUMA nodes: frames cross the interconnect")
+    if len(placement.sut) < directions:
+        said.append(f"{directions} directions share CPU {format_cpu_list(placement.sut)} of the system under test")
+    return said
+
+
+def read_cpus(host: Host) -> Cpus:
+    """The CPUs of a host, from sysfs and this process's affinity."""
+    online = parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode())
+    siblings = {
+        cpu: frozenset(_list(host, f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or (cpu,))
+        for cpu in online
+    }
+    nodes = {
+        cpu: node
+        for node in _list(host, "/sys/devices/system/node/online")
+        for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
+    }
+    return Cpus(online, allowed_cpus(host.get("/proc/self/status").decode()), siblings, nodes)
+
+
+def allowed_cpus(status: str) -> tuple[int, ...]:
+    """The CPUs that a process may use, from the text of its /proc/PID/status."""
+    match = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    if match is None:
+        raise PodperfError("/proc/self/status has no Cpus_allowed_list; is /proc mounted?")
+    return parse_cpu_list(match[1])
+
+
+def _list(host: Host, path: str) -> tuple[int, ...]:
+    """A CPU list of sysfs; empty where the kernel has no such file (no NUMA, no topology)."""
+    try:
+        return parse_cpu_list(host.get(path).decode())
+    except OSError:
+        return ()
