@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from podperf.noise import Noise
 
-
 FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
 MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000

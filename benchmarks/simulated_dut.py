@@ -1,0 +1,77 @@
+"""A device under test whose truth is known, for the tests and the benchmarks of the searches. Takes no real time."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+
+from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Latency, Traffic, Trial, TrialResult
+
+_FRAME = FrameSize.parse(64)
+_ONE_MICROSECOND = 999  # histogram index of a bucket at about 1 µs
+
+
+@dataclass
+class SimulatedDut:
+    """A TrialSource: a queue of `buffer` frames before a server of `capacity` frames/s, each direction with its own.
+
+    Stalls of the server arrive as a Poisson process and last an exponential time: the neighbours of a VM. While it
+    stalls, the queue fills at the offered load; what does not fit is lost. `drift` is how far (relative standard
+    deviation) the capacity itself wanders from trial to trial. `congestion` is the share of its capacity that it loses
+    under ten times the load that it can carry (work spent on frames that are dropped later), in proportion below.
+    `clock` is the simulated time.
+    """
+
+    capacity: float
+    maximum_load: float = 4.5e6
+    buffer: int = 0
+    stalls_per_second: float = 0.0
+    stall: float = 0.0  # seconds, mean
+    drift: float = 0.0
+    congestion: float = 0.0
+    base_loss: float = 0.0  # ratio lost at any load
+    directions: int = 1
+    overhead: float = 0.1  # seconds a trial around the sending
+    seed: int = 0
+    now: float = 0.0
+    trials: list[TrialResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def clock(self) -> float:
+        """Simulated seconds since the start."""
+        return self.now
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        """One trial."""
+        traffic = Traffic(_FRAME, BOTH_DIRECTIONS[: self.directions])
+        capacity = self.capacity * max(0.0, self._random.gauss(1.0, self.drift))
+        if load > capacity:
+            capacity *= 1.0 - self.congestion * min(1.0, (load / capacity - 1.0) / 9.0)
+        directions = tuple(
+            self._direction(traffic.directions[index], load, duration, capacity) for index in range(self.directions)
+        )
+        result = TrialResult(Trial(traffic, load, duration), self.now, directions, elapsed=duration + self.overhead)
+        self.now += result.elapsed
+        self.trials.append(result)
+        return result
+
+    def _direction(self, direction: object, load: float, duration: float, capacity: float) -> DirectionResult:
+        sent = round(load * duration)
+        lost = max(0, sent - math.ceil(capacity * duration) - self.buffer)  # the steady overload
+        lost += math.ceil(sent * self.base_loss)
+        for _ in range(self._poisson(self.stalls_per_second * duration)):
+            stalled = self._random.expovariate(1 / self.stall) if self.stall else 0.0
+            lost += max(0, round(load * stalled) - self.buffer)
+        received = sent - min(sent, lost)
+        latency = Latency(1000, 1000.0, 1000, {_ONE_MICROSECOND: received}) if received else None
+        return DirectionResult(direction, sent, sent, received, 0, 0, 0, duration, latency=latency)  # type: ignore[arg-type]
+
+    def _poisson(self, mean: float) -> int:
+        count, left = 0, self._random.expovariate(1.0)
+        while left < mean:
+            count += 1
+            left += self._random.expovariate(1.0)
+        return count

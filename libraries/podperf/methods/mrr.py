@@ -1,0 +1,136 @@
+"""Maximum receive rate (MRR): what still comes back when the tester sends all it can (FD.io CSIT methodology)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jumpavg import AvgStdevStats
+
+from podperf.errors import PodperfError
+from podperf.methods.base import TrialSource
+from podperf.methods.trials import TRIAL_OVERHEAD, latency_record, merged_latency
+from podperf.model import Latency, TrialResult
+from podperf.noise import Noise, total
+from podperf.testers.base import TESTER_LIMIT_SHARE
+
+
+@dataclass(frozen=True)
+class MrrResult:
+    """The trials of one MRR measurement. Rates are frames per second and direction.
+
+    `mean` and `deviation` are those of a population, as jumpavg keeps them for telling a trend from noise.
+    """
+
+    trials: tuple[TrialResult, ...]
+    maximum_load: float
+    trial_duration: float
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Receive rate of each trial, mean over its directions."""
+        return tuple(each.receive_rate for each in self.trials)
+
+    @property
+    def rate(self) -> float:
+        """The result: the median of the receive rates, which one disturbed trial does not move."""
+        return statistics.median(self.rates)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the receive rates."""
+        return float(self._stats.avg)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the receive rates."""
+        return float(self._stats.stdev)
+
+    @property
+    def relative_spread(self) -> float:
+        """Largest minus smallest rate, over the median; 0 when nothing came back."""
+        return (max(self.rates) - min(self.rates)) / self.rate if self.rate else 0.0
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost over sent in all trials and directions."""
+        sent = sum(each.sent for each in self.trials)
+        return sum(each.lost for each in self.trials) / sent if sent else 0.0
+
+    @property
+    def tester_limited(self) -> bool:
+        """True when the rate is so near the tester's maximum that the SUT may do more: the rate is a lower bound."""
+        return self.rate >= TESTER_LIMIT_SHARE * self.maximum_load
+
+    @property
+    def latency(self) -> Latency | None:
+        """Latency under this overload, all trials together."""
+        return merged_latency(self.trials)
+
+    @property
+    def noise(self) -> Noise | None:
+        """What disturbed the measuring CPUs, or None when they were not watched."""
+        return total(each.noise for each in self.trials)
+
+    @property
+    def _stats(self) -> Any:
+        return AvgStdevStats.for_runs(self.rates)
+
+    def as_record(self) -> Mapping[str, Any]:
+        """Rates, spread, loss and latency, with the parameters."""
+        return {
+            "method": "mrr",
+            "rate": self.rate,
+            "tester_limited": self.tester_limited,
+            "rates": list(self.rates),
+            "rates_by_direction": {
+                first.direction.value: [each.directions[index].receive_rate for each in self.trials]
+                for index, first in enumerate(self.trials[0].directions)
+            },
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "minimum": min(self.rates),
+            "maximum": max(self.rates),
+            "relative_spread": self.relative_spread,
+            "loss_ratio": self.loss_ratio,
+            "latency": latency_record(self.latency),
+            "maximum_load": self.maximum_load,
+            "trial_count": len(self.trials),
+            "trial_duration": self.trial_duration,
+            "noise": None if (noise := self.noise) is None else noise.as_record(),
+        }
+
+
+@dataclass(frozen=True)
+class Mrr:
+    """`trials` trials of `duration` seconds at the tester's maximum load, after one of `warmup` seconds.
+
+    The warm-up is not counted; it lets caches, neighbours and CPU clocks settle.
+    """
+
+    trials: int = 5
+    duration: float = 1.0
+    warmup: float = 0.0
+
+    name = "mrr"
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.duration <= 0:
+            raise PodperfError(
+                f"MRR needs 1 or more trials of more than 0 s, not {self.trials} of {self.duration:g} s; "
+                "see method in the topology file"
+            )
+
+    def run(self, source: TrialSource) -> MrrResult:
+        """Measure. TesterLimit when the tester cannot deliver its maximum load."""
+        if self.warmup:
+            source.measure(source.maximum_load, self.warmup)
+        results = tuple(source.measure(source.maximum_load, self.duration) for _ in range(self.trials))
+        return MrrResult(results, source.maximum_load, self.duration)
+
+    @property
+    def expected_seconds(self) -> float:
+        """About how long `run` takes, for a progress display."""
+        return self.trials * (self.duration + TRIAL_OVERHEAD) + (self.warmup + TRIAL_OVERHEAD if self.warmup else 0.0)

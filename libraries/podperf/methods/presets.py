@@ -1,0 +1,230 @@
+"""Search presets as data: what is searched for, how carefully, and who says so. Terms as in RFC 9971.
+
+To add one, add an entry to `PRESETS`; nothing else knows their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.methods.trials import TRIAL_OVERHEAD
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A search goal of RFC 9971: which load counts as carried, and how narrow the answer must be. Durations in seconds.
+
+    A trial is bad when its loss ratio is above `loss_ratio`. A load is a lower bound when, of the trials of
+    `final_trial_duration` that make up `duration_sum`, no more than `exceed_ratio` (by time) are bad. The goal is
+    reached when lower and upper bound are within `relative_width` of each other. Earlier, coarser phases
+    (`preceding_targets`) start with trials of `initial_trial_duration`.
+    """
+
+    name: str
+    loss_ratio: float
+    exceed_ratio: float
+    relative_width: float
+    initial_trial_duration: float
+    final_trial_duration: float
+    duration_sum: float
+    preceding_targets: int = 2
+    expansion_coefficient: int = 2
+
+    def as_record(self) -> Mapping[str, Any]:
+        """Every attribute, JSON-serialisable."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The goals of one search, strictest first, and what holds for all of them.
+
+    `warmup_duration`: seconds of one trial at maximum load that is not counted. `search_duration_max`: seconds after
+    which the search stops with what it has. `minimum_load`: frames/s and direction, below which nothing is tried.
+    `sources` says where each attribute comes from.
+    """
+
+    name: str
+    summary: str
+    goals: tuple[Goal, ...]
+    warmup_duration: float
+    search_duration_max: float
+    minimum_load: float
+    sources: Mapping[str, str]
+
+    def as_record(self) -> Mapping[str, Any]:
+        """Every attribute, JSON-serialisable."""
+        return {
+            "name": self.name,
+            "goals": [goal.as_record() for goal in self.goals],
+            "warmup_duration": self.warmup_duration,
+            "search_duration_max": self.search_duration_max,
+            "minimum_load": self.minimum_load,
+            "sources": dict(self.sources),
+        }
+
+
+PDR_LOSS_RATIO = 0.005  # FD.io CSIT and NFVbench practice
+_LOADS_A_GOAL = 3  # measured for the full duration sum, between a SUT without noise (2) and a VM with stalls (4)
+_MLRSEARCH = "default of the MLRsearch package 1.2.1, by FD.io CSIT"
+
+
+def _ndr_pdr(ndr: Goal) -> tuple[Goal, Goal]:
+    """The zero-loss goal, and the same for a partial drop rate of 0.5 %."""
+    return ndr, replace(ndr, name="PDR", loss_ratio=PDR_LOSS_RATIO)
+
+
+_QUICK = Preset(
+    name="quick",
+    summary="5 to 15 s a search, for a laptop or a VM with noisy neighbours; bounds within 4 %",
+    goals=_ndr_pdr(
+        Goal(
+            "NDR",
+            loss_ratio=0.0,
+            exceed_ratio=0.5,
+            relative_width=0.04,
+            initial_trial_duration=0.2,
+            final_trial_duration=0.2,
+            duration_sum=2.6,
+            preceding_targets=1,
+        )
+    ),
+    warmup_duration=0.3,
+    search_duration_max=25.0,
+    minimum_load=1000.0,
+    sources=MappingProxyType(
+        {
+            "loss_ratio": "NDR: RFC 2544 section 26.1; PDR: FD.io CSIT",
+            "exceed_ratio": "FD.io CSIT: a load counts as carried when half of its trials are good",
+            "everything else": "tuned with benchmarks/search_presets.py on a model of a VM with stalls",
+        }
+    ),
+)
+
+_CSIT = Preset(
+    name="csit",
+    summary="as FD.io CSIT measures: trials of 1 s, up to 21 of them at a load; bounds within 0.5 %",
+    goals=_ndr_pdr(
+        Goal(
+            "NDR",
+            loss_ratio=0.0,
+            exceed_ratio=0.5,
+            relative_width=0.005,
+            initial_trial_duration=1.0,
+            final_trial_duration=1.0,
+            duration_sum=21.0,
+        )
+    ),
+    warmup_duration=1.0,
+    search_duration_max=1200.0,
+    minimum_load=1000.0,
+    sources=MappingProxyType(
+        {
+            "loss_ratio": "NDR: RFC 2544 section 26.1; PDR: FD.io CSIT",
+            "exceed_ratio": _MLRSEARCH,
+            "relative_width": _MLRSEARCH,
+            "initial_trial_duration": _MLRSEARCH,
+            "final_trial_duration": _MLRSEARCH,
+            "duration_sum": _MLRSEARCH,
+            "preceding_targets": _MLRSEARCH,
+            "expansion_coefficient": _MLRSEARCH,
+            "warmup_duration": _MLRSEARCH,
+            "search_duration_max": _MLRSEARCH,
+            "minimum_load": "podperf: 1000 frames/s; CSIT takes 9001, above what a busy VM may carry",
+        }
+    ),
+)
+
+_TST009 = Preset(
+    name="tst009",
+    summary="binary search with loss verification, r = 2: a lossy trial of 60 s is tried once more",
+    goals=_ndr_pdr(
+        Goal(
+            "NDR",
+            loss_ratio=0.0,
+            exceed_ratio=0.5,
+            relative_width=0.005,
+            initial_trial_duration=1.0,
+            final_trial_duration=60.0,
+            duration_sum=120.0,
+        )
+    ),
+    warmup_duration=1.0,
+    search_duration_max=7200.0,
+    minimum_load=1000.0,
+    sources=MappingProxyType(
+        {
+            "loss_ratio": "NDR: ETSI GS NFV-TST 009 clause 12.3.3; PDR: FD.io CSIT, under the same verification",
+            "exceed_ratio": "RFC 9971, TST009 goal (r = 2, z = infinity)",
+            "final_trial_duration": "RFC 9971, TST009 goal",
+            "duration_sum": "RFC 9971, TST009 goal",
+            "relative_width": _MLRSEARCH,
+            "initial_trial_duration": _MLRSEARCH + "; short trials only narrow the search",
+            "preceding_targets": _MLRSEARCH,
+            "expansion_coefficient": _MLRSEARCH,
+            "warmup_duration": _MLRSEARCH,
+            "search_duration_max": "podperf: two hours",
+            "minimum_load": "podperf: 1000 frames/s",
+        }
+    ),
+)
+
+_RFC2544 = Preset(
+    name="rfc2544",
+    summary="the throughput of RFC 2544: no frame lost in 60 s, no second chance",
+    goals=(
+        Goal(
+            "NDR",
+            loss_ratio=0.0,
+            exceed_ratio=0.0,
+            relative_width=0.005,
+            initial_trial_duration=1.0,
+            final_trial_duration=60.0,
+            duration_sum=60.0,
+        ),
+    ),
+    warmup_duration=1.0,
+    search_duration_max=3600.0,
+    minimum_load=1000.0,
+    sources=MappingProxyType(
+        {
+            "loss_ratio": "RFC 2544 section 26.1",
+            "exceed_ratio": "RFC 9971, RFC2544 goal",
+            "final_trial_duration": "RFC 2544 section 24",
+            "duration_sum": "RFC 9971, RFC2544 goal",
+            "relative_width": _MLRSEARCH,
+            "initial_trial_duration": _MLRSEARCH + "; a lossy short trial spares a long one",
+            "preceding_targets": _MLRSEARCH,
+            "expansion_coefficient": _MLRSEARCH,
+            "warmup_duration": _MLRSEARCH,
+            "search_duration_max": "podperf: one hour",
+            "minimum_load": "podperf: 1000 frames/s",
+        }
+    ),
+)
+
+PRESETS: Mapping[str, Preset] = MappingProxyType({each.name: each for each in (_QUICK, _CSIT, _TST009, _RFC2544)})
+
+
+def preset(name: str) -> Preset:
+    """The preset of this name; PodperfError lists the names there are."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise PodperfError(f"there is no search preset {name!r}; choose one of: {', '.join(PRESETS)}") from None
+
+
+def expected_seconds(chosen: Preset) -> float:
+    """About how long a search takes, for a progress display. Never above the search's own limit.
+
+    A goal costs some loads; each takes the share of the duration sum that settles its class when all its trials agree.
+    """
+    seconds = chosen.warmup_duration + TRIAL_OVERHEAD
+    for goal in chosen.goals:
+        settled = goal.duration_sum * max(goal.exceed_ratio, 1 - goal.exceed_ratio)
+        seconds += _LOADS_A_GOAL * max(settled, goal.final_trial_duration + TRIAL_OVERHEAD)
+    return min(seconds, chosen.search_duration_max)

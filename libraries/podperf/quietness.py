@@ -1,0 +1,183 @@
+"""Watches what else runs on the measuring CPUs, from /proc, so that a disturbed measurement can say so.
+
+A sample is taken just before and just after a trial, never during it, so that there is nothing to disturb. Amounts come
+from the scheduler's clock but are shown in ticks of 10 ms (proc(5)), so a window of 0.2 s resolves 5 % of a CPU; adding up
+windows resolves more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.noise import Noise
+
+# Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
+_COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
+_KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
+_FORGIVEN = 0.01  # seconds: less than a tick is nobody's fault
+
+
+@dataclass(frozen=True)
+class ProcessTimes:
+    """One process of a sample. `seconds` is its CPU time and that of its children which ended.
+
+    A threaded process counts where its first thread ran last: /proc/PID/stat tells no more.
+    """
+
+    name: str
+    parent: int
+    started: int  # ticks after boot; with the PID it tells a process from a later one of the same number
+    cpu: int  # where it ran last
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """/proc/stat and every /proc/PID/stat at one moment."""
+
+    taken: float  # seconds, monotonic
+    stolen: Mapping[int, float]  # CPU seconds since boot, per CPU
+    context_switches: int
+    running: int  # threads that wanted a CPU
+    processes: Mapping[int, ProcessTimes]
+
+
+def parse_sample(text: str, taken: float, ticks_per_second: int) -> Sample:
+    """A sample from the text of /proc/stat and /proc/PID/stat, in any order (proc(5)).
+
+    A line that is cut short, as of a process that just ended, is skipped. PodperfError when /proc/stat is missing.
+    """
+    stolen: dict[int, float] = {}
+    processes: dict[int, ProcessTimes] = {}
+    single: dict[str, int] = {}
+    for line in text.splitlines():
+        if line[:1].isdigit():
+            pid, process = _parse_process(line, ticks_per_second)
+            if process is not None:
+                processes[pid] = process
+        elif line.startswith("cpu") and line[3:4].isdigit():
+            name, *ticks = line.split()
+            stolen[int(name[3:])] = int(ticks[7]) / ticks_per_second if len(ticks) > 7 else 0.0
+        elif line.startswith(("ctxt ", "procs_running ")):
+            name, value = line.split()
+            single[name] = int(value)
+    if not stolen:
+        raise PodperfError("cannot tell whether the machine is quiet: /proc/stat lists no CPU; is /proc mounted?")
+    return Sample(taken, stolen, single.get("ctxt", 0), single.get("procs_running", 0), processes)
+
+
+def _parse_process(line: str, ticks_per_second: int) -> tuple[int, ProcessTimes | None]:
+    # The name stands in parentheses and may itself hold spaces and parentheses: the last one ends it.
+    head, _, tail = line.rpartition(")")
+    pid, _, name = head.partition(" (")
+    fields = tail.split()  # field 3 of proc(5) comes first
+    if not pid.isdigit() or len(fields) < 37:
+        return 0, None
+    ticks = sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return int(pid), ProcessTimes(name, int(fields[1]), int(fields[19]), int(fields[36]), ticks / ticks_per_second)
+
+
+def compare(
+    before: Sample, after: Sample, cpus: Iterable[int], own: Collection[int], ticks_per_second: int = 100
+) -> Noise:
+    """The noise between two samples on `cpus`. Ours are kernel threads, and `own` with their descendants."""
+    measuring = tuple(sorted(set(cpus)))
+    ours = _descendants({**before.processes, **after.processes}, {*own, _KERNEL_THREADS})
+    spent = {pid: process.seconds - _seconds_before(before, pid, process) for pid, process in after.processes.items()}
+    for pid, process in before.processes.items():
+        if pid not in after.processes and process.parent in spent:
+            # It ended: its parent now carries its whole life, also what lies before this window.
+            spent[process.parent] = max(0.0, spent[process.parent] - process.seconds)
+    foreign = {
+        f"{process.name} ({pid})": spent[pid]
+        for pid, process in after.processes.items()
+        if spent[pid] >= _FORGIVEN and pid not in ours and process.cpu in measuring
+    }
+    stolen = sum(after.stolen.get(cpu, 0.0) - before.stolen.get(cpu, 0.0) for cpu in measuring)
+    return Noise(
+        cpus=measuring,
+        window=after.taken - before.taken,
+        stolen=max(0.0, stolen),
+        foreign=foreign,
+        context_switches=after.context_switches - before.context_switches,
+        run_queue=max(0, before.running - 1, after.running - 1),
+        resolution=1 / ticks_per_second,
+    )
+
+
+def _seconds_before(before: Sample, pid: int, process: ProcessTimes) -> float:
+    then = before.processes.get(pid)
+    return then.seconds if then is not None and then.started == process.started else 0.0
+
+
+def _descendants(processes: Mapping[int, ProcessTimes], roots: Collection[int]) -> set[int]:
+    found = set(roots)
+    for pid in processes:
+        line = []
+        ancestor = pid
+        while ancestor in processes and ancestor not in found and ancestor not in line:
+            line.append(ancestor)
+            ancestor = processes[ancestor].parent
+        if ancestor in found:
+            found.update(line)
+    return found
+
+
+def read_local_proc() -> str:
+    """What `_COMMAND` prints, read without starting a process."""
+    proc = Path("/proc")
+    texts = [(proc / "stat").read_text()]
+    for name in os.listdir(proc):  # noqa: PTH208 - names, not paths: this runs around every trial
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                    texts.append(file.read())
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it ended meanwhile
+    return "".join(texts)
+
+
+def read_proc_of(host: Host) -> Callable[[], str]:
+    """A reader of another host's /proc."""
+    return lambda: host.run("sh", "-c", _COMMAND).stdout
+
+
+class Quietness:
+    """Watches the measuring CPUs of one host. `own` are the PIDs whose work, with their descendants', is no noise.
+
+    Between `start()` and `stop()` lies the window that the returned Noise speaks of.
+    """
+
+    def __init__(
+        self,
+        cpus: Collection[int],
+        own: Collection[int] | None = None,
+        read: Callable[[], str] = read_local_proc,
+        ticks_per_second: int | None = None,
+    ) -> None:
+        self.cpus = tuple(sorted(set(cpus)))
+        self.own = set(own) if own is not None else {os.getpid()}
+        self._read = read
+        self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
+        self._before: Sample | None = None
+
+    def sample(self) -> Sample:
+        """The machine at this moment."""
+        return parse_sample(self._read(), time.monotonic(), self._ticks)
+
+    def start(self) -> None:
+        """Begin a window."""
+        self._before = self.sample()
+
+    def stop(self) -> Noise:
+        """End the window that `start` began."""
+        if self._before is None:
+            raise RuntimeError("Quietness.stop() needs a start()")
+        before, self._before = self._before, None
+        return compare(before, self.sample(), self.cpus, self.own, self._ticks)
