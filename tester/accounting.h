@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a received frame counts as. The BPF sink and the packet-ring engine count by the same code.
+ */
+#ifndef PODPERF_ACCOUNTING_H
+#define PODPERF_ACCOUNTING_H
+
+#include "payload.h"
+
+#define SEEN_FRAMES 16384 /* a copy is known as one while its original is among the last so many */
+
+struct counters { /* one direction on one CPU */
+	__u64 received, duplicated, reordered, corrupted, stray;
+	__u64 latency_sum, latency_min, latency_max;
+	__u64 histogram[HISTOGRAM_BUCKETS];
+};
+
+struct arrivals { /* one direction, all CPUs */
+	__u64 highest; /* extended sequence number */
+	__u64 seen[SEEN_FRAMES];
+};
+
+/* Sequence numbers are extended to 64 bits from here on, so that a first frame with any number counts as a step ahead. */
+#define HIGHEST_AT_START 0xffffffffULL
+
+/*
+ * Count one frame that arrived on the port where frames of `direction` leave the system under test. `trial` is the
+ * running one. Returns 1 when the frame is a test frame, 0 when it is somebody else's.
+ */
+INLINE int account(const void *frame, const void *end, __u32 direction, __u16 trial, __u64 now,
+		   struct counters *counters, struct arrivals *arrivals)
+{
+	struct head head;
+	__u32 length = end - frame, sequence, index;
+	const __u64 *word;
+	__u64 check, latency, extended, key;
+	__s32 step;
+
+	if (frame + HEAD_END > end) {
+		counters->stray++;
+		return 0;
+	}
+	head.identity = LOAD(__u64, frame + HEADER_BYTES);
+	head.moment = LOAD(__u64, frame + HEADER_BYTES + 8);
+	sequence = head.identity;
+	if ((head.identity >> 32 & ~1ULL) != SIGNATURE) {
+		/* Ours all the same if only the signature was hit. */
+		head.identity = head_identity(direction, sequence);
+		check = check_word(head, length);
+		if ((__u16)head.moment == trial && LOAD(__u16, frame + HEADER_BYTES + 16) == check_short(check)) {
+			counters->corrupted++;
+			return 1;
+		}
+		counters->stray++;
+		return 0;
+	}
+	check = check_word(head, length);
+	if (LOAD(__u16, frame + HEADER_BYTES + 16) != check_short(check)) {
+		counters->corrupted++;
+		return 1;
+	}
+	if ((head.identity >> 32 & 1) != direction || (__u16)head.moment != trial) {
+		counters->stray++;
+		return 1;
+	}
+	if (has_trailer(length)) {
+		word = word_at(frame, end, length - 8);
+		if (word && *word != check) {
+			counters->corrupted++;
+			return 1;
+		}
+	}
+	if (has_middle(length)) {
+		word = word_at(frame, end, middle_offset(sequence, length));
+		if (word && *word != ~check) {
+			counters->corrupted++;
+			return 1;
+		}
+	}
+
+	step = sequence - (__u32)arrivals->highest;
+	extended = arrivals->highest + step;
+	key = (__u64)trial << 48 | (extended & TIME_MASK);
+	if (__sync_lock_test_and_set(&arrivals->seen[extended & (SEEN_FRAMES - 1)], key) == key) {
+		counters->duplicated++;
+		return 1;
+	}
+	if (step < 0)
+		counters->reordered++;
+	else
+		arrivals->highest = extended;
+	counters->received++;
+
+	latency = (now - (head.moment >> 16)) & TIME_MASK;
+	if (latency >> 47) /* clocks of two CPUs a little apart */
+		latency = 0;
+	counters->latency_sum += latency;
+	if (latency < counters->latency_min)
+		counters->latency_min = latency;
+	if (latency > counters->latency_max)
+		counters->latency_max = latency;
+	index = histogram_index(latency);
+	if (index < HISTOGRAM_BUCKETS)
+		counters->histogram[index]++;
+	return 1;
+}
+
+#endif

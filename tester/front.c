@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * podperf-tester: sends test frames on two ports and counts what comes back.
+ *
+ *     podperf-tester --left IF[@NETNS] --right IF[@NETNS] [--engine xdp|packet-ring] [--cpu N]
+ *
+ * It says {"ready": ...} or {"error": ...}, then answers each request line on standard input (see request.c) by a line
+ * {"trial": ...} or {"error": ...}. It ends with standard input, or by SIGTERM.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tester.h"
+
+const char *const port_name[2] = { "left", "right" };
+const char *const direction_name[2] = { "left-to-right", "right-to-left" };
+
+char complaint[512];
+enum complaint_kind complaint_kind;
+volatile int stopping;
+
+int complain(enum complaint_kind kind, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(complaint, sizeof(complaint), format, arguments);
+	va_end(arguments);
+	complaint_kind = kind;
+	return -1;
+}
+
+uint64_t clock_ns(int clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+void counters_reset(struct counters *counters)
+{
+	memset(counters, 0, sizeof(*counters));
+	counters->latency_min = UINT64_MAX;
+}
+
+void counters_add(struct counters *total, const struct counters *more)
+{
+	total->received += more->received;
+	total->duplicated += more->duplicated;
+	total->reordered += more->reordered;
+	total->corrupted += more->corrupted;
+	total->stray += more->stray;
+	total->latency_sum += more->latency_sum;
+	if (more->latency_min < total->latency_min)
+		total->latency_min = more->latency_min;
+	if (more->latency_max > total->latency_max)
+		total->latency_max = more->latency_max;
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		total->histogram[i] += more->histogram[i];
+}
+
+void wait_for_arrivals(const struct plan *plan, const struct request *request, uint64_t (*arrived)(int direction))
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t settle = request->settle * 1e9, seen = UINT64_MAX, changed = clock_ns(CLOCK_MONOTONIC);
+
+	while (!stopping) {
+		uint64_t there[2] = { arrived(0), arrived(1) }, now = clock_ns(CLOCK_MONOTONIC);
+
+		if (there[0] + there[1] != seen) {
+			seen = there[0] + there[1];
+			changed = now;
+		} else if ((there[0] >= plan->stream[0].sent && there[1] >= plan->stream[1].sent) ||
+			   now - changed >= settle) {
+			return; /* one quiet pause at least, for copies of the last frames */
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void print_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if ((unsigned char)*text >= ' ')
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_error(void)
+{
+	static const char *const kinds[] = { "request", "broken", "no-bpf" };
+
+	printf("{\"error\":");
+	print_string(complaint);
+	printf(",\"kind\":\"%s\"}\n", kinds[complaint_kind]);
+	fflush(stdout);
+}
+
+static void print_ready(const struct engine *engine, const struct port ports[2])
+{
+	printf("{\"ready\":{\"version\":\"%s\",\"engine\":\"%s\",\"ports\":{", VERSION, engine->name);
+	for (int i = 0; i < 2; i++) {
+		const unsigned char *mac = ports[i].mac;
+
+		printf("%s\"%s\":{\"interface\":", i ? "," : "", ports[i].name);
+		print_string(ports[i].interface);
+		printf(",\"namespace\":");
+		print_string(ports[i].namespace);
+		printf(",\"driver\":");
+		print_string(ports[i].driver);
+		printf(",\"mode\":\"%s\",\"mac\":\"%02x:%02x:%02x:%02x:%02x:%02x\"}", ports[i].mode, mac[0], mac[1], mac[2],
+		       mac[3], mac[4], mac[5]);
+	}
+	printf("}}}\n");
+	fflush(stdout);
+}
+
+/* From the first frame to the last, and one gap: so that N frames at rate R took N / R. */
+static double sending_ns(const struct stream *stream, double load)
+{
+	double span = stream->last - stream->first;
+
+	if (!stream->sent)
+		return 0;
+	if (load > 0)
+		return span + 1e9 / load;
+	return stream->sent > 1 ? span * stream->sent / (stream->sent - 1) : 0;
+}
+
+static void print_direction(const struct request *request, const struct stream *stream, const struct counters *counters,
+			    int direction)
+{
+	unsigned long long intended = request->load > 0 ? stream->count : stream->sent;
+	const char *comma = "";
+
+	printf("{\"direction\":\"%s\",\"intended\":%llu,\"sent\":%llu,\"received\":%llu,\"duplicated\":%llu,"
+	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu,\"worst_lateness_ns\":%llu",
+	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
+	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late,
+	       request->load > 0 ? stream->worst : 0ULL);
+	if (counters->received) {
+		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
+		       counters->latency_sum, counters->latency_max);
+		for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+			if (!counters->histogram[i])
+				continue;
+			printf("%s[%d,%llu]", comma, i, counters->histogram[i]);
+			comma = ",";
+		}
+		printf("]}");
+	}
+	printf("}");
+}
+
+static int run_trial(const struct engine *engine, const struct port ports[2], char *line)
+{
+	static struct outcome outcome;
+	static uint16_t trial;
+	struct plan *plan = engine->plan();
+	struct request request;
+	uint64_t started, began;
+	const char *comma = "";
+
+	if (request_parse(line, &request))
+		return -1;
+	if (!trial)
+		trial = clock_ns(CLOCK_REALTIME) >> 20; /* frames of an earlier process must not look like ours */
+	if (!++trial)
+		trial = 1;
+	started = clock_ns(CLOCK_REALTIME);
+	began = clock_ns(CLOCK_MONOTONIC);
+	plan_make(plan, &request, ports, trial);
+	for (int i = 0; i < 2; i++)
+		if (port_ready(&ports[i], plan->largest))
+			return -1;
+	memset(&outcome, 0, sizeof(outcome));
+	counters_reset(&outcome.counters[0]);
+	counters_reset(&outcome.counters[1]);
+	if (engine->run(&request, &outcome))
+		return -1;
+	if (stopping)
+		return complain(BROKEN, "stopped in the middle of a trial");
+
+	printf("{\"trial\":{\"started\":%.6f,\"elapsed\":%.6f,\"stray\":%llu,\"own_drops\":%llu,\"own_drops_reason\":",
+	       started / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
+	       outcome.counters[0].stray + outcome.counters[1].stray, (unsigned long long)outcome.own_drops);
+	print_string(outcome.own_drops_reason);
+	printf(",\"directions\":[");
+	for (int direction = 0; direction < 2; direction++) {
+		if (!request.directions[direction])
+			continue;
+		printf("%s", comma);
+		print_direction(&request, &plan->stream[direction], &outcome.counters[direction], direction);
+		comma = ",";
+	}
+	printf("]}}\n");
+	fflush(stdout);
+	return 0;
+}
+
+static void on_stop(int signal)
+{
+	stopping = 1;
+}
+
+static void on_alarm(int signal)
+{
+	/* Its purpose is to interrupt the system call that sends. */
+}
+
+static void handle_signals(void)
+{
+	struct sigaction stop = { .sa_handler = on_stop }, alarm = { .sa_handler = on_alarm };
+
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGALRM, &alarm, NULL);
+}
+
+static int read_arguments(int argc, char **argv, struct port ports[2], const struct engine **engine, int *cpu)
+{
+	static const struct option options[] = { { "left", required_argument, NULL, 'l' },
+						 { "right", required_argument, NULL, 'r' },
+						 { "engine", required_argument, NULL, 'e' },
+						 { "cpu", required_argument, NULL, 'c' },
+						 { 0 } };
+	const char *specification[2] = { NULL, NULL };
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'l')
+			specification[LEFT] = optarg;
+		else if (option == 'r')
+			specification[RIGHT] = optarg;
+		else if (option == 'c')
+			*cpu = atoi(optarg);
+		else if (option == 'e' && !strcmp(optarg, xdp_engine.name))
+			*engine = &xdp_engine;
+		else if (option == 'e' && !strcmp(optarg, packet_ring_engine.name))
+			*engine = &packet_ring_engine;
+		else
+			return complain(BROKEN, "cannot use `%s`: --left IF[@NETNS] --right IF[@NETNS] "
+					"[--engine xdp|packet-ring] [--cpu N]", argv[optind - 1]);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (!specification[i])
+			return complain(BROKEN, "--%s INTERFACE is missing", port_name[i]);
+		if (port_open(&ports[i], port_name[i], specification[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static int settle_on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (cpu >= 0) {
+		CPU_SET(cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			return complain(BROKEN, "cannot run on CPU %d: %s", cpu, strerror(errno));
+	}
+	/* Not a real-time class: those are stopped for 50 ms in every second when the machine is busy. */
+	setpriority(PRIO_PROCESS, 0, -20);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct port ports[2];
+	const struct engine *engine = &xdp_engine;
+	char *line = NULL;
+	size_t size = 0;
+	int cpu = -1;
+
+	handle_signals();
+	if (read_arguments(argc, argv, ports, &engine, &cpu) || settle_on_cpu(cpu) || engine->open(ports)) {
+		print_error();
+		return 1;
+	}
+	print_ready(engine, ports);
+	while (!stopping && getline(&line, &size, stdin) > 0)
+		if (run_trial(engine, ports, line))
+			print_error();
+	return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The plan of one trial, and the two steps of sending by it: is a frame due, and what is in it. The BPF program and the
+ * packet-ring engine send by the same code.
+ *
+ * Times are nanoseconds since the first call of next_stream(): the clock starts when sending can really start. Due times
+ * have 16 more bits behind the point, so that the mean rate is exact at any rate.
+ */
+#ifndef PODPERF_PLAN_H
+#define PODPERF_PLAN_H
+
+#include "payload.h"
+
+#define FRACTION_BITS 16
+#define FINISHED (~0ULL)
+#define MAX_SIZES 64
+#define MAX_FLOWS 65536
+#define LATE_NS 1000000ULL
+
+#define ADDRESS_SOURCE 28 /* the low halves of the addresses in a frame */
+#define ADDRESS_DESTINATION 32
+#define TOTAL_LENGTH 16
+#define HEADER_CHECKSUM 24
+#define UDP_LENGTH 38
+
+struct stream { /* one direction; `due` FINISHED means that it is done, or never began */
+	__u64 header[6];  /* its 42 bytes as they are before flow and size are put in */
+	__u64 gap;        /* between frames, with fraction */
+	__u64 due;        /* of the next frame, with fraction */
+	__u64 count;      /* of frames to send */
+	__u64 allowance;  /* ns that a frame may be late and still go at once */
+	__u64 spacing;    /* ns between frames while catching up beyond that */
+	__u64 late_after; /* ns: later frames are counted as late */
+	__u64 sent, first, last, late, worst;
+	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
+	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
+	__u32 flow;
+	__u32 size;
+};
+
+struct plan {
+	__u64 start; /* ns of the engine's clock; 0 until the first call */
+	__u64 stop;  /* ns: nothing is sent after this */
+	__u64 failures;
+	__u32 flows;
+	__u32 sizes;
+	__u32 largest;
+	__u32 trial;
+	struct stream stream[2];
+	__u16 length[MAX_SIZES]; /* of the frames in the order of sending, without FCS */
+	__u16 host[MAX_FLOWS];   /* low half of each flow's addresses, network order */
+};
+
+/* Frames that the kernel refused to hand to a port: the tester's own loss. */
+struct refusals {
+	__u64 count;
+	__u32 error;  /* the last errno */
+	__u32 map_id; /* of the map of ports, set by the front: refusals of other programs are not ours */
+};
+
+INLINE int plan_finished(const volatile struct plan *plan)
+{
+	return plan->stream[0].due == FINISHED && plan->stream[1].due == FINISHED;
+}
+
+/*
+ * The direction whose frame must go now, or -1. A stall is made up for without a burst: up to `allowance` late, frames
+ * go at once; beyond it they keep `spacing`.
+ */
+INLINE int next_stream(struct plan *plan, __u64 now)
+{
+	__u64 elapsed, lateness;
+	struct stream *stream;
+	int direction;
+
+	if (!plan->start)
+		plan->start = now;
+	elapsed = now - plan->start;
+	direction = plan->stream[1].due < plan->stream[0].due;
+	stream = &plan->stream[direction];
+	if (elapsed << FRACTION_BITS < stream->due)
+		return -1;
+	if (elapsed >= plan->stop) {
+		plan->stream[0].due = FINISHED;
+		plan->stream[1].due = FINISHED;
+		return -1;
+	}
+	lateness = elapsed - (stream->due >> FRACTION_BITS);
+	if (lateness > stream->allowance && elapsed - stream->last < stream->spacing)
+		return -1;
+	if (lateness > stream->late_after)
+		stream->late++;
+	if (lateness > stream->worst)
+		stream->worst = lateness;
+	return direction;
+}
+
+INLINE __u32 next_length(const struct plan *plan, const struct stream *stream)
+{
+	return plan->length[stream->size & (MAX_SIZES - 1)];
+}
+
+INLINE __u16 network_short(__u32 value)
+{
+	return __builtin_bswap16((__u16)value);
+}
+
+/*
+ * Write the next frame of this stream and account for it. `length` is next_length(); `end` bounds the buffer.
+ * Every byte that a receiver looks at is written each time: buffers come back with what the system under test left there.
+ * Returns 0, or -1 when the buffer is too small.
+ */
+INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction, void *frame, void *end, __u32 length,
+		       __u64 now)
+{
+	struct head head;
+	__u32 sequence = stream->sent;
+	__u32 sum;
+	__u16 host, total;
+	__u64 check;
+	void *word;
+
+	if (length > MAX_LENGTH || frame + HEAD_END > end)
+		return -1;
+	for (int word = 0; word < 5; word++)
+		STORE(__u64, frame + 8 * word, stream->header[word]);
+	STORE(__u16, frame + 40, (__u16)stream->header[5]);
+
+	host = plan->host[stream->flow & (MAX_FLOWS - 1)];
+	total = network_short(length - 14);
+	sum = stream->checksum + host + total;
+	STORE(__u16, frame + TOTAL_LENGTH, total);
+	STORE(__u16, frame + UDP_LENGTH, network_short(length - 34));
+	STORE(__u16, frame + ADDRESS_SOURCE, host);
+	if (stream->destination) {
+		STORE(__u16, frame + ADDRESS_DESTINATION, host);
+		sum += host;
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	STORE(__u16, frame + HEADER_CHECKSUM, (__u16)~sum);
+
+	head.identity = head_identity(direction, sequence);
+	head.moment = head_moment(plan->trial, now);
+	check = check_word(head, length);
+	STORE(__u64, frame + HEADER_BYTES, head.identity);
+	STORE(__u64, frame + HEADER_BYTES + 8, head.moment);
+	STORE(__u16, frame + HEADER_BYTES + 16, check_short(check));
+	if (has_trailer(length)) {
+		word = word_at(frame, end, length - 8);
+		if (!word)
+			return -1;
+		STORE(__u64, word, check);
+	}
+	if (has_middle(length)) {
+		word = word_at(frame, end, middle_offset(sequence, length));
+		if (!word)
+			return -1;
+		STORE(__u64, word, ~check);
+	}
+
+	if (!stream->sent)
+		stream->first = now - plan->start;
+	stream->last = now - plan->start;
+	stream->sent++;
+	stream->due = stream->sent < stream->count ? stream->due + stream->gap : FINISHED;
+	stream->flow = stream->flow + 1 < plan->flows ? stream->flow + 1 : 0;
+	stream->size = stream->size + 1 < plan->sizes ? stream->size + 1 : 0;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A tester port: an interface, perhaps in a network namespace of its own. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+
+#include "tester.h"
+
+static int own_namespace = -1;
+
+int port_enter(const struct port *port)
+{
+	if (port->namespace_fd >= 0 && setns(port->namespace_fd, CLONE_NEWNET))
+		return complain(BROKEN, "cannot enter the network namespace %s of port %s: %s", port->namespace, port->name,
+				strerror(errno));
+	return 0;
+}
+
+int port_leave(const struct port *port)
+{
+	if (port->namespace_fd >= 0 && setns(own_namespace, CLONE_NEWNET))
+		return complain(BROKEN, "cannot leave the network namespace %s: %s", port->namespace, strerror(errno));
+	return 0;
+}
+
+static int ask(const struct port *port, unsigned long what, struct ifreq *answer)
+{
+	strncpy(answer->ifr_name, port->interface, IF_NAMESIZE);
+	if (!ioctl(port->control, what, answer))
+		return 0;
+	return complain(BROKEN, "port %s: interface %s%s%s: %s", port->name, port->interface,
+			port->namespace[0] ? " in namespace " : "", port->namespace, strerror(errno));
+}
+
+static int read_facts(struct port *port)
+{
+	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq answer = { 0 };
+
+	port->control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (port->control < 0)
+		return complain(BROKEN, "cannot make a socket: %s", strerror(errno));
+	if (ask(port, SIOCGIFINDEX, &answer))
+		return complain(BROKEN, "port %s: there is no interface %s%s%s", port->name, port->interface,
+				port->namespace[0] ? " in namespace " : "", port->namespace);
+	port->ifindex = answer.ifr_ifindex;
+	if (ask(port, SIOCGIFHWADDR, &answer))
+		return -1;
+	memcpy(port->mac, answer.ifr_hwaddr.sa_data, sizeof(port->mac));
+	answer.ifr_data = (void *)&driver;
+	if (!ask(port, SIOCETHTOOL, &answer))
+		snprintf(port->driver, sizeof(port->driver), "%.31s", driver.driver);
+	else
+		strcpy(port->driver, "unknown");
+	return 0;
+}
+
+/* `specification` is INTERFACE or INTERFACE@NAMESPACE. */
+int port_open(struct port *port, const char *name, const char *specification)
+{
+	const char *at = strchr(specification, '@');
+	size_t length = at ? (size_t)(at - specification) : strlen(specification);
+	char path[300];
+
+	*port = (struct port){ .name = name, .namespace_fd = -1, .mode = "none" };
+	if (!length || length >= IF_NAMESIZE)
+		return complain(BROKEN, "port %s: `%s` is not INTERFACE or INTERFACE@NAMESPACE", name, specification);
+	memcpy(port->interface, specification, length);
+	if (own_namespace < 0)
+		own_namespace = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (at) {
+		snprintf(port->namespace, sizeof(port->namespace), "%s", at + 1);
+		snprintf(path, sizeof(path), "%s%s", strchr(at, '/') ? "" : "/run/netns/", port->namespace);
+		port->namespace_fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (port->namespace_fd < 0)
+			return complain(BROKEN, "port %s: there is no network namespace %s", name, port->namespace);
+	}
+	if (port_enter(port))
+		return -1;
+	int bad = read_facts(port);
+	return port_leave(port) || bad ? -1 : 0;
+}
+
+int port_ready(const struct port *port, unsigned int largest)
+{
+	/* Not IFF_RUNNING: that one follows the carrier up to a second late. */
+	struct ethtool_value carrier = { .cmd = ETHTOOL_GLINK };
+	struct ifreq answer = { 0 };
+	int up;
+
+	if (ask(port, SIOCGIFFLAGS, &answer))
+		return -1;
+	up = answer.ifr_flags & IFF_UP;
+	answer.ifr_data = (void *)&carrier;
+	if (ask(port, SIOCETHTOOL, &answer))
+		carrier.data = 1; /* a driver that cannot tell */
+	if (!up || !carrier.data)
+		return complain(BROKEN, "port %s: %s is down or has no carrier; set it and its peer up", port->name,
+				port->interface);
+	if (ask(port, SIOCGIFMTU, &answer))
+		return -1;
+	if ((int)largest - 14 > answer.ifr_mtu)
+		return complain(BROKEN, "port %s: a frame of %u bytes needs an MTU of %u, %s has %d", port->name,
+				largest + FCS_BYTES, largest - 14, port->interface, answer.ifr_mtu);
+	return 0;
+}
+
+int port_is_veth(const struct port *port)
+{
+	return !strcmp(port->driver, "veth");
+}

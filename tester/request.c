@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A request for a trial, and the plan that follows from it. A request is a line of words:
+ *
+ *     load=100000 duration=1 settle=0.05 sizes=64,570 directions=left-to-right,right-to-left flows=1
+ *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tester.h"
+
+#define SOURCE_NETWORK 0xc612u      /* 198.18, the left side */
+#define DESTINATION_NETWORK 0xc613u /* 198.19, the right side */
+#define FIRST_THIRD_OCTET 16        /* leaves 198.18.0.0/20 and 198.19.0.0/20 to the testbed, up to 60 960 flows */
+#define TTL 64
+#define UDP_SOURCE_PORT 0xc020 /* both as in RFC 2544 appendix C.2.6.4 */
+#define UDP_DESTINATION_PORT 7
+
+static int bad(const char *key, const char *value, const char *allowed)
+{
+	return complain(BAD_REQUEST, "request: %s=%s: must be %s", key, value, allowed);
+}
+
+static int read_number(const char *key, const char *value, double lowest, double highest, const char *allowed, double *number)
+{
+	char *end;
+
+	*number = strtod(value, &end);
+	if (end == value || *end || !(*number >= lowest && *number <= highest))
+		return bad(key, value, allowed);
+	return 0;
+}
+
+static int read_sizes(const char *key, char *value, struct request *request)
+{
+	char *rest = NULL;
+	double size;
+
+	request->sizes = 0;
+	for (char *word = strtok_r(value, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		if (request->sizes == MAX_SIZES)
+			return bad(key, word, "one of at most 64 sizes");
+		if (read_number(key, word, MIN_FRAME_BYTES, MAX_FRAME_BYTES, "64 to 3000 bytes, with FCS", &size))
+			return -1;
+		request->size[request->sizes++] = size;
+	}
+	return request->sizes ? 0 : bad(key, "", "one size or more");
+}
+
+static int read_directions(const char *key, char *value, struct request *request)
+{
+	char *rest = NULL;
+
+	request->directions[0] = request->directions[1] = 0;
+	for (char *word = strtok_r(value, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		int direction = !strcmp(word, direction_name[1]);
+
+		if (strcmp(word, direction_name[direction]))
+			return bad(key, word, "left-to-right, right-to-left, or both with a comma");
+		request->directions[direction] = 1;
+	}
+	return request->directions[0] || request->directions[1] ? 0 : bad(key, "", "one direction or both");
+}
+
+static int read_entry(const char *key, const char *value, const char *what, struct entry *entry)
+{
+	unsigned int octet[6];
+	char extra;
+	double number;
+
+	if (!strcmp(what, "mac")) {
+		if (sscanf(value, "%2x:%2x:%2x:%2x:%2x:%2x%c", octet, octet + 1, octet + 2, octet + 3, octet + 4,
+			   octet + 5, &extra) != 6)
+			return bad(key, value, "a MAC address");
+		for (int i = 0; i < 6; i++)
+			entry->mac[i] = octet[i];
+		entry->has_mac = 1;
+		return 0;
+	}
+	if (!strcmp(what, "address")) {
+		if (inet_pton(AF_INET, value, &entry->address) != 1 || (ntohl(entry->address) >> 17) != 0xc612u >> 1)
+			return bad(key, value, "an IPv4 address in 198.18.0.0/15");
+		entry->has_address = 1;
+		return 0;
+	}
+	if (!strcmp(what, "udp-port")) {
+		if (read_number(key, value, 1, 65535, "1 to 65535", &number))
+			return -1;
+		entry->udp_port = number;
+		return 0;
+	}
+	return complain(BAD_REQUEST, "request: %s is no word of a request", key);
+}
+
+static int read_word(char *key, char *value, struct request *request)
+{
+	double number;
+	char *dot = strchr(key, '.');
+
+	if (!strcmp(key, "load"))
+		return read_number(key, value, 0, 1e9, "0 to 1e9 frames/s", &request->load);
+	if (!strcmp(key, "duration"))
+		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->duration);
+	if (!strcmp(key, "settle"))
+		return read_number(key, value, 0, 60, "0 to 60 s", &request->settle);
+	if (!strcmp(key, "flows")) {
+		if (read_number(key, value, 1, MAX_FLOWS, "1 to 65536", &number))
+			return -1;
+		request->flows = number;
+		return 0;
+	}
+	if (!strcmp(key, "sizes"))
+		return read_sizes(key, value, request);
+	if (!strcmp(key, "directions"))
+		return read_directions(key, value, request);
+	for (int direction = 0; dot && direction < 2; direction++)
+		if (strlen(direction_name[direction]) == (size_t)(dot - key) &&
+		    !strncmp(key, direction_name[direction], dot - key))
+			return read_entry(key, value, dot + 1, &request->entry[direction]);
+	return complain(BAD_REQUEST, "request: %s is no word of a request", key);
+}
+
+int request_parse(char *line, struct request *request)
+{
+	char *rest = NULL;
+
+	*request = (struct request){ .duration = -1, .load = -1, .settle = 0.05, .directions = { 1, 0 }, .flows = 1,
+				     .sizes = 1, .size = { 64 } };
+	for (char *word = strtok_r(line, " \t\r\n", &rest); word; word = strtok_r(NULL, " \t\r\n", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			return complain(BAD_REQUEST, "request: `%s` is not KEY=VALUE", word);
+		*value++ = '\0';
+		if (read_word(word, value, request))
+			return -1;
+	}
+	if (request->load < 0 || request->duration < 0)
+		return complain(BAD_REQUEST, "request: load and duration must be given");
+	return 0;
+}
+
+/* Host parts 1 to 254 first; the 512 flows beyond 65 024 take 0 and 255. */
+static uint16_t flow_host(unsigned int flow)
+{
+	unsigned int plain = 256 * 254;
+	unsigned int third = flow < plain ? flow / 254 : (flow - plain) / 2;
+	unsigned int fourth = flow < plain ? 1 + flow % 254 : (flow - plain) % 2 * 255;
+
+	return htons(((third + FIRST_THIRD_OCTET) & 255) << 8 | fourth);
+}
+
+static void header_make(struct stream *stream, const struct entry *entry, const struct port *from, const struct port *to,
+			int direction)
+{
+	unsigned char header[sizeof(stream->header)] = { 0 };
+	uint16_t network[2] = { htons(SOURCE_NETWORK), htons(DESTINATION_NETWORK) };
+	uint16_t ports[2] = { htons(UDP_SOURCE_PORT), htons(entry->udp_port ? entry->udp_port : UDP_DESTINATION_PORT) };
+	uint16_t word;
+
+	memcpy(header, entry->has_mac ? entry->mac : to->mac, 6);
+	memcpy(header + 6, from->mac, 6);
+	header[12] = 0x08; /* IPv4 */
+	header[14] = 0x45;
+	header[22] = TTL;
+	header[23] = IPPROTO_UDP;
+	memcpy(header + 26, &network[direction], 2);
+	memcpy(header + 30, &network[!direction], 2);
+	if (entry->has_address)
+		memcpy(header + 30, &entry->address, 4);
+	memcpy(header + 34, ports, 4);
+
+	stream->destination = !entry->has_address;
+	stream->checksum = 0;
+	for (int at = 14; at < 34; at += 2) {
+		memcpy(&word, header + at, 2);
+		stream->checksum += word;
+	}
+	memcpy(stream->header, header, sizeof(header));
+}
+
+static void stream_pace(struct stream *stream, const struct request *request, int both)
+{
+	long double gap;
+
+	if (request->load == 0) { /* due at any time, each direction in turn */
+		stream->gap = 1;
+		stream->count = UINT64_MAX;
+		stream->allowance = stream->late_after = UINT64_MAX;
+		return;
+	}
+	gap = 1e9L / request->load;
+	stream->gap = llroundl(gap * (1 << FRACTION_BITS));
+	stream->count = llround(request->load * request->duration);
+	if (!stream->count)
+		stream->count = 1;
+	stream->due = both ? stream->gap / 2 : 0;
+	stream->allowance = fmaxl(16 * gap, 20000);
+	stream->spacing = gap * 3 / 4;
+	stream->late_after = LATE_NS;
+}
+
+void plan_make(struct plan *plan, const struct request *request, const struct port ports[2], uint16_t trial)
+{
+	double grace = request->load ? fmax(request->duration / 200, 0.002) : 0; /* to make up for a stall near the end */
+
+	plan->start = 0;
+	plan->stop = (request->duration + grace) * 1e9;
+	plan->failures = 0;
+	plan->flows = request->flows;
+	plan->sizes = request->sizes;
+	plan->largest = 0;
+	plan->trial = trial;
+	for (unsigned int i = 0; i < request->sizes; i++) {
+		plan->length[i] = request->size[i] - FCS_BYTES;
+		if (plan->length[i] > plan->largest)
+			plan->largest = plan->length[i];
+	}
+	for (unsigned int flow = 0; flow < MAX_FLOWS; flow++)
+		plan->host[flow] = flow_host(flow);
+	for (int direction = 0; direction < 2; direction++) {
+		struct stream *stream = &plan->stream[direction];
+
+		memset(stream, 0, sizeof(*stream));
+		stream->due = FINISHED;
+		if (!request->directions[direction])
+			continue;
+		stream->due = 0;
+		header_make(stream, &request->entry[direction], &ports[direction], &ports[!direction], direction);
+		stream_pace(stream, request, direction && request->directions[!direction]);
+	}
+}

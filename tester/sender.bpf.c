@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The sender. The front runs it once a trial through BPF_PROG_TEST_RUN with live frames: the kernel calls it over and
+ * over, and each call sends one frame, from whichever port one is due, or none.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "plan.h"
+
+#define NOWHERE 0x7064aa5e /* no interface has this index */
+#define SIGALRM 14
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct plan);
+} plan_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP); /* entries keep the device, so that the ports may be in different namespaces */
+	__uint(max_entries, 2);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} port_map SEC(".maps");
+
+SEC("xdp")
+int send_frames(struct xdp_md *ctx)
+{
+	__u32 zero = 0, length;
+	struct plan *plan = bpf_map_lookup_elem(&plan_map, &zero);
+	struct stream *stream;
+	__u64 now;
+	int direction;
+
+	if (!plan)
+		return XDP_DROP;
+	now = bpf_ktime_get_ns();
+	direction = next_stream(plan, now);
+	if (direction < 0)
+		return plan_finished(plan) ? bpf_redirect(NOWHERE, 0) : XDP_DROP;
+	direction &= 1;
+	stream = &plan->stream[direction];
+	length = next_length(plan, stream);
+	if (length != plan->largest && bpf_xdp_adjust_tail(ctx, (int)length - (int)plan->largest)) {
+		plan->failures++;
+		return XDP_DROP;
+	}
+	if (write_frame(plan, stream, direction, (void *)(long)ctx->data, (void *)(long)ctx->data_end, length, now)) {
+		plan->failures++;
+		return XDP_DROP;
+	}
+	return bpf_redirect_map(&port_map, direction, 0);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct refusals);
+} refusals_map SEC(".maps");
+
+/*
+ * Called when the kernel refuses to redirect a frame. The tracepoint's arguments: device, program, target, errno, map
+ * type, map id, index. A finished sender redirects to an interface that does not exist: only from here can a program
+ * send the signal that ends the call, at the right moment and however long the call took to begin.
+ */
+SEC("raw_tracepoint/xdp_redirect_err")
+int count_refusals(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 port = ctx->args[6];
+	struct refusals *refusals;
+
+	if (port == NOWHERE) {
+		bpf_send_signal(SIGALRM);
+		return 0;
+	}
+	refusals = bpf_map_lookup_elem(&refusals_map, &port);
+	if (refusals && refusals->map_id == (__u32)ctx->args[5]) {
+		refusals->count++;
+		refusals->error = -(int)ctx->args[3];
+	}
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

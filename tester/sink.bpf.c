@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The sink: one program for each port. Test frames are counted and end here; all others go on to the host. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "accounting.h"
+
+struct { /* entry 2 * CPU + direction; the front sets the number of entries */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct arrivals);
+} arrivals_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} trial_map SEC(".maps");
+
+INLINE int sink(struct xdp_md *ctx, __u32 direction)
+{
+	__u32 entry = 2 * bpf_get_smp_processor_id() + direction, zero = 0;
+	struct counters *counters = bpf_map_lookup_elem(&counters_map, &entry);
+	struct arrivals *arrivals = bpf_map_lookup_elem(&arrivals_map, &direction);
+	__u32 *trial = bpf_map_lookup_elem(&trial_map, &zero);
+
+	if (!counters || !arrivals || !trial)
+		return XDP_PASS;
+	if (account((void *)(long)ctx->data, (void *)(long)ctx->data_end, direction, *trial, bpf_ktime_get_ns(),
+		    counters, arrivals))
+		return XDP_DROP;
+	return XDP_PASS;
+}
+
+SEC("xdp")
+int sink_right(struct xdp_md *ctx)
+{
+	return sink(ctx, 0);
+}
+
+SEC("xdp")
+int sink_left(struct xdp_md *ctx)
+{
+	return sink(ctx, 1);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

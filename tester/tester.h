@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the front: ports, requests, engines. */
+#ifndef PODPERF_TESTER_H
+#define PODPERF_TESTER_H
+
+#include <net/if.h>
+#include <stdint.h>
+
+#include "accounting.h"
+#include "plan.h"
+
+#define VERSION "1"
+#define LEFT 0
+#define RIGHT 1
+
+extern const char *const port_name[2];
+extern const char *const direction_name[2];
+
+/* The one clear sentence about what went wrong; every function that fails leaves one. */
+enum complaint_kind { BAD_REQUEST, BROKEN, NO_BPF };
+extern char complaint[512];
+extern enum complaint_kind complaint_kind;
+int complain(enum complaint_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always -1 */
+
+extern volatile int stopping; /* set by SIGTERM and SIGINT */
+
+/* ports */
+struct port {
+	const char *name; /* left or right */
+	char interface[IF_NAMESIZE];
+	char namespace[256]; /* name under /run/netns, or a path, or empty: the front's own */
+	int namespace_fd;    /* -1: the front's own */
+	int control;         /* a socket in the port's namespace */
+	unsigned int ifindex;
+	unsigned char mac[6];
+	char driver[32];
+	const char *mode; /* how the engine sits on it: native, generic, packet-ring */
+};
+
+int port_open(struct port *port, const char *name, const char *specification);
+int port_enter(const struct port *port); /* make the port's namespace the current one */
+int port_leave(const struct port *port); /* and go back */
+int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
+int port_is_veth(const struct port *port);
+
+/* requests */
+struct entry {
+	int has_mac, has_address;
+	unsigned char mac[6];
+	uint32_t address; /* network order */
+	uint16_t udp_port;
+};
+
+struct request {
+	double load; /* frames/s and direction; 0: as fast as possible */
+	double duration, settle;
+	int directions[2];
+	unsigned int flows, sizes;
+	uint16_t size[MAX_SIZES]; /* with FCS */
+	struct entry entry[2];    /* by direction */
+};
+
+int request_parse(char *line, struct request *request);
+void plan_make(struct plan *plan, const struct request *request, const struct port ports[2], uint16_t trial);
+
+/* engines */
+struct outcome {
+	struct counters counters[2]; /* by direction */
+	uint64_t own_drops;
+	char own_drops_reason[256];
+};
+
+struct engine {
+	const char *name;
+	int (*open)(struct port ports[2]);
+	struct plan *(*plan)(void);                                  /* where the next trial's plan is to be made */
+	int (*run)(const struct request *request, struct outcome *); /* send, wait, count */
+};
+
+extern const struct engine xdp_engine, packet_ring_engine;
+
+uint64_t clock_ns(int clock);
+void counters_reset(struct counters *counters);
+void counters_add(struct counters *total, const struct counters *more);
+
+/*
+ * Wait until everything sent came back, or nothing came for the settle time. `arrived` gives the frames of a direction
+ * that are accounted for so far.
+ */
+void wait_for_arrivals(const struct plan *plan, const struct request *request, uint64_t (*arrived)(int direction));
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The fast engine: an XDP program sends through BPF_PROG_TEST_RUN with live frames, another one counts on both ports.
+ * The programs hang on links, so the kernel takes them off when this process is gone, however it ended.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+
+#include "tester.h"
+
+#define EMBED(symbol, file)                                                                                            \
+	__asm__(".section .rodata\n.balign 8\n" #symbol ":\n.incbin \"" file "\"\n" #symbol "_end:\n.previous\n");      \
+	extern const char symbol[], symbol##_end[]
+
+EMBED(sender_object, "sender.bpf.o");
+EMBED(sink_object, "sink.bpf.o");
+
+static struct plan *plan;
+static struct refusals *refusals; /* by port */
+static struct counters *counters; /* [CPU][direction] */
+static struct arrivals *arrivals; /* by direction */
+static uint32_t *running_trial;
+static int cpus, send_program;
+static const struct port *on_ports;
+
+static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	return 0;
+}
+
+static struct bpf_object *load(const char *start, const char *end, const char *name, int counter_entries)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
+	struct bpf_object *object = bpf_object__open_mem(start, end - start, &options);
+	struct bpf_map *map = object ? bpf_object__find_map_by_name(object, "counters_map") : NULL;
+	int error = object ? 0 : -errno;
+
+	if (map)
+		bpf_map__set_max_entries(map, counter_entries);
+	if (!error)
+		error = bpf_object__load(object);
+	if (!error)
+		return object;
+	if (error == -EPERM || error == -EACCES)
+		complain(NO_BPF, "loading BPF programs is not permitted: it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+	else
+		complain(NO_BPF, "the kernel does not take the BPF program %s: %s", name, strerror(-error));
+	bpf_object__close(object);
+	return NULL;
+}
+
+static void *shared(struct bpf_object *object, const char *name, size_t element)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+	size_t page = sysconf(_SC_PAGESIZE), size = element * bpf_map__max_entries(map);
+	void *memory = mmap(NULL, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (memory == MAP_FAILED) {
+		complain(NO_BPF, "cannot map the BPF map %s: %s", name, strerror(errno));
+		return NULL;
+	}
+	return memory;
+}
+
+static int attach(struct bpf_object *object, const char *program, struct port *port)
+{
+	int fd = bpf_program__fd(bpf_object__find_program_by_name(object, program)), link;
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
+
+	port->mode = "native";
+	link = bpf_link_create(fd, port->ifindex, BPF_XDP, &options);
+	if (link == -EOPNOTSUPP || link == -EINVAL || link == -ERANGE) {
+		options.flags = XDP_FLAGS_SKB_MODE;
+		port->mode = "generic";
+		link = bpf_link_create(fd, port->ifindex, BPF_XDP, &options);
+	}
+	if (link == -EBUSY || link == -EEXIST)
+		return complain(BROKEN, "port %s: another XDP program sits on %s; take it off: ip link set %s xdp off",
+				port->name, port->interface, port->interface);
+	if (link < 0)
+		return complain(NO_BPF, "port %s: cannot attach XDP to %s: %s", port->name, port->interface, strerror(-link));
+	return 0;
+}
+
+static int take_port(struct bpf_object *sender, struct bpf_object *sink, struct port *port, uint32_t index)
+{
+	int map = bpf_object__find_map_fd_by_name(sender, "port_map");
+
+	if (bpf_map_update_elem(map, &index, &port->ifindex, BPF_ANY))
+		return complain(NO_BPF, "port %s: frames cannot be redirected to %s: %s", port->name, port->interface,
+				strerror(errno));
+	return attach(sink, index == LEFT ? "sink_left" : "sink_right", port);
+}
+
+/* One call of the sender program until the timer's signal or the end of all repeats. 0 or -errno. */
+static int call_sender(uint32_t repeat, uint32_t batch)
+{
+	static char frame[MAX_LENGTH];
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = plan->largest, .repeat = (int)repeat,
+		    .batch_size = batch, .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+
+	return bpf_prog_test_run_opts(send_program, &options) ? -errno : 0;
+}
+
+static int watch_refusals(struct bpf_object *sender)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t length = sizeof(info);
+	int map = bpf_object__find_map_fd_by_name(sender, "port_map");
+
+	if (bpf_obj_get_info_by_fd(map, &info, &length))
+		return complain(NO_BPF, "cannot ask for the id of a BPF map: %s", strerror(errno));
+	refusals[LEFT].map_id = refusals[RIGHT].map_id = info.id;
+	if (!bpf_program__attach(bpf_object__find_program_by_name(sender, "count_refusals")))
+		return complain(NO_BPF, "cannot attach to the tracepoint xdp_redirect_err: %s", strerror(errno));
+	return 0;
+}
+
+static int xdp_open(struct port ports[2])
+{
+	struct bpf_object *sender, *sink;
+
+	libbpf_set_print(silent);
+	cpus = libbpf_num_possible_cpus();
+	on_ports = ports;
+	sender = load(sender_object, sender_object_end, "sender", 0);
+	sink = sender ? load(sink_object, sink_object_end, "sink", 2 * cpus) : NULL;
+	if (!sink)
+		return -1;
+	plan = shared(sender, "plan_map", sizeof(*plan));
+	refusals = shared(sender, "refusals_map", sizeof(*refusals));
+	counters = shared(sink, "counters_map", sizeof(*counters));
+	arrivals = shared(sink, "arrivals_map", sizeof(*arrivals));
+	running_trial = shared(sink, "trial_map", 8);
+	if (!plan || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender))
+		return -1;
+	send_program = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_frames"));
+
+	plan->stream[0].due = plan->stream[1].due = FINISHED;
+	plan->largest = HEAD_END;
+	if (call_sender(1, 1) && errno != EINTR)
+		return complain(NO_BPF, "this kernel sends no live frames (BPF_PROG_TEST_RUN, Linux 5.18 or newer): %s",
+				strerror(errno));
+	for (uint32_t index = 0; index < 2; index++) {
+		int failed;
+
+		if (port_enter(&ports[index]))
+			return -1;
+		failed = take_port(sender, sink, &ports[index], index);
+		if (port_leave(&ports[index]) || failed)
+			return -1;
+	}
+	return 0;
+}
+
+static struct plan *xdp_plan(void)
+{
+	return plan;
+}
+
+static uint64_t arrived(int direction)
+{
+	uint64_t sum = 0;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		volatile struct counters *each = &counters[2 * cpu + direction];
+
+		sum += each->received + each->corrupted;
+	}
+	return sum;
+}
+
+static void set_timer(double first, double then)
+{
+	struct itimerval timer = { .it_value = { (long)first, (first - (long)first) * 1e6 },
+				   .it_interval = { (long)then, (then - (long)then) * 1e6 } };
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* So many calls of the program that a frame does not wait for long in the kernel's bulk queue: about 10 us of load. */
+static uint32_t batch_size(const struct request *request)
+{
+	double load = request->load * (request->directions[0] + request->directions[1]);
+
+	if (request->load == 0 || load > 6.4e6)
+		return 64;
+	return load < 1e5 ? 1 : load / 1e5;
+}
+
+static const char *refusal_remedy(int error)
+{
+	switch (error) {
+	case EOPNOTSUPP: return "its peer takes no XDP frames: ethtool -K PEER gro on";
+	case ENETDOWN: return "it is down";
+	case EMSGSIZE: return "the frame is larger than its MTU";
+	case ENXIO: return "it is gone, or its peer takes no XDP frames: ethtool -K PEER gro on";
+	default: return strerror(error);
+	}
+}
+
+static void count_own_drops(struct outcome *outcome)
+{
+	for (int port = 0; port < 2; port++) {
+		if (!refusals[port].count)
+			continue;
+		outcome->own_drops += refusals[port].count;
+		snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason), "the kernel refused to send from %s: %s",
+			 on_ports[port].interface, refusal_remedy(refusals[port].error));
+	}
+}
+
+static int xdp_run(const struct request *request, struct outcome *outcome)
+{
+	double limit = plan->stop / 1e9;
+	int error = 0;
+
+	*running_trial = plan->trial;
+	for (int i = 0; i < 2 * cpus; i++)
+		counters_reset(&counters[i]);
+	for (int i = 0; i < 2; i++) {
+		arrivals[i].highest = HIGHEST_AT_START;
+		refusals[i].count = 0;
+	}
+
+	/* The program ends the call by a signal. The timer is for a kernel where that does not work. */
+	set_timer(limit + 0.5, 0.05);
+	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
+		error = call_sender(UINT32_MAX, batch_size(request));
+	set_timer(0, 0);
+	if (error && error != -EINTR)
+		return complain(BROKEN, "the kernel ended the sending: %s", strerror(-error));
+	if (plan->failures)
+		return complain(BROKEN, "the sender could not build %llu frames", (unsigned long long)plan->failures);
+
+	wait_for_arrivals(plan, request, arrived);
+	for (int i = 0; i < 2 * cpus; i++)
+		counters_add(&outcome->counters[i % 2], &counters[i]);
+	count_own_drops(outcome);
+	return 0;
+}
+
+const struct engine xdp_engine = { "xdp", xdp_open, xdp_plan, xdp_run };
