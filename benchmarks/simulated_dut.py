@@ -48,7 +48,7 @@ class SimulatedDut:
         """One trial."""
         traffic = Traffic(_FRAME, BOTH_DIRECTIONS[: self.directions])
         capacity = self.capacity * max(0.0, self._random.gauss(1.0, self.drift))
-        if load > capacity:
+        if load > capacity > 0:
             capacity *= 1.0 - self.congestion * min(1.0, (load / capacity - 1.0) / 9.0)
         directions = tuple(
             self._direction(traffic.directions[index], load, duration, capacity) for index in range(self.directions)

@@ -1,0 +1,51 @@
+"""MRR: figures over trials at the tester's maximum load."""
+
+from __future__ import annotations
+
+import json
+import statistics
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.methods.mrr import Mrr
+from simulated_dut import SimulatedDut
+
+
+def test_figures_of_a_drifting_device() -> None:
+    dut = SimulatedDut(250_000, maximum_load=1e6, drift=0.05, directions=2, seed=7)
+    result = Mrr(trials=5, duration=1.0).run(dut)
+    rates = [each.received / 2 for each in dut.trials]
+    assert result.rates == pytest.approx(rates)
+    assert result.rate == pytest.approx(statistics.median(rates))
+    assert result.mean == pytest.approx(statistics.fmean(rates))
+    assert result.deviation == pytest.approx(statistics.pstdev(rates))
+    assert result.relative_spread == pytest.approx((max(rates) - min(rates)) / statistics.median(rates))
+    assert result.loss_ratio == pytest.approx(1 - sum(rates) / 5e6)
+    assert not result.tester_limited
+    record = json.loads(json.dumps(result.as_record()))
+    assert set(record["rates_by_direction"]) == {"left-to-right", "right-to-left"}
+    assert record["trial_count"] == 5 and record["latency"]["p50"] == 1000
+
+
+def test_a_device_as_fast_as_the_tester() -> None:
+    result = Mrr(2, 0.5).run(SimulatedDut(2e6, maximum_load=1e6))
+    assert result.tester_limited and result.loss_ratio == 0
+
+
+def test_a_device_that_passes_nothing() -> None:
+    result = Mrr(2, 0.5).run(SimulatedDut(0.0, maximum_load=1e6))
+    assert (result.rate, result.relative_spread, result.loss_ratio, result.latency) == (0, 0, 1, None)
+    json.dumps(result.as_record())
+
+
+def test_the_warm_up_is_not_counted() -> None:
+    dut = SimulatedDut(1e5, maximum_load=1e6)
+    result = Mrr(trials=3, duration=1.0, warmup=0.5).run(dut)
+    assert [each.trial.duration for each in dut.trials] == [0.5, 1, 1, 1]
+    assert len(result.rates) == 3
+
+
+def test_impossible_parameters() -> None:
+    with pytest.raises(PodperfError, match="1 or more trials"):
+        Mrr(trials=0)

@@ -1,0 +1,155 @@
+"""The search finds the truth of simulated devices, and says so when there is none to be found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podperf import errors
+from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchResult
+from podperf.methods.presets import PRESETS, expected_seconds
+from podperf.model import TrialResult
+from simulated_dut import SimulatedDut
+
+CEILING = 4.5e6
+
+
+def search(dut: SimulatedDut, preset: str = "quick") -> SearchResult:
+    """A search on simulated time."""
+    return NdrPdr(PRESETS[preset], clock=dut.clock).run(dut)
+
+
+def goal(result: SearchResult, name: str) -> GoalResult:
+    """The result of a goal that the preset has."""
+    found = result.goal(name)
+    assert found is not None
+    return found
+
+
+@given(
+    capacity=st.floats(min_value=1500, max_value=0.94 * CEILING),
+    preset=st.sampled_from(sorted(PRESETS)),
+    directions=st.integers(1, 2),
+    congestion=st.floats(0, 0.5),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_truth_lies_between_the_bounds(capacity: float, preset: str, directions: int, congestion: float) -> None:
+    dut = SimulatedDut(capacity, CEILING, directions=directions, congestion=congestion)
+    result = search(dut, preset)
+    assert result.incomplete is None
+    assert result.trials == len(dut.trials)
+    assert result.seconds == pytest.approx(dut.now)
+    for each in result.goals:
+        assert each.lower is not None and each.upper is not None and each.rate is not None
+        # A lossless trial may carry one frame more than the capacity; with a loss ratio allowed, that much more.
+        frame = 2 / (capacity * each.goal.initial_trial_duration)
+        most = capacity * (1 + frame) / (1 - each.goal.loss_ratio)
+        assert each.lower.load <= most
+        assert each.upper.load >= capacity * (1 - frame)
+        assert each.lower.load >= each.upper.load * (1 - each.goal.relative_width) * 0.999999
+        assert (1 - each.goal.loss_ratio) * each.lower.load * 0.999999 <= each.rate <= each.lower.load
+        assert each.complete and not each.tester_limited
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_rare_stalls_move_the_result_by_less_than_ten_per_cent(seed: int) -> None:
+    dut = SimulatedDut(250_000, CEILING, buffer=256, stalls_per_second=0.5, stall=0.002, drift=0.01, seed=seed)
+    pdr = goal(search(dut), "PDR")
+    assert pdr.rate == pytest.approx(250_000, rel=0.1)
+
+
+def test_a_device_that_always_loses_has_no_lower_bound() -> None:
+    result = search(SimulatedDut(1e6, CEILING, base_loss=0.02))
+    assert result.incomplete is None
+    for each in result.goals:
+        assert each.lower is None and each.rate is None and each.latency is None
+        assert each.upper is not None and each.upper.load == result.minimum_load == 1000
+        assert each.statement == f"{each.goal.name} below 1,000 frames/s"
+    assert json.loads(json.dumps(result.as_record()))["goals"]["NDR"]["regular"] is False
+
+
+def test_a_little_loss_everywhere_spares_the_pdr() -> None:
+    result = search(SimulatedDut(1e6, CEILING, base_loss=0.001))
+    assert goal(result, "NDR").lower is None
+    assert goal(result, "PDR").rate == pytest.approx(1e6, rel=0.05)
+
+
+@pytest.mark.parametrize("capacity", [CEILING * 1.5, CEILING, CEILING * 0.99])
+def test_a_device_as_fast_as_the_tester_gives_a_lower_bound(capacity: float) -> None:
+    result = search(SimulatedDut(capacity, CEILING))
+    for each in result.goals:
+        assert each.tester_limited
+        assert "at least" in each.statement
+    if capacity >= CEILING:
+        ndr = goal(result, "NDR")
+        assert ndr.upper is None and ndr.lower is not None and ndr.lower.load == CEILING
+
+
+def test_a_slow_tester_leaves_a_range_to_search() -> None:
+    result = search(SimulatedDut(400, maximum_load=1200))
+    assert result.minimum_load == 120
+    assert goal(result, "NDR").rate == pytest.approx(400, rel=0.06)
+
+
+def test_frames_that_the_tester_did_not_send_are_no_loss() -> None:
+    class Short(SimulatedDut):
+        def measure(self, load: float, duration: float) -> TrialResult:
+            result = super().measure(load, duration)
+            return replace(
+                result, directions=tuple(replace(each, intended=each.intended + 3) for each in result.directions)
+            )
+
+    assert goal(search(Short(1e7, CEILING)), "NDR").rate == CEILING
+
+
+@pytest.mark.parametrize("limit", [0.1, 2.0, 5.0, 20.0, 35.0])
+def test_a_search_out_of_time_returns_what_it_has(limit: float) -> None:
+    dut = SimulatedDut(1e6, CEILING, congestion=0.3)
+    result = NdrPdr(replace(PRESETS["csit"], search_duration_max=limit), clock=dut.clock).run(dut)
+    assert result.incomplete is not None and "preset csit" in result.incomplete
+    assert result.seconds <= limit + 1.2
+    ndr = goal(result, "NDR")
+    assert not ndr.complete and "not finished" in ndr.statement
+    if ndr.lower is not None:
+        assert ndr.lower.load <= 1e6 * 1.001
+    if limit == 35.0:
+        assert ndr.lower is not None and ndr.upper is not None
+        assert ndr.lower.load < 1e6 < ndr.upper.load * 1.001
+    json.dumps(result.as_record())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.TesterLimit("the tester is too slow")])
+def test_what_stops_the_trials_passes_through(error: BaseException) -> None:
+    class Stopped(SimulatedDut):
+        def measure(self, load: float, duration: float) -> TrialResult:
+            if len(self.trials) == 3:
+                raise error
+            return super().measure(load, duration)
+
+    dut = Stopped(1e6, CEILING)
+    with pytest.raises(type(error)):
+        search(dut)
+    assert len(dut.trials) == 3
+
+
+def test_the_record_holds_every_attribute_and_the_latency_at_the_bound() -> None:
+    record = json.loads(json.dumps(search(SimulatedDut(1e6, CEILING)).as_record()))
+    attributes = record["goals"]["PDR"]["goal"]
+    assert attributes["loss_ratio"] == 0.005 and attributes["exceed_ratio"] == 0.5
+    assert set(attributes) > {"relative_width", "initial_trial_duration", "final_trial_duration", "duration_sum"}
+    assert record["goals"]["NDR"]["latency"]["p99"] == 1000
+    bound = record["goals"]["NDR"]["relevant_lower_bound"]
+    assert bound["good_seconds"] > bound["bad_seconds"] and bound["trials"] >= 1
+    assert record["noise"] is None
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_expected_duration_is_of_the_right_order(name: str) -> None:
+    dut = SimulatedDut(1e6, CEILING, congestion=0.1)
+    taken = search(dut, name).seconds
+    assert taken / 3 <= expected_seconds(PRESETS[name]) <= taken * 3

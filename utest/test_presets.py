@@ -1,0 +1,48 @@
+"""Presets are data: found by name, complete, and what their sources say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.methods import method
+from podperf.methods.mrr import Mrr
+from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.presets import PRESETS, Preset, expected_seconds, preset
+from podperf.topology import MethodSettings
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(PodperfError, match="'fast'; choose one of: quick, csit, tst009, rfc2544"):
+        preset("fast")
+    with pytest.raises(PodperfError, match="choose one of: mrr, ndrpdr"):
+        method("ndr", MethodSettings("quick", 3, 1.0))
+
+
+def test_methods_come_from_the_settings() -> None:
+    settings = MethodSettings("rfc2544", 7, 0.5)
+    assert method("mrr", settings) == Mrr(7, 0.5)
+    assert method("ndrpdr", settings) == NdrPdr(PRESETS["rfc2544"])
+
+
+@pytest.mark.parametrize("each", PRESETS.values(), ids=lambda each: each.name)
+def test_goals_are_sound(each: Preset) -> None:
+    assert each.goals[0].name == "NDR" and each.goals[0].loss_ratio == 0
+    assert len({goal.name for goal in each.goals}) == len(each.goals)
+    assert {"loss_ratio", "exceed_ratio"} <= set(each.sources)
+    assert 0 < expected_seconds(each) <= each.search_duration_max
+    assert json.loads(json.dumps(each.as_record()))["name"] == each.name
+    for goal in each.goals:
+        # A trial at the lowest load must be able to tell the loss ratio from none.
+        assert each.minimum_load * goal.initial_trial_duration * (goal.loss_ratio or 1) >= 1
+
+
+def test_the_standards_values() -> None:
+    (throughput,) = PRESETS["rfc2544"].goals
+    assert (throughput.final_trial_duration, throughput.duration_sum, throughput.exceed_ratio) == (60, 60, 0)
+    verified = PRESETS["tst009"].goals[0]
+    assert (verified.final_trial_duration, verified.duration_sum, verified.exceed_ratio) == (60, 120, 0.5)
+    csit = PRESETS["csit"].goals[1]
+    assert (csit.loss_ratio, csit.duration_sum, csit.relative_width) == (0.005, 21, 0.005)

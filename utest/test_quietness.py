@@ -1,0 +1,123 @@
+"""Noise on the measuring CPUs is seen, and blamed on the right process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
+from podperf.noise import Noise, total
+from podperf.quietness import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
+
+
+def process(
+    pid: int, name: str, ticks: int = 0, parent: int = 1, cpu: int = 1, started: int = 5, children: int = 0
+) -> str:
+    """A line of /proc/PID/stat: fields as in proc(5)."""
+    before = ["R", parent, pid, pid, 0, -1, 0, 0, 0, 0, 0]  # 3 to 13
+    times = [ticks, 0, children, 0]  # 14 to 17
+    rest = [20, 0, 1, 0, started, *[0] * 16, cpu, 0, 0]  # 18 to 41
+    return f"{pid} ({name}) " + " ".join(map(str, [*before, *times, *rest]))
+
+
+def sample(*lines: str, taken: float = 0.0, stolen: tuple[int, int] = (0, 0)) -> Sample:
+    """A sample of a machine of two CPUs."""
+    cpus = [f"cpu{cpu} 9 9 9 9 9 9 9 {ticks} 0 0" for cpu, ticks in enumerate(stolen)]
+    return parse_sample("\n".join(["cpu 1 2 3 4 5 6 7 8 9 0", *cpus, "ctxt 7", "procs_running 1", *lines]), taken, 100)
+
+
+def test_foreign_work_is_named_and_own_work_is_not() -> None:
+    before = sample(process(10, "suite"), process(11, "tester", parent=10), process(3, "napi/s0", parent=2))
+    after = sample(
+        process(10, "suite", 50),
+        process(11, "tester", 90, parent=10),
+        process(12, "pod", 90, parent=11),
+        process(3, "napi/s0", 90, parent=2),
+        process(40, "stress-ng (cpu) 1", 23),
+        taken=1.0,
+    )
+    noise = compare(before, after, cpus=[1], own=[10])
+    assert noise.foreign == {"stress-ng (cpu) 1 (40)": pytest.approx(0.23)}
+    assert noise.reason == "CPU 1: 23% of the time went to other processes: stress-ng (cpu) 1 (40)"
+
+
+def test_work_on_other_cpus_does_not_disturb() -> None:
+    assert compare(sample(), sample(process(40, "make", 90, cpu=0), taken=1.0), cpus=[1], own=[]).reason is None
+
+
+def test_children_that_come_and_go_count_once_with_their_parent() -> None:
+    before = sample(process(40, "make", 10), process(41, "cc", 70, parent=40))
+    after = sample(process(40, "make", 12, children=100), taken=1.0)
+    assert compare(before, after, cpus=[1], own=[]).foreign == {"make (40)": pytest.approx(0.32)}
+
+
+def test_a_reused_pid_is_another_process() -> None:
+    before = sample(process(40, "old", 500, started=5))
+    after = sample(process(40, "new", 20, started=9), taken=1.0)
+    assert compare(before, after, cpus=[1], own=[]).foreign == {"new (40)": pytest.approx(0.2)}
+
+
+def test_stolen_time_above_one_per_cent_is_noise() -> None:
+    def reason(ticks: int) -> str | None:
+        return compare(sample(), sample(taken=10.0, stolen=(900, ticks)), cpus=[1], own=[]).reason
+
+    assert reason(10) is None
+    assert reason(30) == "CPU 1: 3.0% of the time was stolen by the hypervisor"
+
+
+def test_one_tick_in_a_short_window_is_no_noise() -> None:
+    noise = compare(sample(), sample(process(40, "sshd", 1), taken=0.1, stolen=(0, 1)), cpus=[1], own=[])
+    assert noise.foreign_ratio == pytest.approx(0.1) and not noise.noisy
+
+
+def noises() -> st.SearchStrategy[Noise]:
+    """Windows on the same CPUs."""
+    seconds = st.floats(0, 1e6)
+    names = st.dictionaries(st.sampled_from(["a (1)", "b (2)", "c (3)"]), seconds)
+    return st.builds(Noise, st.just((0, 1)), seconds, seconds, names, st.integers(0), st.integers(0), st.just(0.01))
+
+
+@given(st.lists(noises(), min_size=1))
+def test_windows_add_up(windows: list[Noise]) -> None:
+    whole = total([None, *windows])
+    assert whole is not None
+    assert whole.window == pytest.approx(sum(each.window for each in windows))
+    assert sum(whole.foreign.values()) == pytest.approx(sum(sum(each.foreign.values()) for each in windows))
+    assert whole.run_queue == max(each.run_queue for each in windows)
+
+
+@given(st.text())
+def test_any_text_parses_or_is_refused_in_one_line(text: str) -> None:
+    try:
+        parse_sample(text, 0.0, 100)
+    except PodperfError as error:
+        assert "\n" not in str(error)
+
+
+def test_a_busy_loop_on_this_machine_is_noticed_within_a_short_window() -> None:
+    """The real /proc, by both ways of reading it. Every CPU is watched, so it does not matter where the loop runs."""
+    for read in (read_local_proc, read_proc_of(LocalHost())):
+        quietness = Quietness(range(os.cpu_count() or 1), own=[], read=read)
+        loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            quietness.start()
+            end = time.monotonic() + 10
+            while _cpu_seconds(loop.pid) < 0.3 and time.monotonic() < end:
+                os.sched_yield()
+            noise = quietness.stop()
+        finally:
+            loop.kill()
+            loop.wait()
+        assert any(name.endswith(f"({loop.pid})") for name in noise.foreign)
+        assert noise.noisy
+
+
+def _cpu_seconds(pid: int) -> float:
+    return time.clock_gettime(~pid << 3 | 2)  # CLOCK_PROCESS_CPUTIME_ID of another process, clock_getcpuclockid(3)
