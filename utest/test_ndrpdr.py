@@ -114,11 +114,12 @@ def test_a_search_out_of_time_returns_what_it_has(limit: float) -> None:
     assert result.incomplete is not None and "preset csit" in result.incomplete
     assert result.seconds <= limit + 1.2
     ndr = goal(result, "NDR")
-    assert not ndr.complete and "not finished" in ndr.statement
+    unfinished = [each for each in result.goals if not each.complete]
+    assert unfinished and all("not finished" in each.statement for each in unfinished)
     if ndr.lower is not None:
         assert ndr.lower.load <= 1e6 * 1.001
     if limit == 35.0:
-        assert ndr.lower is not None and ndr.upper is not None
+        assert ndr.lower is not None and ndr.upper is not None  # what was found before the time was up
         assert ndr.lower.load < 1e6 < ndr.upper.load * 1.001
     json.dumps(result.as_record())
 

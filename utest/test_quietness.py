@@ -18,7 +18,7 @@ from podperf.quietness import Quietness, Sample, compare, parse_sample, read_loc
 
 
 def process(
-    pid: int, name: str, ticks: int = 0, parent: int = 1, cpu: int = 1, started: int = 5, children: int = 0
+    pid: int, name: str, ticks: int = 0, *, parent: int = 1, cpu: int = 1, started: int = 5, children: int = 0
 ) -> str:
     """A line of /proc/PID/stat: fields as in proc(5)."""
     before = ["R", parent, pid, pid, 0, -1, 0, 0, 0, 0, 0]  # 3 to 13
