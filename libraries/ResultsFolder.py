@@ -1,4 +1,4 @@
-"""A listener that keeps the folder of results in order: `latest` is the newest run, and with sudo the caller owns it."""
+"""A listener that keeps the folder of results in order: `latest` is the newest run; with sudo the caller owns it."""
 
 import os
 from pathlib import Path

@@ -1,0 +1,406 @@
+"""The entry script, `podperf`: what it sets up, what it says when it cannot, and what it hands over to Robot.
+
+A checkout is copied into a folder with a space in its name. Programs that would change the machine (apt-get, pip and
+others) are stand-ins there, which note how they were called.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent
+NOTE = 'printf "%s\\n" "$(basename "$0") $*" >>"$CALLS"\n'
+OFFLINE_APT = """E: Failed to fetch http://deb.debian.org/debian/pool/main/m/make/make.deb  \
+Temporary failure resolving 'deb.debian.org'"""
+OFFLINE_PIP = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('...: \
+Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/jsonschema/
+ERROR: Could not find a version that satisfies the requirement jsonschema (from versions: none)"""
+
+
+class Machine:
+    """A machine that is bare, and root on it, unless a test says otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "a checkout"
+        self.tools = folder / "tools"
+        self.calls_file = folder / "calls"
+        self.installed = folder / "installed"
+        self.tools.mkdir()
+        (self.root / "tester").mkdir(parents=True)
+        (self.root / "tests").mkdir()
+        shutil.copy(SOURCE / "podperf", self.root)
+        (self.root / "requirements.txt").write_text("robotframework\n")
+        (self.root / "tester" / "front.c").write_text("int main;\n")
+        self.calls_file.touch()
+        self.installed.touch()
+        self.environment = {"PATH": f"{self.tools}:{os.environ['PATH']}", "CALLS": str(self.calls_file), "LC_ALL": "C"}
+        self.is_root(True)
+        self.runs("debian", "12")
+        self.python("3.11")
+        self.tool("dpkg", "")
+        self.tool("dpkg-query", f"sed 's/$/ installed/' '{self.installed}'", note=False)
+        self.tool(
+            "apt-get", f"""case "$*" in *install*) printf '%s\\n' "$@" | grep -v '^-' >>'{self.installed}' ;; esac"""
+        )
+        self.tool(
+            "make",
+            f"cd '{self.root}' && mkdir -p build/tester && install -m 755 /dev/null build/tester/podperf-tester",
+        )
+
+    def tool(self, name: str, script: str, *, note: bool = True) -> None:
+        path = self.tools / name
+        path.write_text(f"#!/bin/bash\n{NOTE if note else ''}{script}\n")
+        path.chmod(0o755)
+
+    def is_root(self, root: bool) -> None:
+        self.tool("id", f"echo {0 if root else 1000}", note=False)
+
+    def runs(self, distribution: str, version: str) -> None:
+        release = self.tools / "os-release"
+        release.write_text(f'ID={distribution}\nVERSION_ID="{version}"\n')
+        self.environment["PODPERF_OS_RELEASE"] = str(release)
+
+    def python(self, version: str) -> None:
+        """A Python whose `-m venv` makes an environment whose `pip` installs a `robot` that shows its arguments."""
+        self.tool(
+            "python3",
+            rf"""case "$*" in
+-c*) echo {version} ;;
+*venv*) rm -rf "${{!#}}"; mkdir -p "${{!#}}/bin"; cp "$0" "${{!#}}/bin/python" ;;
+*pip*) cd "$(dirname "$0")"; printf '#!/bin/bash\necho $$; printf "%%s\\n" "$@"\n' >robot; chmod +x robot ;;
+esac""",
+        )
+        self.environment["PODPERF_PYTHON"] = str(self.tools / "python3")
+
+    def podperf(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.root / "podperf"), *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+
+    def calls(self) -> list[str]:
+        """What was called since this was asked last."""
+        calls = self.calls_file.read_text().splitlines()
+        self.calls_file.write_text("")
+        return [call for call in calls if "-c import sys" not in call]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def ready(machine: Machine) -> Machine:
+    done = machine.podperf("set-up")
+    assert done.returncode == 0, done.stderr
+    machine.calls()
+    return machine
+
+
+def error(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line that says what is wrong."""
+    assert done.returncode == 252
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("podperf: ")
+    return line
+
+
+def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -> None:
+    done = machine.podperf("set-up")
+    assert done.returncode == 0, done.stderr
+    calls = machine.calls()
+    assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "make"]
+    assert "clang" in calls[1]
+    assert "--no-install-recommends" in calls[1]
+    assert calls[3].endswith(f"--requirement {machine.root}/requirements.txt")
+    assert re.search(r"installing \d+ Debian packages\.\.\.", done.stdout)
+
+
+def test_a_second_set_up_does_nothing(ready: Machine) -> None:
+    start = time.monotonic()
+    done = ready.podperf("set-up")
+    assert time.monotonic() - start < 2
+    assert ready.calls() == []
+    assert done.stdout == "podperf: everything is there\n"
+
+
+def test_only_what_is_missing_is_installed(ready: Machine) -> None:
+    ready.installed.write_text(ready.installed.read_text().replace("ethtool\n", ""))
+    ready.podperf("set-up")
+    assert next(call for call in ready.calls() if "apt-get" in call).endswith("install ethtool")
+
+
+def test_package_lists_are_fetched_when_those_at_hand_do_not_serve(machine: Machine) -> None:
+    lists = machine.tools / "lists"
+    machine.tool(
+        "apt-get",
+        f"""case "$*" in
+*update*) touch '{lists}' ;;
+*) [ -e '{lists}' ] || {{ echo 'E: Unable to locate package clang'; exit 100; }} ;;
+esac""",
+    )
+    assert machine.podperf("set-up").returncode == 0
+    assert [call.split()[-1] for call in machine.calls() if call == "apt-get update"] == ["update"]
+
+
+def changed_requirements(machine: Machine) -> None:
+    (machine.root / "requirements.txt").write_text("robotframework>=7\n")
+
+
+def another_python(machine: Machine) -> None:
+    machine.python("3.13")
+
+
+def moved(machine: Machine) -> None:
+    machine.root = machine.root.rename(machine.root.parent / "elsewhere")
+
+
+def interrupted(machine: Machine) -> None:
+    """As Ctrl-C during pip leaves it."""
+    (machine.root / ".venv" / "stamp").unlink()
+    (machine.root / ".venv" / "bin" / "robot").unlink()
+
+
+def interpreter_gone(machine: Machine) -> None:
+    python = machine.root / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/usr/bin/python3.0")
+
+
+@pytest.mark.parametrize("change", [changed_requirements, another_python, moved, interrupted, interpreter_gone])
+def test_an_environment_that_does_not_fit_is_made_anew(ready: Machine, change) -> None:
+    change(ready)
+    assert ready.podperf("set-up").returncode == 0
+    assert [call.split()[0] for call in ready.calls()][:2] == ["python3", "python"]
+    assert ready.podperf("set-up").returncode == 0
+    assert ready.calls() == []
+
+
+def test_a_changed_tester_is_built_again(ready: Machine) -> None:
+    (ready.root / "tester" / "front.c").write_text("int other;\n")
+    ready.podperf("set-up")
+    assert [call.split()[0] for call in ready.calls()] == ["make"]
+
+
+@pytest.mark.parametrize("command", ["run", "test", "clean"])
+def test_not_root(machine: Machine, command: str) -> None:
+    machine.is_root(False)
+    done = machine.podperf(command)
+    assert re.fullmatch(rf"podperf: {command} needs root: it .*; try: sudo ./podperf {command}\n", done.stderr)
+    assert machine.calls() == []
+
+
+def test_a_set_up_machine_can_be_checked_without_root(ready: Machine) -> None:
+    ready.is_root(False)
+    done = ready.podperf("check", "topologies/local.yaml")
+    assert done.returncode == 0
+    assert ready.calls() == ["python -P -m podperf check topologies/local.yaml"]
+
+
+def test_missing_packages_without_root(machine: Machine) -> None:
+    machine.is_root(False)
+    assert re.search(
+        r"packages are missing \(.*\bclang\b.*\); once: sudo ./podperf set-up", error(machine.podperf("set-up"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (OFFLINE_APT, "apt cannot reach its package servers"),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "the disk is full"),
+        ("E: Unable to locate package clang", "Unable to locate package clang; check that /etc/apt"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend.", "another program is installing packages"),
+    ],
+)
+def test_apt_fails(machine: Machine, said: str, expected: str) -> None:
+    machine.tool("apt-get", f"cat <<'X'\n{said}\nX\nexit 100")
+    done = machine.podperf("set-up")
+    assert re.match(rf"podperf: installing \d+ Debian packages failed: .*{expected}", error(done))
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ubuntu_without_universe(machine: Machine) -> None:
+    machine.runs("ubuntu", "24.04")
+    machine.tool("apt-get", "echo 'E: Unable to locate package containernetworking-plugins'; exit 100")
+    assert "containernetworking-plugins; enable universe" in error(machine.podperf("set-up"))
+
+
+def test_an_unknown_failure_shows_its_last_lines(machine: Machine) -> None:
+    machine.tool("make", "echo 'front.c:1: error: no good'; exit 2")
+    done = machine.podperf("set-up")
+    assert "building the software tester failed" in error(done)
+    assert "front.c:1: error: no good" in done.stderr
+    assert "front.c:1: error: no good" in (machine.root / "build" / "set-up.log").read_text()
+
+
+def test_pip_offline_and_later_online(machine: Machine) -> None:
+    working = (machine.tools / "python3").read_text()
+    machine.tool("python3", working.replace("*pip*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
+    assert "pip cannot reach its package index" in error(machine.podperf("set-up"))
+    machine.python("3.11")
+    assert machine.podperf("set-up").returncode == 0
+
+
+@pytest.mark.parametrize(("distribution", "version"), [("debian", "12"), ("debian", "13"), ("ubuntu", "24.04")])
+def test_supported_distributions(machine: Machine, distribution: str, version: str) -> None:
+    machine.runs(distribution, version)
+    assert machine.podperf("set-up").returncode == 0
+
+
+def test_an_unsupported_distribution(machine: Machine) -> None:
+    machine.runs("fedora", "43")
+    line = error(machine.podperf("set-up"))
+    assert "fedora 43" in line
+    assert "Debian 12, Debian 13 and Ubuntu 24.04" in line
+    assert machine.calls() == []
+    assert machine.podperf("--no-install", "set-up").returncode == 0
+    assert "apt-get" not in " ".join(machine.calls())
+
+
+def test_an_unsupported_distribution_with_all_there_goes_on(ready: Machine) -> None:
+    ready.runs("debian", "14")
+    assert ready.podperf("run").returncode == 0
+
+
+def test_an_old_python(machine: Machine) -> None:
+    machine.python("3.9")
+    assert "is Python 3.9, and podperf needs 3.11 or newer" in error(machine.podperf("set-up"))
+
+
+def test_a_second_set_up_at_the_same_time_waits(machine: Machine) -> None:
+    (machine.root / "build").mkdir()
+    with (machine.root / "build" / "set-up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [str(machine.root / "podperf"), "set-up"]
+        with subprocess.Popen(command, env=machine.environment, stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdout is not None
+            assert second.stdout.readline() == "podperf: another set-up is at work here; waiting for it...\n"
+            assert machine.calls() == []
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert "installing" in second.stdout.read()
+        assert second.returncode == 0
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["nonsense"], 252), ([], 252), (["--help"], 0)])
+def test_usage(machine: Machine, arguments: list[str], code: int) -> None:
+    done = machine.podperf(*arguments)
+    assert done.returncode == code
+    assert "run" in done.stdout + done.stderr
+
+
+def handed_over(machine: Machine, *arguments: str) -> list[str]:
+    """The arguments that Robot got for those of `podperf run`."""
+    done = machine.podperf("run", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[1:]
+
+
+def holds(whole: Sequence[str], part: Sequence[str]) -> bool:
+    return any(list(whole[i : i + len(part)]) == list(part) for i in range(len(whole)))
+
+
+def test_run_by_default(ready: Machine) -> None:
+    arguments = handed_over(ready)
+    assert holds(arguments, ["--variable", f"TOPOLOGY:{ready.root}/topologies/local.yaml"])
+    assert holds(arguments, ["--include", "quick"])
+    assert arguments[-1] == f"{ready.root}/tests"
+
+
+def test_run_becomes_robot_so_that_signals_reach_it(ready: Machine) -> None:
+    command = [str(ready.root / "podperf"), "run"]
+    with subprocess.Popen(command, env=ready.environment, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == f"{run.pid}\n"
+        run.stdout.read()
+
+
+@pytest.mark.parametrize(
+    "choice", [["--include", "full"], ["-i", "full"], ["-ifull"], ["--test=A"], ["-t", "A"], ["--suite", "S"]]
+)
+def test_a_choice_of_tests_replaces_quick(ready: Machine, choice: list[str]) -> None:
+    arguments = handed_over(ready, *choice)
+    assert "quick" not in arguments
+    assert holds(arguments, [*choice, f"{ready.root}/tests"])
+
+
+@pytest.mark.parametrize("options", [[], ["--dryrun"], ["-X"], ["--loglevel", "TRACE"], ["--exclude=full"]])
+def test_suites_replace_all_suites(ready: Machine, options: list[str], tmp_path: Path) -> None:
+    suite = tmp_path / "one suite.robot"
+    suite.touch()
+    arguments = handed_over(ready, *options, str(suite))
+    assert arguments[-1] == str(suite)
+    assert f"{ready.root}/tests" not in arguments
+
+
+def test_an_existing_output_folder_is_no_suite(ready: Machine, tmp_path: Path) -> None:
+    assert handed_over(ready, "--outputdir", str(tmp_path))[-3:] == [
+        "--outputdir",
+        str(tmp_path),
+        f"{ready.root}/tests",
+    ]
+
+
+def test_every_option_of_robot_without_a_value_is_known() -> None:
+    from robot.run import USAGE  # noqa: PLC0415
+
+    flags = re.findall(r"^ (?:-. | {3})--(\w+) {2,}", USAGE, re.MULTILINE)
+    script = (SOURCE / "podperf").read_text()
+    assert len(flags) > 8
+    assert [flag for flag in flags if f"--{flag}" not in script and flag not in ("help", "version")] == []
+
+
+@pytest.fixture
+def with_robot(ready: Machine) -> Machine:
+    """A checkout where the real Robot runs one suite."""
+    robot = ready.root / ".venv" / "bin" / "robot"
+    robot.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m robot "$@"\n')
+    (ready.root / "libraries").mkdir()
+    shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", ready.root / "libraries")
+    (ready.root / "libraries" / "Progress.py").write_text("class Progress:\n    ROBOT_LISTENER_API_VERSION = 3\n")
+    (ready.root / "tests" / "suite.robot").write_text(
+        "*** Test Cases ***\nQuick\n    [Tags]    quick\n    Log    ${TOPOLOGY}\nLong\n    Fail    not asked for\n"
+    )
+    return ready
+
+
+def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: Machine) -> None:
+    for _ in range(2):
+        done = with_robot.podperf("run")
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    results = with_robot.root / "results"
+    latest = results / "latest"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", latest.readlink().name)
+    assert {file.name for file in latest.iterdir()} >= {"output.xml", "log.html", "report.html", "xunit.xml"}
+    assert latest.resolve() == max(folder for folder in results.iterdir() if not folder.is_symlink())
+
+
+def test_what_the_user_gives_comes_last_and_wins(with_robot: Machine, tmp_path: Path) -> None:
+    done = with_robot.podperf(
+        "run", "--variable", "TOPOLOGY:mine.yaml", "--outputdir", str(tmp_path / "out"), "-x", "NONE"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "mine.yaml" in (tmp_path / "out" / "output.xml").read_text()
+    assert not (tmp_path / "out" / "xunit.xml").exists()
+    assert not (with_robot.root / "results").exists()
+
+
+def test_the_exit_code_is_robots(with_robot: Machine) -> None:
+    assert with_robot.podperf("run", "--test", "*").returncode == 1
+    assert with_robot.podperf("run", "--include", "none-such").returncode == 252
