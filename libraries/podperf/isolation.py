@@ -1,0 +1,232 @@
+"""The test network is isolated (draft section 5): interfaces that anything else uses are refused as tester ports.
+
+Refused is an interface that carries a default route, an address, or the SSH session of the person who runs the suite;
+and one whose master (bridge, bond), lower link or upper links (VLAN, macvlan) do, as they share its wire. Each one is
+judged in its own network namespace. The judgement is pure functions over `ip -json` output; reading that is apart.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.topology import PortSettings, Topology
+
+Link = Mapping[str, Any]  # one element of `ip -json -details address show`
+Route = Mapping[str, Any]  # one element of `ip -json route show table all`
+
+_ADVICE = "choose an interface that only the testbed uses"
+
+
+@dataclass(frozen=True)
+class SshSession:
+    """The two ends of an SSH session, as addresses; `zone` is the interface of a link-local session."""
+
+    peer: str
+    local: str
+    zone: str | None = None
+
+    @staticmethod
+    def parse(connection: str) -> SshSession | None:
+        """From the text of SSH_CONNECTION (peer, its port, local address, its port); None when it is not that."""
+        words = connection.split()
+        if len(words) != 4:
+            return None
+        peer, _, zone = words[0].partition("%")
+        return SshSession(peer, words[2].partition("%")[0], zone or None)
+
+
+@dataclass(frozen=True)
+class Network:
+    """What one network namespace looks like; `towards_peer` are the interfaces by which the SSH peer is reached."""
+
+    links: Sequence[Link]
+    routes: Sequence[Route]
+    towards_peer: Collection[str] = ()
+
+
+def objections(interface: str, network: Network, ssh: SshSession | None = None) -> list[str]:
+    """Why this interface must not be a tester port: one sentence a reason, none when it may."""
+    port = _find(interface, network.links)
+    if port is None:
+        names = ", ".join(sorted(link["ifname"] for link in network.links if not _is_loopback(link)))
+        return [f"there is no interface {interface!r}; found: {names or 'none'}"]
+    name = port["ifname"]
+    if _is_loopback(port):
+        return [f"{name} is the loopback; {_ADVICE}"]
+    reasons = []
+    for link, relation in _sharing_the_wire(port, network.links):
+        carried = list(_carried(link, network, ssh))
+        if carried:
+            reasons.append(f"{relation} {' and '.join(carried)}; {_ADVICE}")
+        if "link_netnsid" in link and not _is_veth(link):
+            reasons.append(
+                f"the link below {link['ifname']} is in another namespace, where it may be in use; "
+                "choose the link below itself"
+            )
+    return reasons
+
+
+def _find(interface: str, links: Sequence[Link]) -> Link | None:
+    return next((link for link in links if interface in {link["ifname"], *link.get("altnames", ())}), None)
+
+
+def _is_loopback(link: Link) -> bool:
+    return link.get("link_type") == "loopback"
+
+
+def _is_veth(link: Link) -> bool:
+    return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
+
+
+def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link, str]]:
+    """The port and every link that sends and receives through the same wire, each with how to say so.
+
+    The peer of a veth is the other end of the wire: it belongs to the system under test and may well be in use.
+    """
+    by_name = {link["ifname"]: link for link in links}
+    found = {port["ifname"]: f"{port['ifname']} carries"}
+    waiting = [port]
+    while waiting:
+        link = waiting.pop(0)
+        yield link, found[link["ifname"]]
+        below = None if _is_veth(link) else link.get("link")
+        above = [each["ifname"] for each in links if each.get("link") == link["ifname"] and not _is_veth(each)]
+        for name in (link.get("master"), below, *above):
+            if name in by_name and name not in found:
+                found[name] = f"{port['ifname']} shares its wire with {name}, which carries"
+                waiting.append(by_name[name])
+
+
+def _carried(link: Link, network: Network, ssh: SshSession | None) -> Iterator[str]:
+    """What this link carries that has no place on a test network."""
+    name = link["ifname"]
+    addresses = [each for each in link.get("addr_info", ()) if "local" in each]
+    if any(_is_default(route) and name in _devices(route) for route in network.routes):
+        yield "a default route"
+    if ssh is not None and (name in network.towards_peer or any(each["local"] == ssh.local for each in addresses)):
+        yield f"the SSH session from {ssh.peer}"
+    in_use = [f"{each['local']}/{each['prefixlen']}" for each in addresses if each.get("scope") == "global"]
+    if in_use:
+        yield f"the address {', '.join(in_use)}"
+
+
+def _is_default(route: Route) -> bool:
+    """True for a default route and for half of one (0.0.0.0/1 and 128.0.0.0/1, as VPNs write it)."""
+    if route.get("type", "unicast") != "unicast":
+        return False
+    destination = str(route.get("dst", ""))
+    return destination == "default" or destination.endswith(("/0", "/1"))
+
+
+def _devices(route: Route) -> set[str]:
+    hops = [route, *route.get("nexthops", ())]
+    return {hop["dev"] for hop in hops if "dev" in hop}
+
+
+def refuse_shared_port(host: Host, interface: str, ssh: SshSession | None = None) -> None:
+    """PodperfError, one line a reason, unless the interface (seen on this host) is the testbed's own."""
+    ssh = ssh or ssh_session()
+    found = objections(interface, read_network(host, ssh), ssh)
+    if found:
+        raise PodperfError("\n".join(f"on {host.name}: {objection}" for objection in found))
+
+
+def refuse_shared_ports(
+    topology: Topology,
+    host: Host | None = None,
+    inside: Callable[[str], Host] = NetworkNamespace,
+    ssh: SshSession | None = None,
+) -> None:
+    """PodperfError, one line a reason, unless both existing interfaces of a topology are the testbed's own.
+
+    `host` is the machine of the tester, this one by default, and `inside` gives one of its network namespaces. Ports
+    that the run makes itself have nothing to be refused for.
+    """
+    if not topology.external:
+        return
+    host = host or LocalHost()
+    ssh = ssh or ssh_session()
+    refused = []
+    ports: list[tuple[str | None, int]] = []
+    for side, port in (("left", topology.tester.left), ("right", topology.tester.right)):
+        where = f"{topology.path}: tester.ports.{side}" + (f" in namespace {port.namespace}" if port.namespace else "")
+        assert port.interface is not None  # a topology has both or none
+        try:
+            network = read_network(_host_of(port, host, inside), ssh)
+        except PodperfError as error:
+            refused.append(f"{where}: {error}")
+            continue
+        refused += [f"{where}: {objection}" for objection in objections(port.interface, network, ssh)]
+        link = _find(port.interface, network.links)
+        if link is not None:
+            ports.append((port.namespace, link["ifindex"]))
+    if len(ports) == 2 and ports[0] == ports[1]:
+        refused.append(f"{topology.path}: tester.ports: left and right are two names of one interface; choose two")
+    if refused:
+        raise PodperfError("\n".join(refused))
+
+
+def _host_of(port: PortSettings, host: Host, inside: Callable[[str], Host]) -> Host:
+    if port.namespace is None:
+        return host
+    names = [each["name"] for each in _ip(host, "netns", "list")]
+    if port.namespace not in names:
+        raise PodperfError(f"there is no such namespace; found: {', '.join(sorted(names)) or 'none'}")
+    return inside(port.namespace)
+
+
+def read_network(host: Host, ssh: SshSession | None = None) -> Network:
+    """The links, addresses and routes of a host, and how it reaches the SSH peer."""
+    towards_peer: set[str] = set()
+    if ssh is not None and ssh.zone is not None:
+        towards_peer = {ssh.zone}
+    elif ssh is not None:
+        towards_peer = {
+            device for route in _ip(host, "route", "get", ssh.peer, check=False) for device in _devices(route)
+        }
+    links = _ip(host, "-details", "address", "show")
+    return Network(links, _ip(host, "route", "show", "table", "all"), towards_peer)
+
+
+def _ip(host: Host, *words: str, check: bool = True) -> list[dict[str, Any]]:
+    """The JSON output of an ip command: a list, empty when it prints nothing (or, unchecked, fails)."""
+    done = host.run("ip", "-json", *words, check=check)
+    output: list[dict[str, Any]] = json.loads(done.stdout) if done.exit_code == 0 and done.stdout.strip() else []
+    return output
+
+
+def ssh_session(pid: str = "self") -> SshSession | None:
+    """The SSH session that this process was started from, or None.
+
+    sudo drops SSH_CONNECTION from the environment, so that the environments of the parent processes are read as well.
+    """
+    while pid != "0":
+        process = Path("/proc") / pid
+        try:
+            environment = (process / "environ").read_bytes().split(b"\0")
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:  # gone, or not ours to read
+            return None
+        for entry in environment:
+            name, _, value = entry.partition(b"=")
+            session = SshSession.parse(value.decode(errors="replace")) if name == b"SSH_CONNECTION" else None
+            if session is not None and _is_address(session.peer):
+                return session
+        pid = parent
+    return None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
