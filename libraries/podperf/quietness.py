@@ -1,8 +1,7 @@
 """Watches what else runs on the measuring CPUs, from /proc, so that a disturbed measurement can say so.
 
-A sample is taken just before and just after a trial, never during it, so that there is nothing to disturb. Amounts come
-from the scheduler's clock but are shown in ticks of 10 ms (proc(5)), so a window of 0.2 s resolves 5 % of a CPU; added up,
-windows resolve more.
+A sample is taken just before and just after a trial, never during it, so that there is nothing to disturb. The kernel
+shows the amounts in ticks of 10 ms (proc(5)): a window of 0.2 s resolves 5 % of a CPU; windows added up resolve more.
 """
 
 from __future__ import annotations
