@@ -16,6 +16,7 @@
 #define MAX_SIZES 64
 #define MAX_FLOWS 65536
 #define LATE_NS 1000000ULL
+#define CATCH_UP_SLACK_NS 2000ULL /* what a single call may be late without loss of the catching-up rate */
 
 #define ADDRESS_SOURCE 28 /* the low halves of the addresses in a frame */
 #define ADDRESS_DESTINATION 32
@@ -30,6 +31,7 @@ struct stream { /* one direction; `due` FINISHED means that it is done, or never
 	__u64 count;      /* of frames to send */
 	__u64 allowance;  /* ns that a frame may be late and still go at once */
 	__u64 spacing;    /* ns between frames while catching up beyond that */
+	__u64 not_before; /* ns: when the next frame may go while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
 	__u64 sent, first, last, late, worst;
 	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
@@ -86,8 +88,13 @@ INLINE int next_stream(struct plan *plan, __u64 now)
 		return -1;
 	}
 	lateness = elapsed - (stream->due >> FRACTION_BITS);
-	if (lateness > stream->allowance && elapsed - stream->last < stream->spacing)
-		return -1;
+	if (lateness > stream->allowance) {
+		if (elapsed < stream->not_before)
+			return -1;
+		if (elapsed - stream->not_before > CATCH_UP_SLACK_NS)
+			stream->not_before = elapsed - CATCH_UP_SLACK_NS;
+		stream->not_before += stream->spacing;
+	}
 	if (lateness > stream->late_after)
 		stream->late++;
 	if (lateness > stream->worst)

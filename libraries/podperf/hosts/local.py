@@ -34,7 +34,9 @@ class LocalProcess:
                 stderr=self._errors,
                 text=True,
                 bufsize=1,
-                process_group=0,  # Ctrl-C reaches the harness, which ends its processes in order
+                # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU time
+                # between sessions, a process of its own session can be preferred to the rest of the machine.
+                start_new_session=True,
                 preexec_fn=_child_set_up(cpus),
             )
         except FileNotFoundError as error:

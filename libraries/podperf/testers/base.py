@@ -11,6 +11,8 @@ from podperf.model import Traffic, Trial, TrialResult
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
 
+UNPACED = 0.0  # a Trial.load: as fast as the tester can send
+
 
 @dataclass(frozen=True)
 class TesterLimits:

@@ -1,0 +1,40 @@
+"""What the tester can do by itself, measured on a bare path between its two ports."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from podperf.errors import PodperfError
+from podperf.model import Traffic, Trial, TrialResult
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Tester, TesterLimits
+
+# From one candidate for the ceiling down to the next: closely at first, then quickly, as each costs a trial.
+STEPS = (0.95, 0.95, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5)
+
+
+def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeats: int = 3) -> TesterLimits:
+    """The tester's ceiling and its own loss with this traffic, on the bare path that it is connected to.
+
+    An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
+    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats`. The loss is what
+    was lost at half the ceiling. PodperfError when nothing comes back, or no load is delivered.
+    """
+    each = duration / repeats
+    ceiling = median(_ceiling(tester, traffic, each) for _ in range(repeats))
+    half = tester.measure(Trial(traffic, ceiling / 2, duration))
+    return TesterLimits(ceiling, half.loss_ratio, "calibration on the bare path")
+
+
+def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float:
+    load = tester.measure(Trial(traffic, UNPACED, duration)).receive_rate
+    if load <= 0:
+        raise PodperfError("calibration: no frame came back on the bare path; is it connected and up?")
+    for step in STEPS:
+        load *= step
+        if _delivered(tester.measure(Trial(traffic, load, duration))):
+            return load
+    raise PodperfError(f"calibration: the tester does not deliver {load:.0f} frames/s on the bare path; is the machine busy?")
+
+
+def _delivered(result: TrialResult) -> bool:
+    return result.invalid is None and result.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR

@@ -1,0 +1,186 @@
+"""The software tester: drives `podperf-tester` (see tester/), which sends and counts frames on two interfaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.model import Direction, DirectionResult, Latency, Traffic, Trial, TrialResult
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
+
+Engine = Literal["auto", "xdp", "packet-ring"]
+
+START_TIMEOUT = 15.0  # seconds until the front has loaded its programs
+ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
+
+
+class SoftwareTester:
+    """Two interfaces of a host as tester ports.
+
+    `left` and `right` are interfaces, in the namespaces of that name where given. `engine` "auto" takes XDP and falls
+    back to packet rings, about ten times slower, where BPF is not permitted; `describe()` says which and why. The
+    sender holds the first of `cpus` fully while it sends. The ports are taken at once and until `close()`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        left: str,
+        right: str,
+        *,
+        binary: str,
+        engine: Engine = "auto",
+        cpus: Sequence[int] = (),
+        left_namespace: str | None = None,
+        right_namespace: str | None = None,
+        settle: float = 0.05,
+    ) -> None:
+        self._settle = settle
+        self._facts: Mapping[str, Any] = {}
+        self._remark: str | None = None
+        ports = ["--left", _port(left, left_namespace), "--right", _port(right, right_namespace)]
+        pinned = ["--cpu", str(cpus[0])] if cpus else []
+        self._process: Process | None = None
+        for name in ("xdp", "packet-ring") if engine == "auto" else (engine,):
+            self._process = host.spawn(binary, *ports, *pinned, "--engine", name, cpus=cpus)
+            try:
+                answer = self._answer(START_TIMEOUT)
+            except BaseException:
+                self.close()
+                raise
+            if "ready" in answer:
+                self._facts = answer["ready"]
+                return
+            self.close()
+            self._remark = answer["error"]
+            if answer.get("kind") != "no-bpf":
+                break
+        raise PodperfError(f"the software tester cannot start: {self._remark}")
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as it can."""
+        if self._process is None:
+            raise PodperfError("the software tester was stopped; make a new one")
+        try:
+            self._process.send(request_line(trial, self._settle))
+            answer = self._answer(trial.duration + self._settle + ANSWER_TIMEOUT)
+        except BaseException:  # also Ctrl-C: the next answer would belong to this trial
+            self.close()
+            raise
+        if "trial" not in answer:
+            raise PodperfError(f"the software tester refused a trial: {answer['error']}")
+        return trial_result(trial, answer["trial"])
+
+    def describe(self) -> Mapping[str, Any]:
+        """Name, version, engine (and why not XDP), ports with interface, namespace, driver, mode and MAC."""
+        return {
+            "name": "podperf software tester",
+            **self._facts,
+            **({"engine_remark": self._remark} if self._remark else {}),
+        }
+
+    def close(self) -> None:
+        """Stop the front; the kernel takes its programs off the ports. Safe to call twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        """The next answer: an object with "ready", "trial" or "error"."""
+        assert self._process is not None
+        line = self._process.receive(timeout)
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict) or not {"ready", "trial", "error"} & answer.keys():
+            raise PodperfError(f"the software tester gave an answer that is none: {line[:200]!r}")
+        return answer
+
+
+def _port(interface: str, namespace: str | None) -> str:
+    return f"{interface}@{namespace}" if namespace else interface
+
+
+def request_line(trial: Trial, settle: float) -> str:
+    """The request for a trial, as tester/request.c reads it."""
+    return " ".join(_request_words(trial, settle))
+
+
+def _request_words(trial: Trial, settle: float) -> Iterator[str]:
+    traffic = trial.traffic
+    yield f"load={trial.load:.6f}"
+    yield f"duration={trial.duration:.6f}"
+    yield f"settle={settle:.3f}"
+    yield f"sizes={','.join(map(str, traffic.frame.sequence))}"
+    yield f"directions={','.join(traffic.directions)}"
+    yield f"flows={traffic.flows}"
+    for direction in traffic.directions:
+        entry = traffic.entry(direction)
+        if entry.mac is not None:
+            yield f"{direction}.mac={entry.mac}"
+        if entry.address is not None:
+            yield f"{direction}.address={entry.address}"
+        if entry.udp_port is not None:
+            yield f"{direction}.udp-port={entry.udp_port}"
+
+
+def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
+    """What the front answered to a trial, judged for validity."""
+    result = TrialResult(
+        trial=trial,
+        started=answer["started"],
+        directions=tuple(_direction_result(each) for each in answer["directions"]),
+        stray=answer["stray"],
+        own_drops=answer["own_drops"],
+        elapsed=answer["elapsed"],
+    )
+    return replace(result, invalid=_why_invalid(result, answer["own_drops_reason"]))
+
+
+def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
+    latency = None
+    if "latency" in answer:
+        found = answer["latency"]
+        latency = Latency(found["min"], found["sum"] / answer["received"], found["max"], dict(found["counts"]))
+    return DirectionResult(
+        direction=Direction(answer["direction"]),
+        intended=answer["intended"],
+        sent=answer["sent"],
+        received=answer["received"],
+        duplicated=answer["duplicated"],
+        reordered=answer["reordered"],
+        corrupted=answer["corrupted"],
+        duration=answer["duration_ns"] / 1e9,
+        late=answer["late"],
+        latency=latency,
+    )
+
+
+def _why_invalid(result: TrialResult, own_drops_reason: str) -> str | None:
+    if result.own_drops:
+        return f"the tester itself lost {result.own_drops} frames: {own_drops_reason}"
+    if result.trial.load == UNPACED:
+        return None
+    for each in result.directions:
+        # A trial cut short sends at the right rate and yet not what was intended, so the count is looked at as well.
+        share = min(each.achieved_load / result.trial.load, each.sent / each.intended if each.intended else 1.0)
+        if share < ACHIEVED_LOAD_FLOOR:
+            return f"the tester sent only {share:.1%} of the intended load {each.direction}"
+    return None
+
+
+def unpaced(traffic: Traffic, duration: float) -> Trial:
+    """A trial as fast as the tester can send."""
+    return Trial(traffic, UNPACED, duration)
