@@ -4,9 +4,13 @@
 class PodperfError(Exception):
     """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
 
+    ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
+
 
 class Unavailable(PodperfError):
     """This testbed cannot offer what a test needs. The test is skipped, and the text is the reason."""
+
+    ROBOT_SKIP_EXECUTION = True  # Robot Framework skips the test
 
 
 class TesterLimit(PodperfError):

@@ -12,12 +12,13 @@ from pathlib import Path
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane, Worker, WorkerPort
+from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
-from podperf.isolation import check_port
+from podperf.isolation import refuse_shared_ports
 from podperf.model import Chain, Direction, Entry, FrameSize, Placement, Traffic, Trial
 from podperf.pods.netns import NamespacePods
 from podperf.testers.base import Tester
@@ -66,32 +67,8 @@ class Testbed:
         self.topology, self.placement = topology, placement
         self.host: Host = host or LocalHost()
 
-    @contextmanager
-    def build(self, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
-        """The chain between the tester's ports, for frames up to this size; gone when the context ends.
-
-        Unavailable, with the reason, when this testbed cannot offer it.
-        """
-        data_plane = self._data_plane(chain)
-        mtu = max(ORDINARY_MTU, frame.largest - ETHERNET_BYTES)
-        with ExitStack() as undo:
-            if data_plane.cabling is Cabling.EXISTING:
-                yield self._existing(data_plane, chain, undo)
-                return
-            tester_host = add_namespace(self.host, "tester", undo)
-            if data_plane.cabling is Cabling.BACK_TO_BACK:
-                add_veth(tester_host, near="left", far="right", mtu=mtu)
-                tester = undo.enter_context(self._tester(tester_host.namespace))
-                self._dedicate(tester_host, "left", "right")
-                yield SystemUnderTest(chain, tester, data_plane, {}, {"left": tester_host, "right": tester_host})
-                return
-            worker = self._worker(tester_host, mtu, undo)
-            tester = undo.enter_context(self._tester(tester_host.namespace))
-            entries = data_plane.set_up(worker, chain, undo)
-            ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
-            yield SystemUnderTest(chain, tester, data_plane, entries, ports)
-
-    def _data_plane(self, chain: Chain) -> DataPlane:
+    def demand(self, chain: Chain) -> type[DataPlane]:
+        """The driver of this chain's data plane. Unavailable, with the reason, when this testbed cannot offer it."""
         kind = DATA_PLANES.get(chain.data_plane)
         if kind is None:
             raise PodperfError(f"there is no data plane {chain.data_plane!r}; known: {', '.join(DATA_PLANES)}")
@@ -106,7 +83,50 @@ class Testbed:
         reason = kind.unavailable(self.host)
         if reason is not None:
             raise Unavailable(reason)
-        return kind()
+        return kind
+
+    @contextmanager
+    def build(self, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
+        """The chain between the tester's ports, for frames up to this size; gone when the context ends."""
+        data_plane = self.demand(chain)()
+        if data_plane.cabling is Cabling.BACK_TO_BACK:
+            with self.bare_path(frame) as bare:
+                yield bare
+            return
+        with ExitStack() as undo:
+            if data_plane.cabling is Cabling.EXISTING:
+                yield self._black_box(data_plane, chain, undo)
+            else:
+                yield self._chain(data_plane, chain, frame, undo)
+
+    @contextmanager
+    def bare_path(self, frame: FrameSize) -> Iterator[SystemUnderTest]:
+        """The tester's ports plugged into each other: what the tester can do by itself, on any testbed."""
+        with ExitStack() as undo:
+            host = add_namespace(self.host, "tester", undo)
+            add_veth(host, near="left", far="right", mtu=_mtu(frame))
+            tester = undo.enter_context(self._made_ports(host))
+            self._dedicate(host, "left", "right")
+            yield SystemUnderTest(Chain(Wire.name, 0), tester, Wire(), {}, {"left": host, "right": host})
+
+    def _chain(self, data_plane: DataPlane, chain: Chain, frame: FrameSize, undo: ExitStack) -> SystemUnderTest:
+        tester_host = add_namespace(self.host, "tester", undo)
+        worker = self._worker(tester_host, _mtu(frame), undo)
+        tester = undo.enter_context(self._made_ports(tester_host))
+        entries = data_plane.set_up(worker, chain, undo)
+        ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
+        return SystemUnderTest(chain, tester, data_plane, entries, ports)
+
+    def _black_box(self, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
+        refuse_shared_ports(self.topology, self.host)
+        left, right = self.topology.tester.left, self.topology.tester.right
+        hosts = {
+            port.interface or "": NetworkNamespace(port.namespace) if port.namespace else self.host
+            for port in (left, right)
+        }
+        tester = undo.enter_context(self._tester(left, right))
+        entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
+        return SystemUnderTest(chain, tester, data_plane, entries, hosts)
 
     def _worker(self, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
         host = add_namespace(self.host, "worker", undo)
@@ -135,41 +155,25 @@ class Testbed:
         for interface, cpu in ((left, cpus[0]), (right, cpus[-1])):
             dedicate_receive_processing(host, interface, cpu)
 
-    def _tester(self, namespace: str) -> SoftwareTester:
+    def _made_ports(self, host: NetworkNamespace) -> SoftwareTester:
+        return self._tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace))
+
+    def _tester(self, left: PortSettings, right: PortSettings) -> SoftwareTester:
+        assert left.interface is not None and right.interface is not None
         return SoftwareTester(
             self.host,
-            "left",
-            "right",
+            left.interface,
+            right.interface,
             binary=str(TESTER_BINARY),
             engine=self.topology.tester.engine,
             cpus=self.placement.tester,
-            left_namespace=namespace,
-            right_namespace=namespace,
+            left_namespace=left.namespace,
+            right_namespace=right.namespace,
         )
 
-    def _existing(self, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
-        left, right = self.topology.tester.left, self.topology.tester.right
-        hosts: dict[str, Host] = {}
-        for port in (left, right):
-            assert port.interface is not None
-            host = NetworkNamespace(port.namespace) if port.namespace else self.host
-            check_port(host, port.interface)
-            hosts[port.interface] = host
-        assert left.interface is not None and right.interface is not None
-        tester = undo.enter_context(
-            SoftwareTester(
-                self.host,
-                left.interface,
-                right.interface,
-                binary=str(TESTER_BINARY),
-                engine=self.topology.tester.engine,
-                cpus=self.placement.tester,
-                left_namespace=left.namespace,
-                right_namespace=right.namespace,
-            )
-        )
-        entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
-        return SystemUnderTest(chain, tester, data_plane, entries, hosts)
+
+def _mtu(frame: FrameSize) -> int:
+    return max(ORDINARY_MTU, frame.largest - ETHERNET_BYTES)
 
 
 def _entry(port: PortSettings) -> Entry:

@@ -70,11 +70,12 @@ class OpenVSwitch:
     def add_port(self, bridge: str, interface: str, **settings: str) -> int:
         """Add a port and return its OpenFlow number; an interface that the switch refused is an error."""
         options = [f"{name}={value}" for name, value in settings.items()]
-        self.vsctl("add-port", bridge, interface, "--", "set", "Interface", interface, *options)
+        self.vsctl("add-port", bridge, interface, *(["--", "set", "Interface", interface, *options] if options else []))
         row = self.row("Interface", interface)
-        if row.get("error") or int(row["ofport"]) < 0:
-            raise PodperfError(f"Open vSwitch refused the port {interface}: {row.get('error') or 'no reason given'}")
-        return int(row["ofport"])
+        number = row["ofport"]
+        if not isinstance(number, int) or number < 0:  # an empty set while unknown, -1 when refused
+            raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}")
+        return number
 
     def connect(self, bridge: str, one: int, other: int) -> None:
         """Two flows: whatever comes in on one port leaves on the other."""
@@ -82,6 +83,7 @@ class OpenVSwitch:
             self.ofctl("add-flow", bridge, f"in_port={source},actions=output:{target}")
 
     def row(self, table: str, record: str) -> dict[str, Any]:
-        """A database record, as data."""
+        """A database record, as data; an empty column is None (RFC 7047, section 5.1)."""
         answer = json.loads(self.vsctl("--format=json", "list", table, record))
-        return dict(zip(answer["headings"], answer["data"][0], strict=True))
+        values = (None if value == ["set", []] else value for value in answer["data"][0])
+        return dict(zip(answer["headings"], values, strict=True))

@@ -30,7 +30,9 @@ class MethodResult(Protocol):
 class Method(Protocol):
     """One way of measuring, with its parameters fixed."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The word that stands for it in records and on the screen."""
 
     def run(self, source: TrialSource) -> MethodResult:
         """Measure. Raises PodperfError when no honest result could be found."""

@@ -1,0 +1,110 @@
+"""Keyword library: the test network is isolated (draft section 5)."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Literal
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from podperf.errors import PodperfError
+from podperf.frame_watch import TEST_NETWORK, FrameWatch
+from podperf.hosts.linux import add_veth, ip
+from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import PREFIX, add_namespace
+from podperf.isolation import SshSession, refuse_shared_ports
+from podperf.model import Direction, FrameSize, Traffic, Trial
+from podperf.run import Run
+from podperf.topology import PortSettings
+
+Use = Literal["default route", "address", "SSH session"]
+PUBLIC_ADDRESS, PEER = "192.0.2.1", "192.0.2.2"  # TEST-NET-1, RFC 5737
+
+
+@library(scope="SUITE", doc_format="MARKDOWN")
+class Isolation:
+    """Shows that test traffic stays on the testbed's own links, and that a port which is not the testbed's is refused.
+
+    ```robotframework
+    *** Test Cases ***
+    Default Route
+        Port Should Be Refused When It Carries    default route
+    ```
+    """
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+        self._watch: FrameWatch | None = None
+
+    @property
+    def _run(self) -> Run:
+        run: Run = BuiltIn().get_library_instance("Testbed").run
+        return run
+
+    @keyword
+    def ports_should_be_isolated(self) -> None:
+        """The tester's ports of this topology carry nothing but test traffic."""
+        topology = self._run.topology
+        refuse_shared_ports(topology)
+        logger.info("the ports exist and are free" if topology.external else "the run makes its own ports")
+
+    @keyword
+    def port_should_be_refused_when_it_carries(self, use: Use) -> None:
+        """Make an interface that is in `use`, in a namespace of its own, and offer it as a tester port.
+
+        Fails unless it is refused, and unless it was accepted before it came into use.
+        """
+        with ExitStack() as undo:
+            namespace = add_namespace(LocalHost(), "in-use", undo)
+            add_veth(namespace, near="port", far="other", mtu=1500)
+            tester = self._run.topology.tester
+            ports = [PortSettings(name, PREFIX + "in-use") for name in ("port", "other")]
+            topology = replace(self._run.topology, tester=replace(tester, left=ports[0], right=ports[1]))
+            refuse_shared_ports(topology)
+
+            ssh = None
+            if use == "address":
+                ip(namespace, "address", "add", f"{PUBLIC_ADDRESS}/24", "dev", "port")
+            elif use == "default route":
+                ip(namespace, "route", "add", "default", "dev", "port")
+            else:
+                ssh = SshSession(peer=PEER, local=PUBLIC_ADDRESS)
+                ip(namespace, "route", "add", PEER, "dev", "port")
+            try:
+                refuse_shared_ports(topology, ssh=ssh)
+            except PodperfError as refusal:
+                logger.info(str(refusal))
+            else:
+                raise AssertionError(f"an interface that carries a {use} was accepted as a tester port")
+
+    @keyword
+    def watch_this_machine_for_test_frames(self) -> None:
+        """From now on, look at every interface outside of the testbed for frames with addresses of the test network."""
+        self._watch = FrameWatch(LocalHost(), self._undo)
+
+    @keyword
+    def no_test_frame_should_have_left_the_testbed(self) -> None:
+        """Fails when a frame was seen outside, or when the watch sees none inside either and so proves nothing."""
+        if self._watch is None:
+            raise PodperfError("nothing was watched: call `Watch This Machine For Test Frames` before the traffic")
+        seen, self._watch = self._watch.stop(), None
+        if seen:
+            raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
+        sut = self._run.current.sut
+        assert sut is not None
+        host = next(iter(sut.port_hosts.values()))
+        inside = FrameWatch(host, self._undo)
+        traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)
+        sut.tester.measure(Trial(traffic, load=1000, duration=0.2))
+        found = len(inside.stop())
+        if not found:
+            raise AssertionError(f"the watch saw no test frame on {host.name} either, so it proves nothing")
+        logger.info(f"no frame outside, {found} frames seen on {host.name}")
+
+    @keyword
+    def stop_watching(self) -> None:
+        """End what the watching started. Safe to repeat."""
+        self._undo.close()

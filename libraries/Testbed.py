@@ -1,0 +1,134 @@
+"""Keyword library: the testbed of a run, and the chain that one test measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+from robot.result import TestCase
+
+from podperf.errors import PodperfError
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
+from podperf.records import Outcome
+from podperf.report import loss_curve, summary
+from podperf.run import Run, TestIdentity
+
+Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
+
+
+@library(scope="GLOBAL", doc_format="MARKDOWN")
+class Testbed:
+    """Opens the testbed that a topology file describes and builds chains of pods on it.
+
+    A *chain* is what one test measures: 0 or more pods between the tester's `left` and `right` port, joined by one
+    *data plane*. Everything that a chain needs is made when it is set up and gone when it is torn down.
+
+    ```robotframework
+    *** Settings ***
+    Suite Setup       Open Testbed    topologies/local.yaml
+    Suite Teardown    Close Testbed
+
+    *** Test Cases ***
+    Linux Bridge
+        Set Up Chain    linux-bridge    pods=1    frame=64
+        Tear Down Chain
+    ```
+
+    The library shows progress on the console by itself and closes each test's record when the test ends.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self) -> None:
+        self.ROBOT_LIBRARY_LISTENER = self
+        self._run: Run | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run that `Open Testbed` began."""
+        if self._run is None:
+            raise PodperfError("no testbed is open: the suite set-up calls `Open Testbed` with a topology file")
+        return self._run
+
+    @keyword
+    def open_testbed(self, topology: Path) -> None:
+        """Take the machine for measuring on the testbed of this `topology` file.
+
+        Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
+        topology names is in use by anything else (draft section 5).
+        """
+        run = Run(topology, Path(BuiltIn().get_variable_value("${OUTPUT DIR}")))
+        run.open()
+        self._run = run
+        logger.info(f"testbed {run.topology.name}: {run.topology.description}")
+
+    @keyword
+    def close_testbed(self) -> None:
+        """Give the machine back, write the reports and show the summary table."""
+        run, self._run = self._run, None
+        if run is None:
+            return
+        report = run.close()
+        run.progress.note(f"\n{summary.of_results(run.results)}\nConformance:  {report}")
+
+    @keyword
+    def set_up_chain(
+        self,
+        data_plane: str,
+        pods: int,
+        frame: str,
+        directions: Directions | None = None,
+        flows: int | None = None,
+    ) -> None:
+        """Build a chain and see test frames cross it.
+
+        `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
+        given. The test is skipped, with the reason, when the testbed cannot offer this data plane.
+        """
+        test = BuiltIn().get_variables()
+        identity = TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
+        try:
+            size = FrameSize.parse(frame)
+        except ValueError as error:
+            raise PodperfError(str(error)) from error
+        self.run.begin_test(identity, Chain(data_plane, pods), size, _directions(directions), flows)
+        logger.info(f"{data_plane} with {pods} pods forwards {size.name} frames")
+
+    @keyword
+    def tear_down_chain(self) -> None:
+        """Take the chain down. Does nothing when there is none."""
+        self.run.tear_down_chain()
+
+    # --- what Robot Framework tells a listener --------------------------------------------------------------------
+
+    def start_test(self, data: Any, result: TestCase) -> None:
+        """Robot Framework's listener interface."""
+        root = data
+        while root.parent is not None:
+            root = root.parent
+        if self._run is not None:
+            self._run.progress.test_begins(result.name, root.test_count)
+
+    def end_test(self, data: Any, result: TestCase) -> None:
+        """Robot Framework's listener interface."""
+        if self._run is not None:
+            self._run.end_test(_outcome(result), result.message)
+
+    def close(self) -> None:
+        """Robot Framework's listener interface: the library goes out of use, however the run ended."""
+        self.close_testbed()
+
+
+def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
+    if word is None:
+        return None
+    return BOTH_DIRECTIONS if word == "bidirectional" else (Direction(word),)
+
+
+def _outcome(result: TestCase) -> Outcome:
+    if result.skipped:
+        return "skipped"
+    return "passed" if result.passed else "failed"

@@ -1,0 +1,73 @@
+"""Keyword library: measures the chain that is set up, and judges what was found."""
+
+from __future__ import annotations
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from podperf.figures import kpps, percent
+from podperf.run import Run
+from podperf.verdicts import Status
+
+
+@library(scope="GLOBAL", doc_format="MARKDOWN")
+class Traffic:
+    """Measurements of the chain that `Set Up Chain` of the library `Testbed` has built.
+
+    ```robotframework
+    *** Test Cases ***
+    Linux Bridge
+        Set Up Chain    linux-bridge    pods=1    frame=64
+        Measure Maximum Receive Rate
+        Search For NDR And PDR
+        Thresholds Should Hold
+    ```
+
+    Rates are frames per second and per direction. Every trial is in the test's record when it ends.
+    """
+
+    @property
+    def _run(self) -> Run:
+        run: Run = BuiltIn().get_library_instance("Testbed").run
+        return run
+
+    @keyword
+    def measure_maximum_receive_rate(self) -> float:
+        """Offer as much as the tester can and count what comes back (MRR). Returns the median in frames/s.
+
+        Number and duration of the trials are the topology's.
+        """
+        result = self._run.measure_mrr()
+        logger.info(
+            f"MRR {kpps(result.rate, result.tester_limited)} kpps, {min(result.rates) / 1e3:,.0f} to "
+            f"{max(result.rates) / 1e3:,.0f} in {len(result.trials)} trials, loss {percent(result.loss_ratio)}"
+        )
+        return result.rate
+
+    @keyword("Search For NDR And PDR")
+    def search_for_ndr_and_pdr(self) -> None:
+        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
+
+        The search's goals are those of the topology's preset. Latency is measured at half the PDR.
+        """
+        result = self._run.search_ndr_and_pdr()
+        for goal in result.goals:
+            logger.info(goal.statement)
+        if result.incomplete:
+            logger.warn(result.incomplete)
+        self._run.measure_latency()
+
+    @keyword
+    def thresholds_should_hold(self) -> None:
+        """Compare the figures with the thresholds of the topology.
+
+        Fails when one is missed. What cannot be judged (no threshold, no baseline, a result that the tester limited) is
+        said in the test's message and does not fail it.
+        """
+        verdict = self._run.judge()
+        if verdict.failed:
+            raise AssertionError(verdict.sentence)
+        logger.info(verdict.sentence)
+        if verdict.status is not Status.PASSED:
+            BuiltIn().set_test_message(verdict.sentence)

@@ -1,0 +1,40 @@
+"""Watches a host's interfaces for frames with test addresses: where a test frame has no business, there must be none."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+
+TEST_NETWORK = "198.18.0.0/15"  # RFC 2544, appendix C.2.2
+ENOUGH = 100  # frames, after which more would only cost CPU time
+START_TIMEOUT = 5.0
+
+
+class FrameWatch:
+    """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest."""
+
+    def __init__(self, host: Host, undo: ExitStack) -> None:
+        if host.run("which", "tcpdump", check=False).exit_code:
+            raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
+        self._host = host
+        options = ("--interface=any", "-n", "--immediate-mode", "-l", "-c", str(ENOUGH))
+        self._process = host.spawn("tcpdump", *options, "net", TEST_NETWORK)
+        undo.callback(self._process.stop)
+        deadline = time.monotonic() + START_TIMEOUT
+        while "listening on" not in self._process.errors():
+            if not self._process.alive() or time.monotonic() > deadline:
+                raise PodperfError(f"tcpdump does not watch {host.name}: {self._process.errors().strip()}")
+            time.sleep(0.01)
+
+    def stop(self) -> list[str]:
+        """End watching; the frames that were seen, one line each, at most 100."""
+        self._process.stop()
+        seen = []
+        while True:
+            try:
+                seen.append(self._process.receive(1.0))
+            except PodperfError:  # the end of its output
+                return seen

@@ -1,0 +1,246 @@
+"""One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from podperf.cleanup import put_back
+from podperf.dataplanes import DATA_PLANES
+from podperf.environment import collect, interface_details
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
+from podperf.isolation import refuse_shared_ports
+from podperf.methods.base import Method, MethodResult
+from podperf.methods.latency import LatencyAtShare, LatencyResult
+from podperf.methods.mrr import Mrr, MrrResult
+from podperf.methods.ndrpdr import NdrPdr, SearchResult
+from podperf.methods.presets import preset
+from podperf.methods.trials import ValidTrials
+from podperf.model import Chain, Direction, FrameSize, Traffic, TrialResult
+from podperf.noise import Noise, total
+from podperf.placement import place, read_cpus
+from podperf.progress import Progress
+from podperf.quietness import Quietness
+from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.report import write_reports
+from podperf.run_lock import RunLock
+from podperf.testbed import SystemUnderTest, Testbed, addressed
+from podperf.testers.base import TesterLimits
+from podperf.testers.calibration import calibrate
+from podperf.topology import Metric, Topology, load_topology
+from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
+
+TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
+
+
+@dataclass(frozen=True)
+class TestIdentity:
+    """Which test this is, as Robot Framework knows it."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    suite: str
+    tags: Sequence[str] = ()
+
+
+@dataclass
+class TestInProgress:
+    """What one test has built and found so far."""
+
+    __test__ = False
+
+    record: TestRecord
+    writer: RecordWriter
+    undo: ExitStack
+    sut: SystemUnderTest | None = None
+    noises: list[Noise | None] = field(default_factory=list)
+    finished: bool = False
+
+
+class Run:
+    """The testbed, its calibration, and the test that runs now. A context manager: leaving it writes the reports."""
+
+    def __init__(self, topology: Path, results: Path, progress: Progress | None = None) -> None:
+        self.topology: Topology = load_topology(topology, DATA_PLANES)
+        self.results = results
+        self.progress = progress or Progress()
+        self._host = LocalHost()
+        self._undo = ExitStack()
+        self._limits: dict[TrafficKind, TesterLimits] = {}
+        self._baselines: dict[TrafficKind, Metrics] = {}
+        self._test: TestInProgress | None = None
+
+    def open(self) -> None:
+        """Take the machine: one run at a time, and nothing of an earlier one in the way."""
+        self._undo.enter_context(RunLock())
+        for leftover in put_back(self._host):
+            self.progress.note(f"removed what an earlier run left: {leftover}")
+        refuse_shared_ports(self.topology, self._host)
+        self.placement = place(self.topology, read_cpus(self._host))
+        self.testbed = Testbed(self.topology, self.placement, self._host)
+        self.environment = collect(self._host)
+
+    def close(self) -> Path:
+        """Give the machine back and write the reports; returns the conformance report's path."""
+        self._undo.close()
+        return write_reports(self.results)
+
+    @property
+    def current(self) -> TestInProgress:
+        """The test that runs now."""
+        if self._test is None:
+            raise PodperfError("no chain is set up: call `Set Up Chain` first")
+        return self._test
+
+    def begin_test(
+        self,
+        test: TestIdentity,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        flows: int | None = None,
+    ) -> None:
+        """Open the record of a test, build its chain and see frames cross it."""
+        traffic = Traffic(
+            frame, directions or self.topology.traffic.directions, flows or self.topology.traffic.flows
+        )
+        section = next(iter(sections_of(test.tags)), "")
+        kind = DATA_PLANES.get(chain.data_plane)
+        record = TestRecord(
+            id=record_id(section, chain.data_plane, chain.pods, frame.name, _way(traffic)),
+            name=test.name,
+            suite=test.suite,
+            tags=test.tags,
+            topology=self.topology,
+            model=kind.model if kind else None,
+            chain=chain,
+            traffic=traffic,
+            placement=self.placement,
+            environment=self.environment,
+            thresholds=applicable(self.topology.thresholds, chain, frame),
+        )
+        undo = ExitStack()
+        self._test = TestInProgress(record, RecordWriter(self.results / "records", record), undo)
+        self.testbed.demand(chain)  # a test that is to be skipped need not wait for a calibration
+        record.limits = self._limits_for(traffic)
+        sut = undo.enter_context(self.testbed.build(chain, frame))
+        record.traffic = addressed(traffic, sut)
+        sut.probe(record.traffic)
+        record.data_plane = sut.data_plane.describe()
+        record.tester = sut.tester.describe()
+        record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
+        self._test.sut = sut
+
+    def _limits_for(self, traffic: Traffic) -> TesterLimits:
+        key = _kind_of(traffic)
+        if key not in self._limits:
+            with self.testbed.bare_path(traffic.frame) as bare:
+                self._limits[key] = calibrate(bare.tester, traffic)
+            limit = Measured(self._limits[key].maximum_load, lower_bound=True)
+            self._baselines[key] = {"mrr": limit, "pdr": limit}
+        return self._limits[key]
+
+    def measure_mrr(self) -> MrrResult:
+        """Maximum receive rate, as the topology asks for it."""
+        settings = self.topology.method
+        result = self._measure(Mrr(settings.mrr_trials, settings.mrr_trial_duration))
+        assert isinstance(result, MrrResult)
+        self._keep("mrr", Measured(result.rate, min(result.rates), max(result.rates), result.tester_limited))
+        return result
+
+    def search_ndr_and_pdr(self) -> SearchResult:
+        """NDR and PDR in one search, by the topology's preset, and latency at half the PDR."""
+        result = self._measure(NdrPdr(preset(self.topology.method.search)))
+        assert isinstance(result, SearchResult)
+        for goal in result.goals:
+            if goal.rate is not None and goal.goal.name in ("NDR", "PDR"):
+                low = goal.lower.load if goal.lower else None
+                high = goal.upper.load if goal.upper else None
+                name: Metric = "ndr" if goal.goal.name == "NDR" else "pdr"
+                self._keep(name, Measured(goal.rate, low, high, goal.tester_limited))
+        return result
+
+    def measure_latency(self) -> None:
+        """Latency at half the PDR. PodperfError when there is no PDR to take half of."""
+        record = self.current.record
+        pdr = record.metrics.get("pdr")
+        if pdr is None:
+            raise PodperfError("latency is measured at half the PDR, and no PDR was found")
+        result = self._measure(LatencyAtShare(pdr.value))
+        assert isinstance(result, LatencyResult)
+        if result.latency is not None:
+            record.latency, record.latency_of = result.latency, result.statement
+            self._keep("latency_p50", Measured(result.latency.percentile(50)))
+            self._keep("latency_p99", Measured(result.latency.percentile(99)))
+
+    def judge(self) -> Verdict:
+        """The figures of this test against the testbed's thresholds."""
+        record = self.current.record
+        assert record.chain is not None and record.traffic is not None
+        noise = total(self.current.noises)
+        baseline = self._baselines.get(_kind_of(record.traffic))
+        record.verdict = judge(
+            self.topology.thresholds,
+            record.chain,
+            record.traffic.frame,
+            record.metrics,
+            baseline,
+            noise=noise.reason if noise else None,
+        )
+        return record.verdict
+
+    def tear_down_chain(self) -> None:
+        """Take the chain down. Safe to repeat."""
+        if self._test is not None:
+            self._test.undo.close()
+            self._test.sut = None
+
+    def end_test(self, outcome: Outcome, reason: str = "") -> None:
+        """Close the record, with how the test ended. Without a test there is nothing to do."""
+        test, self._test = self._test, None
+        if test is None:
+            return
+        test.undo.close()
+        record = test.record
+        record.outcome, record.reason, record.noise = outcome, reason, total(test.noises)
+        test.writer.finish(record)
+
+    def _measure(self, method: Method) -> MethodResult:
+        test = self.current
+        record = test.record
+        assert test.sut is not None and record.traffic is not None and record.limits is not None
+        result = method.run(
+            ValidTrials(
+                test.sut.tester,
+                record.traffic,
+                record.limits,
+                partial(self._trial_ended, test, method.name),
+                Quietness((*self.placement.tester, *self.placement.sut)),
+            )
+        )
+        record.methods = {**record.methods, method.name: result.as_record()}
+        return result
+
+    def _trial_ended(self, test: TestInProgress, phase: str, result: TrialResult) -> None:
+        test.writer.trial(result, phase)
+        test.noises.append(result.noise)
+        self.progress.trial(phase, result)
+
+    def _keep(self, metric: Metric, measured: Measured) -> None:
+        record = self.current.record
+        record.metrics = {**record.metrics, metric: measured}
+
+
+def _kind_of(traffic: Traffic) -> TrafficKind:
+    return traffic.frame, traffic.directions, traffic.flows
+
+
+def _way(traffic: Traffic) -> str:
+    """How the traffic differs from the usual, for the record's name."""
+    words = ["both-ways"] if len(traffic.directions) > 1 else []
+    return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

@@ -1,0 +1,33 @@
+*** Settings ***
+Documentation       The bare path, which every other result is compared with, and the black box of an external topology.
+...                 On the bare path the tester's ports are plugged into each other: its results are the tester's own limits.
+
+Resource            ../../resources/networking_model.resource
+
+Test Template       Chain Should Forward
+Test Tags           sec-4.1    mrr    ndrpdr    full
+
+
+*** Test Cases ***                DATA PLANE      PODS    FRAME
+Bare path, 64 B                   wire            0       64
+    [Tags]    wire    64B    quick
+Bare path, 1518 B                 wire            0       1518
+    [Tags]    wire    1518B
+Bare path, 128 B                  wire            0       128
+    [Tags]    wire    128B
+Bare path, 256 B                  wire            0       256
+    [Tags]    wire    256B
+Bare path, 512 B                  wire            0       512
+    [Tags]    wire    512B
+Bare path, 1024 B                 wire            0       1024
+    [Tags]    wire    1024B
+Bare path, 1280 B                 wire            0       1280
+    [Tags]    wire    1280B
+Bare path, IMIX                   wire            0       IMIX
+    [Tags]    wire    IMIX
+Black box, 64 B                   external        0       64
+    [Tags]    external    64B
+Black box, 1518 B                 external        0       1518
+    [Tags]    external    1518B
+Black box, IMIX                   external        0       IMIX
+    [Tags]    external    IMIX

@@ -1,0 +1,12 @@
+*** Settings ***
+Documentation     Benchmarks of container networking, one suite for each section of
+...               draft-dcn-bmwg-containerized-infra-10. Which testbed they run on is said by the variable TOPOLOGY.
+
+Library           ../libraries/Testbed.py
+
+Suite Setup       Open Testbed    ${TOPOLOGY}
+Suite Teardown    Close Testbed
+
+
+*** Variables ***
+${TOPOLOGY}    ${CURDIR}/../topologies/local.yaml
