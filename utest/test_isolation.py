@@ -225,7 +225,7 @@ def test_one_port_can_be_judged_on_its_host() -> None:
             ROUTES: '[{"dst": "default", "dev": "eth1"}]',
         }
     )
-    with pytest.raises(PodperfError, match="^on this machine: eth1 carries a default route; choose"):
+    with pytest.raises(PodperfError, match=r"^on this machine: eth1 carries a default route; choose"):
         refuse_shared_port(host, "eth1", SSH)
     host.answers[ROUTES] = "[]"
     refuse_shared_port(host, "eth1", SSH)

@@ -1,0 +1,37 @@
+"""The commands `check`, `report` and `clean`: `python -m podperf COMMAND …`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from podperf.errors import PodperfError
+
+# A module is imported when its command is called: `clean` must work where `report` cannot.
+COMMANDS = {"check": "podperf.preflight", "report": "podperf.report.command", "clean": "podperf.cleanup"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; returns its exit code, 1 when it gave up, 2 when there is no such command, 130 after Ctrl-C."""
+    if not arguments or arguments[0] not in COMMANDS:
+        print(f"usage: podperf {{{'|'.join(COMMANDS)}}} …", file=sys.stderr)
+        return 2
+    try:
+        code: int = import_module(COMMANDS[arguments[0]]).main(arguments[1:])
+        sys.stdout.flush()
+    except PodperfError as error:
+        print(f"podperf: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python must not complain at exit, either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""What the kernel can really do, found by doing it.
+
+Each probe runs in namespaces that the kernel throws away with its process, so that nothing can be left behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podperf.hosts.base import Host
+
+_VETH = "ip link add name left type veth peer name right"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One thing that a kernel offers or not; `script` succeeds where it does, for root."""
+
+    name: str
+    script: str
+    remedy: str
+    isolation: tuple[str, ...] = ("unshare", "--net")
+
+
+NAMESPACES = Feature("network namespaces, veth pairs", _VETH, "a kernel with CONFIG_NET_NS and CONFIG_VETH")
+THREADED_NAPI = Feature(
+    "threaded NAPI on veth",
+    f"mount -t sysfs sysfs /sys; {_VETH}; ip link set left up; ethtool -K left gro on;"
+    " echo 1 >/sys/class/net/left/threaded",
+    "Linux 5.12 or newer, and ethtool",
+    ("unshare", "--net", "--mount"),
+)
+FEATURES = (
+    NAMESPACES,
+    THREADED_NAPI,
+    Feature("bridge", "ip link add name bridge type bridge", "modprobe bridge"),
+    Feature(
+        "nftables with NAT",
+        "nft 'table ip t { chain c { type nat hook postrouting priority 100; masquerade; }; }'",
+        "modprobe nft_masq, and the package nftables",
+    ),
+    Feature("macvlan", f"{_VETH}; ip link add link left name m type macvlan mode bridge", "modprobe macvlan"),
+    Feature("ipvlan", f"{_VETH}; ip link add link left name i type ipvlan mode l2", "modprobe ipvlan"),
+    Feature("openvswitch datapath", "genl ctrl get name ovs_datapath", "modprobe openvswitch"),
+)
+
+
+def missing(host: Host, feature: Feature) -> str | None:
+    """What the kernel said when it was asked for this feature, or None when it has it. Needs root."""
+    done = host.run(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
+    if done.exit_code == 0:
+        return None
+    return " ".join((done.stderr or done.stdout).split()) or f"exit code {done.exit_code}"

@@ -1,0 +1,293 @@
+"""`podperf check TOPOLOGY`: what can be measured on this testbed and what cannot, and why, before anything is measured.
+
+What a probe can try, it tries: kernel features are used in throw-away namespaces, and test frames cross the bare path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from podperf import features
+from podperf.cleanup import RUN_DIRECTORY
+from podperf.cpus import format_cpu_list
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import left_behind
+from podperf.isolation import refuse_shared_ports
+from podperf.model import Chain, FrameSize, Placement, Traffic
+from podperf.placement import place, read_cpus, remarks
+from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
+from podperf.quietness import Quietness
+from podperf.run_lock import RunLock
+from podperf.testbed import TESTER_BINARY, Testbed
+from podperf.topology import SCHEMA_PATH, Topology, load_topology
+
+SMALLEST = FrameSize.parse(64)
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    MISSING = "missing"
+    WARNING = "warning"
+    SKIPPED = "skipped"  # the testbed does not offer it, and the tests that want it will say so
+    UNCHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked. Without what is `needed`, the quick run cannot be measured."""
+
+    area: str
+    subject: str
+    state: State
+    detail: str = ""
+    remedy: str = ""
+    needed: bool = False
+
+    @property
+    def in_the_way(self) -> bool:
+        """True when the quick run cannot be measured because of this."""
+        return self.needed and self.state in {State.MISSING, State.UNCHECKED}
+
+
+NEEDS_ROOT = "needs root"
+
+# Command, Debian package, and whether every run needs it.
+COMMANDS = (
+    ("ip", "iproute2", True),
+    ("ethtool", "ethtool", True),
+    ("nsenter", "util-linux", True),
+    ("unshare", "util-linux", True),
+    ("taskset", "util-linux", True),
+    ("sysctl", "procps", True),
+    ("nft", "nftables", False),
+    ("iptables", "iptables", False),
+)
+
+
+def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Finding]:
+    """Everything that can be found out about the testbed of a topology file. Nothing stays changed.
+
+    Without `root` (by default: the rights of this process) what needs it is reported as not checked.
+    """
+    host = host or LocalHost()
+    root = os.geteuid() == 0 if root is None else root
+    findings, topology = _check_topology(path)
+    findings.append(_check_rights(root))
+    findings += _check_commands(host)
+    findings += _check_kernel(host, root)
+    findings += _check_plugins(host)
+    if topology is None:
+        return findings
+    placed, placement = _check_placement(topology, host)
+    findings += placed
+    findings.append(_check_hugepages(host))
+    if placement is not None:
+        quietness = Quietness((*placement.tester, *placement.sut))
+        quietness.start()
+        findings += _check_measuring(topology, placement, host, root)
+        reason = quietness.stop().reason
+        quiet = Finding("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
+        busy = Finding("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
+        findings.append(busy if reason else quiet)
+    return findings
+
+
+def _check_topology(path: str) -> tuple[list[Finding], Topology | None]:
+    try:
+        topology = load_topology(path, DATA_PLANES)
+    except PodperfError as error:
+        problems = str(error).splitlines()
+        return [Finding("topology", "file", State.MISSING, problem, needed=True) for problem in problems], None
+    return [Finding("topology", topology.name, State.OK, topology.path)], topology
+
+
+def _check_rights(root: bool) -> Finding:
+    if root:
+        return Finding("machine", "rights", State.OK, "root")
+    return Finding("machine", "rights", State.MISSING, "not root", "use sudo", needed=True)
+
+
+def _check_commands(host: Host) -> Iterator[Finding]:
+    for command, package, needed in COMMANDS:
+        # Debian gives /usr/sbin to root only.
+        done = host.run("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
+        if done.exit_code == 0:
+            yield Finding("commands", command, State.OK, done.stdout.strip())
+        else:
+            yield Finding(
+                "commands", command, State.MISSING, "not installed", f"apt-get install {package}", needed=needed
+            )
+    if host.run("test", "-x", str(TESTER_BINARY), check=False).exit_code == 0:
+        yield Finding("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
+    else:
+        remedy = "sudo ./podperf set-up"
+        yield Finding("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
+
+
+def _check_kernel(host: Host, root: bool) -> Iterator[Finding]:
+    for feature in features.FEATURES:
+        needed = feature in {features.NAMESPACES, features.THREADED_NAPI}
+        if not root:
+            yield Finding("kernel", feature.name, State.UNCHECKED, NEEDS_ROOT, needed=needed)
+            continue
+        said = features.missing(host, feature)
+        if said is None:
+            yield Finding("kernel", feature.name, State.OK)
+        else:
+            state = State.MISSING if needed else State.SKIPPED
+            yield Finding("kernel", feature.name, state, f"the kernel said: {said}", feature.remedy, needed=needed)
+
+
+def _check_plugins(host: Host) -> Iterator[Finding]:
+    found = host.run("ls", DEFAULT_PLUGIN_DIRECTORY, check=False).stdout.split()
+    if found:
+        yield Finding("commands", "CNI plug-ins", State.OK, f"{DEFAULT_PLUGIN_DIRECTORY}: {', '.join(found)}")
+    else:
+        remedy = "apt-get install containernetworking-plugins"
+        yield Finding("commands", "CNI plug-ins", State.MISSING, f"none in {DEFAULT_PLUGIN_DIRECTORY}", remedy)
+
+
+def _check_placement(topology: Topology, host: Host) -> tuple[list[Finding], Placement | None]:
+    try:
+        cpus = read_cpus(host)
+        placement = place(topology, cpus)
+    except PodperfError as error:
+        return [Finding("machine", "placement", State.MISSING, str(error), needed=True)], None
+    tester, sut, usable = map(format_cpu_list, (placement.tester, placement.sut, cpus.usable))
+    where = f"of CPU {usable}, the tester has {tester} and the system under test {sut}"
+    said = remarks(placement, cpus, len(topology.traffic.directions))
+    findings = [Finding("machine", "placement", State.OK, where)]
+    return findings + [Finding("machine", "placement", State.WARNING, remark) for remark in said], placement
+
+
+def _check_hugepages(host: Host) -> Finding:
+    words = [line.split() for line in host.get("/proc/meminfo").decode().splitlines()]
+    sizes = {line[0].removesuffix(":"): line[1] for line in words if len(line) > 1}
+    total, free, size = (sizes.get(key, "0") for key in ("HugePages_Total", "HugePages_Free", "Hugepagesize"))
+    detail = f"{free} of {total} free, {size} kB each; the kernel-space data planes need none"
+    return Finding("machine", "hugepages", State.OK, detail)
+
+
+def _check_measuring(topology: Topology, placement: Placement, host: Host, root: bool) -> Iterator[Finding]:
+    if not root:
+        yield Finding("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        yield Finding("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        return
+    try:
+        with RunLock():
+            yield from _check_left_behind(host)
+            testbed = Testbed(topology, placement, host)
+            if topology.external:
+                yield from _check_ports(topology, host)
+            yield from _check_bare_path(topology, testbed)
+            yield from _check_data_planes(testbed)
+    except PodperfError as error:  # another run has the machine
+        yield Finding("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
+
+
+def _check_left_behind(host: Host) -> Iterator[Finding]:
+    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if RUN_DIRECTORY.exists() else [])]
+    if left:
+        detail = f"an earlier run left {', '.join(left)}"
+        yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
+
+
+def _check_ports(topology: Topology, host: Host) -> Iterator[Finding]:
+    try:
+        refuse_shared_ports(topology, host)
+    except PodperfError as error:
+        for line in str(error).splitlines():
+            yield Finding("measuring", "tester ports", State.MISSING, line, needed=True)
+    else:
+        yield Finding("measuring", "tester ports", State.OK, "nothing else uses them")
+
+
+def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
+    try:
+        with testbed.bare_path(SMALLEST) as bare:
+            bare.probe(Traffic(SMALLEST, topology.traffic.directions))
+            tester = bare.tester.describe()
+    except PodperfError as error:
+        yield Finding("measuring", "test frames", State.MISSING, str(error), needed=True)
+        return
+    engine, why = tester["engine"], tester.get("engine_remark")
+    detail = f"frames of {SMALLEST.name} crossed the bare path, engine {engine}"
+    if why:
+        yield Finding("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
+    else:
+        yield Finding("measuring", "test frames", State.OK, detail)
+
+
+def _check_data_planes(testbed: Testbed) -> Iterator[Finding]:
+    measurable = 0
+    for name, kind in DATA_PLANES.items():
+        try:
+            testbed.demand(Chain(name, kind.least_pods))
+        except Unavailable as reason:
+            yield Finding("data planes", name, State.SKIPPED, str(reason))
+        else:
+            measurable += kind.least_pods > 0 or testbed.topology.external
+            yield Finding("data planes", name, State.OK, "measurable")
+    if not measurable:
+        yield Finding("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
+
+
+# What the person sees.
+
+_COLOURS = {State.OK: 32, State.MISSING: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
+
+
+def render(findings: Sequence[Finding], *, width: int | None = None, colour: bool = False) -> str:
+    """The findings as a table by area, and the conclusion. With a `width`, details are wrapped to that many columns."""
+    subject_width = max((len(each.subject) for each in findings), default=0)
+    lines = []
+    for area in dict.fromkeys(each.area for each in findings):
+        lines.append(area)
+        for each in findings:
+            if each.area == area:
+                lines += _row(each, subject_width, width, colour)
+    return "\n".join([*lines, "", conclusion(findings)])
+
+
+def _row(finding: Finding, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
+    indent = 2 + max(map(len, State)) + 2 + subject_width + 2
+    detail = finding.detail + (f" (remedy: {finding.remedy})" if finding.remedy else "")
+    wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
+    state = f"{finding.state:<{max(map(len, State))}}"
+    if colour:
+        state = f"\033[{_COLOURS[finding.state]}m{state}\033[0m"
+    first, *others = wrapped or [""]
+    yield f"  {state}  {finding.subject:<{subject_width}}  {first}".rstrip()
+    for other in others:
+        yield " " * indent + other
+
+
+def conclusion(findings: Collection[Finding]) -> str:
+    """One sentence: whether the quick run can be measured here, and if not, because of what."""
+    obstacles = list(dict.fromkeys(each.subject for each in findings if each.in_the_way))
+    if not obstacles:
+        return "The quick run can be measured here."
+    return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`podperf check`: exit code 0 when the quick run can be measured, else 1."""
+    parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
+    parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
+    findings = check(parser.parse_args(arguments).topology)
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
+    return int(any(each.in_the_way for each in findings))

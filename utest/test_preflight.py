@@ -1,0 +1,154 @@
+"""What `podperf check` finds, how it says so, and its exit code."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf import features
+from podperf.hosts.base import Completed
+from podperf.hosts.local import LocalHost
+from podperf.preflight import Finding, State, check, conclusion, render
+from podperf.topology import SCHEMA_PATH
+
+LOCAL = str(SCHEMA_PATH.parent / "local.yaml")
+
+
+class Without(LocalHost):
+    """This machine, but commands that mention one of these words fail."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__()
+        self.words = words
+        self.asked: list[str] = []
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        line = " ".join(command)
+        self.asked.append(line)
+        if any(word in line for word in self.words):
+            return Completed(command, 1, "", "no such\n  thing\n")
+        return super().run(*command, stdin=stdin, check=check, timeout=timeout)
+
+
+def of(findings: Sequence[Finding], subject: str) -> Finding:
+    (finding,) = (each for each in findings if each.subject == subject)
+    return finding
+
+
+def test_without_root_nothing_is_tried_that_needs_it() -> None:
+    host = Without()
+    findings = check(LOCAL, host, root=False)
+    assert of(findings, "rights").in_the_way
+    for subject in (*(feature.name for feature in features.FEATURES), "test frames", "data planes"):
+        finding = of(findings, subject)
+        assert (finding.state, finding.detail) == (State.UNCHECKED, "needs root")
+    assert not [line for line in host.asked if "unshare --net" in line or line.startswith("ip ")]
+    assert of(findings, "placement").state is State.OK
+
+
+def test_a_missing_command_comes_with_its_package() -> None:
+    findings = check(LOCAL, Without("command -v ethtool", "command -v iptables"), root=False)
+    ethtool, iptables = of(findings, "ethtool"), of(findings, "iptables")
+    assert (ethtool.state, ethtool.remedy, ethtool.in_the_way) == (State.MISSING, "apt-get install ethtool", True)
+    assert (iptables.state, iptables.in_the_way) == (State.MISSING, False)
+
+
+def test_missing_plug_ins_and_tester_say_what_to_install() -> None:
+    findings = check(LOCAL, Without("/usr/lib/cni", "podperf-tester"), root=False)
+    assert of(findings, "CNI plug-ins").remedy == "apt-get install containernetworking-plugins"
+    assert of(findings, "podperf-tester").in_the_way
+
+
+def test_a_topology_with_problems_reports_each_and_the_machine_besides(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        "version: 1\nname: t\nnmae: t\nthresholds: [{metric: mrr, minimum: 1, unit: Mpps, data_plane: wir}]\n"
+    )
+    findings = check(str(file), root=False)
+    problems = [each.detail for each in findings if each.area == "topology"]
+    assert [problem.split(":")[1] for problem in problems] == ["3", "4"]
+    assert problems[1].endswith("did you mean 'wire'?")
+    assert of(findings, "ip").subject == "ip"
+    assert "In the way: file" in conclusion(findings)
+
+
+def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("version: 1\nname: t\nworker: {cpus: 8191}\n")
+    placement = of(check(str(file), root=False), "placement")
+    assert placement.in_the_way
+    assert "worker.cpus: CPU 8191 is not online" in placement.detail
+
+
+def test_a_feature_says_what_the_kernel_said_in_one_line() -> None:
+    host = Without("ipvlan")
+    (ipvlan,) = (feature for feature in features.FEATURES if feature.name == "ipvlan")
+    assert features.missing(host, ipvlan) == "no such thing"
+
+
+FINDINGS = [
+    Finding("machine", "rights", State.OK, "root"),
+    Finding("kernel", "ipvlan", State.SKIPPED, "the kernel said: no", "modprobe ipvlan"),
+]
+
+
+def test_the_table_reads_well_plain_and_on_a_terminal() -> None:
+    assert render(FINDINGS) == (
+        "machine\n"
+        "  ok           rights  root\n"
+        "kernel\n"
+        "  skipped      ipvlan  the kernel said: no (remedy: modprobe ipvlan)\n"
+        "\n"
+        "The quick run can be measured here."
+    )
+    assert render(FINDINGS, width=45, colour=True).splitlines()[3:5] == [
+        "  \033[33mskipped    \033[0m  ipvlan  the kernel said: no",
+        "                       (remedy: modprobe",
+    ]
+
+
+states = st.sampled_from(State)
+findings = st.lists(st.builds(Finding, st.sampled_from("ab"), st.sampled_from("cd"), states, needed=st.booleans()))
+
+
+@given(findings)
+def test_only_what_is_needed_and_not_there_is_in_the_way(found: list[Finding]) -> None:
+    bad = {each.subject for each in found if each.needed and each.state in {State.MISSING, State.UNCHECKED}}
+    said = conclusion(found)
+    assert ("can be measured" in said) == (not bad)
+    assert all(subject in said.partition("In the way:")[2] for subject in bad)
+    assert render(found).endswith(said)
+
+
+def podperf(*arguments: str) -> subprocess.CompletedProcess[str]:
+    libraries = Path(sys.modules["podperf"].__path__[0]).parent
+    return subprocess.run(
+        [sys.executable, "-m", "podperf", *arguments],
+        env={**os.environ, "PYTHONPATH": str(libraries), "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_line_checks_and_its_exit_code_is_its_conclusion(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("version: 2\n")
+    done = podperf("check", str(file))
+    assert done.returncode == 1, done.stderr
+    assert f"{file}:1: version: found 2; allowed: 1" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("The quick run cannot be measured here. In the way: file")
+    assert "\033" not in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [(), ("chekc",), ("check", "a", "b")])
+def test_a_wrong_command_line_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    done = podperf(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: podperf")
