@@ -32,6 +32,7 @@ from podperf.model import (
     Trial,
     TrialResult,
 )
+from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord
 from podperf.testers import base
 from podperf.verdicts import Measured
@@ -44,6 +45,17 @@ latencies = st.builds(
     mean=positive,
     maximum=counts,
     counts=st.dictionaries(st.integers(0, 3583), st.integers(1, 2**40), max_size=8),
+)
+
+noises = st.builds(
+    Noise,
+    cpus=st.lists(st.integers(0, 255), min_size=1).map(tuple),
+    window=positive,
+    stolen=positive,
+    foreign=st.dictionaries(st.text(), positive, max_size=3),
+    context_switches=counts,
+    run_queue=counts,
+    resolution=positive,
 )
 
 
@@ -85,6 +97,7 @@ def trial_results(draw: st.DrawFn) -> TrialResult:
         own_drops=draw(counts),
         invalid=draw(st.none() | st.text()),
         elapsed=draw(positive),
+        noise=draw(st.none() | noises),
     )
 
 
@@ -125,6 +138,7 @@ def a_record() -> TestRecord:
         metrics={"mrr": Measured(281_000.0, 262_000.0, 290_000.0), "latency_p50": Measured(16_000.0)},
         latency=LATENCY,
         latency_of="trial at 137 kpps",
+        noise=Noise((0, 1), 1.0, 0.0, {"stress-ng (17)": 0.4}, 100, 3, 0.01),
     )
 
 
@@ -183,11 +197,11 @@ def test_a_killed_test_leaves_every_trial_that_ended(tmp_path: Path) -> None:
 
 def test_a_document_that_does_not_fit_is_written_all_the_same(tmp_path: Path) -> None:
     record = a_record()
-    record.quietness = {"reason": "no word about noisy"}
+    record.data_plane = ["not an object"]  # type: ignore[assignment]
     writer = RecordWriter(tmp_path, record)
-    with pytest.raises(PodperfError, match=r"does not fit its schema: \$\.quietness: 'noisy' is a required"):
+    with pytest.raises(PodperfError, match=r"does not fit its schema: \$\.data_plane: .* is not of type"):
         writer.finish(record)
-    assert json.loads((tmp_path / f"{record.id}.json").read_text())["quietness"] == record.quietness
+    assert json.loads((tmp_path / f"{record.id}.json").read_text())["data_plane"] == ["not an object"]
 
 
 def test_a_full_disk_loses_no_trial_and_the_test_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,10 @@ def status(threshold: Threshold, metrics: Metrics, baseline: Metrics | None = No
         (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(2e6, lower_bound=True)}, "inconclusive"),
         (Threshold("ndr", "Mpps", maximum=1.0), {"ndr": Measured(2e6, lower_bound=True)}, "failed"),
         (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(2e6, lower_bound=True)}, "inconclusive"),
+        # So does an upper bound.
+        (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "failed"),
+        (Threshold("ndr", "Mpps", minimum=0.0005), {"ndr": Measured(1e3, upper_bound=True)}, "inconclusive"),
+        (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "passed"),
         # Nothing to judge by.
         (Threshold("pdr", "Mpps", minimum=1.0), {"ndr": Measured(2e6)}, "not judged"),
         (Threshold("ndr", "ratio of baseline", minimum=0.5), {"ndr": Measured(2e6)}, "not judged"),

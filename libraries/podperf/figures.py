@@ -20,9 +20,9 @@ def short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def kpps(frames_per_second: float, lower_bound: bool = False) -> str:
-    """Frames per second as thousands of them; a lower bound starts with `>=`."""
-    return f"{'>= ' if lower_bound else ''}{number(frames_per_second / 1e3)}"
+def kpps(frames_per_second: float) -> str:
+    """Frames per second as thousands of them."""
+    return number(frames_per_second / 1e3)
 
 
 def microseconds(nanoseconds: float) -> str:

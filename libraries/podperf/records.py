@@ -42,6 +42,7 @@ from podperf.model import (
     l2_bit_rate,
     line_rate,
 )
+from podperf.noise import Noise
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts import Measured, Metrics, Verdict
@@ -96,7 +97,7 @@ class TestRecord:
     metrics: Metrics = field(default_factory=dict)
     latency: Latency | None = None
     latency_of: str = ""
-    quietness: Mapping[str, Any] | None = None  # {"noisy": bool, "reason": str | None, …figures}
+    noise: Noise | None = None  # of all trials together; None: not watched
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
@@ -131,7 +132,7 @@ class TestRecord:
             "methods": plain(self.methods),
             "results": self._results(),
             "latency": None if self.latency is None else latency_summary(self.latency, self.latency_of),
-            "quietness": plain(self.quietness),
+            "quietness": noise_to_json(self.noise),
             "baseline": self.baseline,
             "thresholds": [threshold_to_json(each) for each in self.thresholds],
             "verdict": plain(self.verdict),
@@ -172,6 +173,7 @@ def rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: flo
         "low_frames_per_second": measured.low,
         "high_frames_per_second": measured.high,
         "lower_bound": measured.lower_bound,
+        "upper_bound": measured.upper_bound,
         "l1_bits_per_second": l1_bit_rate(rate, traffic.frame),
         "l2_bits_per_second": l2_bit_rate(rate, traffic.frame),
         "aggregate_frames_per_second": rate * ways,
@@ -232,6 +234,7 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
         "loss_ratio": result.loss_ratio,
         "achieved_load": result.achieved_load,
         "receive_rate": result.receive_rate,
+        "noise": noise_to_json(result.noise),
         "directions": [_direction_to_json(each) for each in result.directions],
     }
 
@@ -247,6 +250,29 @@ def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
         own_drops=data["own_drops"],
         invalid=data["invalid"],
         elapsed=data["elapsed"],
+        noise=noise_from_json(data["noise"]),
+    )
+
+
+def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
+    """What `Noise.as_record` says, and what is needed to read it back."""
+    if noise is None:
+        return None
+    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution}
+
+
+def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
+    """The Noise that `noise_to_json` wrote."""
+    if data is None:
+        return None
+    return Noise(
+        cpus=tuple(data["cpus"]),
+        window=data["window"],
+        stolen=data["stolen_seconds"],
+        foreign=data["foreign"],
+        context_switches=data["context_switches"],
+        run_queue=data["run_queue"],
+        resolution=data["resolution"],
     )
 
 

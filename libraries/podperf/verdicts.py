@@ -37,13 +37,20 @@ class Measured:
     """One figure with its spread: frames/s per direction for rates, ns for latencies.
 
     `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
-    when the tester reached its own limit first, so that the system under test may do better.
+    when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when even
+    the lowest load that was tried was too much, so that the figure lies somewhere below.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     lower_bound: bool = False
+    upper_bound: bool = False
+
+    @property
+    def sign(self) -> str:
+        """What to write before the value."""
+        return ">= " if self.lower_bound else "< " if self.upper_bound else ""
 
 
 Metrics = Mapping[Metric, Measured]
@@ -135,16 +142,15 @@ def _judge_one(
     measured = in_unit(result.value, threshold.unit, frame, reference)
     at_least = threshold.minimum is not None
     met = measured >= limit if at_least else measured <= limit
-    # A lower bound proves only one side: enough is enough, too much is too much, and the rest is open.
+    # A bound proves only one side: at least this much is enough, or too much, whatever the real figure is.
     status = Status.PASSED if met else Status.FAILED
-    if result.lower_bound and met != at_least:
+    if (result.lower_bound and met != at_least) or (result.upper_bound and met == at_least):
         status = Status.INCONCLUSIVE
 
-    bound = ">= " if result.lower_bound else ""
     asked = f"{'at least' if at_least else 'at most'} {_amount(limit, threshold.unit)} was asked for"
-    sentence = f"{name} {bound}{_amount(measured, threshold.unit)}, {asked}: {status}"
+    sentence = f"{name} {result.sign}{_amount(measured, threshold.unit)}, {asked}: {status}"
     if status is Status.INCONCLUSIVE:
-        sentence += ", tester limited"
+        sentence += ", tester limited" if result.lower_bound else ", below the lowest load that was tried"
     if status is Status.FAILED and noise:
         sentence += f" (the machine was noisy: {noise})"
     return ThresholdOutcome(threshold.metric, threshold.unit, status, sentence, measured, limit)

@@ -1,0 +1,76 @@
+"""Data planes side by side: a bar a result, its spread as a whisker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from podperf.figures import count, number
+from podperf.report import svg
+from podperf.report.loss_curve import MARKS
+from podperf.report.results import Record, rate_text
+
+_WIDTH, _LABEL, _VALUE = 760, 170, 92
+_BAR, _GAP, _GROUP_GAP = 11, 2, 12
+_ORDER = ("ndr", "pdr", "mrr")
+
+
+def comparison(records: Sequence[Record], caption: str) -> str:
+    """An SVG with a group of bars (NDR, PDR, MRR) for each record that has a rate; empty when none has."""
+    drawn = [each for each in records if any(metric in each["results"] for metric in _ORDER)]
+    if not drawn:
+        return ""
+    rates = [each["results"][metric] for each in drawn for metric in _ORDER if metric in each["results"]]
+    scale = svg.ticks(max(*(_top(rate) for rate in rates), 1.0), about=6)
+    top, shapes = 34.0, []
+
+    def x(rate: float) -> float:
+        return _LABEL + rate / scale[-1] * (_WIDTH - _LABEL - _VALUE)
+
+    at = top + 4
+    for record in drawn:
+        group = [metric for metric in _ORDER if metric in record["results"]]
+        height = len(group) * (_BAR + _GAP)
+        shapes.append(svg.text(_LABEL - 8, at + height / 2 + 3, _label(record), anchor="end"))
+        for metric in group:
+            shapes += _bar(record["results"][metric], metric, at, x)
+            at += _BAR + _GAP
+        at += _GROUP_GAP
+    floor = at - _GROUP_GAP + 4
+    grid = [svg.line(x(each), top, x(each), floor) for each in scale]
+    numbers = [
+        svg.text(x(each), floor + 15, number(each / 1e3), size=11, fill=svg.MUTED, anchor="middle") for each in scale
+    ]
+    unit = svg.text(_WIDTH - 6, floor + 15, "kpps", size=11, fill=svg.MUTED, anchor="end")
+    head = [svg.text(0, 14, caption, weight="bold"), *_legend()]
+    return svg.document(_WIDTH, int(floor + 22), f"{caption}: NDR, PDR and MRR", *grid, *head, *shapes, *numbers, unit)
+
+
+def _top(rate: Record) -> float:
+    return float(max(rate["frames_per_second"], rate["high_frames_per_second"] or 0.0))
+
+
+def _label(record: Record) -> str:
+    chain = record["chain"]
+    return f"{chain['data_plane']}, {count(chain['pods'], 'pod')}" if chain else str(record["test"]["name"])
+
+
+def _bar(rate: Record, metric: str, y: float, x: Callable[[float], float]) -> list[str]:
+    name, colour = MARKS[metric]
+    value, low, high = rate["frames_per_second"], rate["low_frames_per_second"], rate["high_frames_per_second"]
+    end, middle = x(value), y + _BAR / 2
+    words = rate_text(rate)
+    shapes = [svg.box(x(0), y, end - x(0), _BAR, colour, title=f"{name} {words} kpps")]
+    if low is not None and high is not None and high > low:
+        shapes.append(svg.line(x(low), middle, x(high), middle, svg.INK, width=1.2))
+        shapes += [svg.line(x(edge), middle - 3, x(edge), middle + 3, svg.INK, width=1.2) for edge in (low, high)]
+        end = max(end, x(high))
+    return [*shapes, svg.text(end + 6, y + _BAR - 2, words, size=10, fill=svg.MUTED)]
+
+
+def _legend() -> list[str]:
+    shapes, at = [], float(_WIDTH - 160)
+    for metric in _ORDER:
+        name, colour = MARKS[metric]
+        shapes += [svg.box(at, 5, 10, 10, colour), svg.text(at + 14, 14, name, size=11, fill=svg.MUTED)]
+        at += 54
+    return shapes

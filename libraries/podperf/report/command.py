@@ -1,0 +1,86 @@
+"""Reports from records: at the end of a run, and by `podperf report RESULTS…` at any time after."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from podperf.errors import PodperfError
+from podperf.report.conformance import assess, to_json
+from podperf.report.page import page
+from podperf.report.results import Run, read_run, read_runs
+from podperf.report.summary import summary_table
+
+NAME = "conformance"
+
+
+def write_reports(results: Path | str) -> Path:
+    """Write `conformance.html` and `conformance.json` into the results folder of a run; returns the HTML file's path.
+
+    PodperfError when there are no records, or when the reports cannot be written.
+    """
+    run = read_run(Path(results))
+    return _write([run], run.directory)
+
+
+def summary(results: Path | str, *, width: int | None = None, colour: bool = False) -> str:
+    """The text table of a run, with a line for each file that could not be read."""
+    return _summary(read_run(Path(results)), width, colour)
+
+
+def main(args: Sequence[str]) -> int:
+    """`podperf report RESULTS… [--output FOLDER]`. Returns the exit code: 0, or 1 when something could not be read."""
+    parser = argparse.ArgumentParser(
+        prog="podperf report", description="Make the reports of a run again, or one report from several runs."
+    )
+    parser.add_argument("results", nargs="+", type=Path, help="results folder of a run, like results/latest")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="where the report goes (default: the run's folder; for several: `combined` beside it)",
+    )
+    chosen = parser.parse_args(args)
+    try:
+        runs = read_runs(chosen.results)
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        for run in runs:
+            if len(runs) > 1:
+                print(f"{run.directory}:\n")
+            print(_summary(run, None, colour), end="\n\n")
+        if chosen.output is None and len(runs) > 1:
+            for run in runs:
+                _write([run], run.directory)
+        print(_write(runs, chosen.output or _default_output(runs)))
+    except PodperfError as error:
+        print(f"podperf report: {error}", file=sys.stderr)
+        return 1
+    return 1 if any(run.problems for run in runs) else 0
+
+
+def _default_output(runs: Sequence[Run]) -> Path:
+    return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / "combined"
+
+
+def _summary(run: Run, width: int | None, colour: bool) -> str:
+    columns = width or min(120, shutil.get_terminal_size((120, 24)).columns)
+    lines = [summary_table(run.records, width=max(columns, 100), colour=colour)]
+    return "\n".join(lines + [f"not read: {problem}" for problem in run.problems])
+
+
+def _write(runs: Sequence[Run], folder: Path) -> Path:
+    conformance = assess(runs, folder.resolve())
+    html = folder / f"{NAME}.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{NAME}.json").write_text(json.dumps(to_json(conformance), indent=2) + "\n", encoding="utf-8")
+        html.write_text(page(conformance), encoding="utf-8")
+    except OSError as error:
+        raise PodperfError(
+            f"cannot write the report to {folder}: {error.strerror}; the records are untouched"
+        ) from error
+    return html

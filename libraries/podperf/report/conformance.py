@@ -1,0 +1,176 @@
+"""What the records of one or more runs say about each section of the draft. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import podperf
+from podperf.figures import count
+from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
+from podperf.report.results import Record, Run, explanation, noisy, verdict_word
+
+SCHEMA_VERSION = 1
+
+
+class SectionStatus(StrEnum):
+    """How a section of the draft came out."""
+
+    FAILED = "failed"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    CONFIRMED = "confirmed"
+    PASSED = "passed"
+    SKIPPED = "skipped"
+    NOT_COVERED = "not covered"
+
+
+@dataclass(frozen=True)
+class SectionReport:
+    """A section, how it came out and why; `records` are the latest of each test, oldest test first."""
+
+    section: Section
+    status: SectionStatus
+    reason: str
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """Everything that the report shows."""
+
+    root: Path  # where the report will lie: links are relative to it
+    runs: tuple[Run, ...]  # oldest first
+    sections: tuple[SectionReport, ...]
+
+    @property
+    def latest(self) -> tuple[Record, ...]:
+        """The latest record of every test of all runs."""
+        return latest_of(self.runs)
+
+    def run_of(self, record: Record) -> Run:
+        """The run that a record belongs to."""
+        return next(run for run in self.runs if any(each is record for each in run.records))
+
+    def link(self, record: Record) -> str:
+        """Where the record lies, relative to the report."""
+        return os.path.relpath(self.run_of(record).path_of(record), self.root)
+
+    def history(self, record: Record) -> list[tuple[Run, Record]]:
+        """The same test in every run that has it, oldest first."""
+        wanted = _identity(record)
+        return [(run, each) for run in self.runs for each in run.records if _identity(each) == wanted]
+
+
+def assess(runs: Sequence[Run], root: Path) -> Conformance:
+    """Every section of the draft with its status; a test that several runs have counts with its latest record."""
+    records = latest_of(runs)
+    reports: dict[str, SectionReport] = {}
+    # From the innermost sections outwards, so that a section can sum up those within it.
+    for section in sorted(SECTIONS, key=lambda each: -each.depth):
+        own = tuple(each for each in records if section.number in each["test"]["sections"])
+        inner = [reports[each.number] for each in SECTIONS if section.holds(each) and each.depth == section.depth + 1]
+        reports[section.number] = _section_report(section, own, inner)
+    return Conformance(root, tuple(runs), tuple(reports[section.number] for section in SECTIONS))
+
+
+def latest_of(runs: Sequence[Run]) -> tuple[Record, ...]:
+    """One record a test: that of the latest run which has it."""
+    found = {_identity(record): record for run in runs for record in run.records}
+    return tuple(found.values())
+
+
+def _identity(record: Record) -> tuple[str, str]:
+    return record["test"]["suite"], record["test"]["name"]
+
+
+def _section_report(section: Section, records: tuple[Record, ...], inner: Sequence[SectionReport]) -> SectionReport:
+    if records:
+        status = status_of(records)
+        return SectionReport(section, status, _reason(records, status), records)
+    covered = [each for each in inner if each.status is not SectionStatus.NOT_COVERED]
+    if covered:
+        status = min((each.status for each in covered), key=list(SectionStatus).index)
+        return SectionReport(section, status, f"{len(covered)} of {count(len(inner), 'subsection')} covered")
+    if inner:
+        return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
+    reason = section.not_covered
+    if section.suite:
+        reason = f"none of its tests ran: `--include {section.tag}` runs {section.suite}"
+    return SectionReport(section, SectionStatus.NOT_COVERED, reason)
+
+
+def status_of(records: Sequence[Record]) -> SectionStatus:
+    """The most severe of what the tests and their findings say; skipped only where nothing was measured."""
+    words = {verdict_word(each) for each in records}
+    findings = {finding["verdict"] for each in records for finding in each["findings"]}
+    if words & {"failed", "error"}:
+        return SectionStatus.FAILED
+    if "refuted" in findings:
+        return SectionStatus.REFUTED
+    if words & {"inconclusive", "not judged", "interrupted"} or "inconclusive" in findings:
+        return SectionStatus.INCONCLUSIVE
+    if "confirmed" in findings:
+        return SectionStatus.CONFIRMED
+    return SectionStatus.PASSED if "passed" in words else SectionStatus.SKIPPED
+
+
+def _reason(records: Sequence[Record], status: SectionStatus) -> str:
+    if status is SectionStatus.SKIPPED:
+        return "; ".join(dict.fromkeys(explanation(each) for each in records))
+    words = [verdict_word(each) for each in records]
+    parts = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
+    noise = sum(1 for each in records if noisy(each))
+    return ", ".join(parts) + (f"; {noise} on a noisy machine" if noise else "")
+
+
+def to_json(conformance: Conformance) -> dict[str, Any]:
+    """The report as data."""
+    runs = conformance.runs
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "draft": {"name": NAME, "title": TITLE, "url": URL},
+        "podperf": podperf.__version__,
+        "runs": [
+            {"name": run.name, "started": run.started, "tests": len(run.records), "problems": list(run.problems)}
+            for run in runs
+        ],
+        "sections": [
+            {
+                "number": each.section.number,
+                "title": each.section.title,
+                "asks": each.section.asks,
+                "covered_by": each.section.covered,
+                "status": each.status,
+                "reason": each.reason,
+                "tests": [_test_to_json(record, conformance) for record in each.records],
+            }
+            for each in conformance.sections
+        ],
+        "skipped": [
+            {"test": each["test"]["name"], "reason": explanation(each)}
+            for each in conformance.latest
+            if each["outcome"] == "skipped"
+        ],
+    }
+
+
+def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
+    return {
+        "name": record["test"]["name"],
+        "record": conformance.link(record),
+        "run": conformance.run_of(record).name,
+        "verdict": verdict_word(record),
+        "explanation": explanation(record),
+        "noisy": noisy(record),
+        "results": record["results"],
+        "findings": record["findings"],
+        "history": [
+            {"run": run.name, "record": conformance.link(each), "verdict": verdict_word(each)}
+            for run, each in conformance.history(record)
+        ],
+    }

@@ -1,0 +1,195 @@
+"""The sections of the draft that podperf follows: what each asks for and what podperf does about it. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NAME = "draft-dcn-bmwg-containerized-infra-10"
+TITLE = "Considerations for Benchmarking Network Performance in Containerized Infrastructures"
+URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
+
+INFORMATIVE = "informative section: nothing to measure"
+NOT_IMPLEMENTED = "not implemented in this version"
+NEEDS_SR_IOV = "not implemented in this version; needs a NIC with SR-IOV"
+NEEDS_TWO_NUMA_NODES = "not implemented in this version; needs two NUMA nodes"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the draft.
+
+    `suite` is the suite that measures it; without one, `not_covered` says why nothing does. Tests belong to a section
+    by their tag: `sec-4.1.1`, `appendix-c`.
+    """
+
+    number: str
+    title: str
+    asks: str
+    covered: str = ""
+    suite: str | None = None
+    not_covered: str = ""
+
+    @property
+    def depth(self) -> int:
+        """1 for a top-level section."""
+        return self.number.count(".") + 1
+
+    def holds(self, other: Section) -> bool:
+        """True when the other section lies within this one."""
+        return other.number.startswith(f"{self.number}.")
+
+    @property
+    def tag(self) -> str:
+        """The tag that puts a test into this section."""
+        return f"appendix-{self.number.lower()}" if self.number[0].isalpha() else f"sec-{self.number}"
+
+
+SECTIONS = (
+    Section(
+        "1",
+        "Introduction",
+        "Says why containers need considerations of their own; defines no new metrics.",
+        not_covered=INFORMATIVE,
+    ),
+    Section(
+        "2",
+        "Terminology",
+        "Takes its words from RFC 2119, RFC 8172, RFC 8204 and ETSI TST 009.",
+        "Reports and documentation use these words.",
+        not_covered=INFORMATIVE,
+    ),
+    Section(
+        "3",
+        "Containerized Infrastructure Overview",
+        "Existing BMWG methods apply to containerized VNFs as they are.",
+        "MRR, NDR and PDR as in RFC 2544, RFC 9971 and TST 009; pods are wired by real CNI plug-ins.",
+        not_covered=INFORMATIVE,
+    ),
+    Section("4", "Benchmarking Considerations", "Networking models and resource configuration change the result."),
+    Section("4.1", "Networking Models", "The way from NIC to pod decides the performance: five models."),
+    Section(
+        "4.1.1",
+        "Kernel-space non-Acceleration Model",
+        "Linux bridge, point-to-point routing, MACVLAN/IPVLAN, OVS kernel datapath: every frame crosses the kernel.",
+        "Each of these data planes, 1 to N pods, compared with the bare path of the same run.",
+        suite="4.1.1_kernel_space.robot",
+    ),
+    Section(
+        "4.1.2",
+        "User-space Acceleration Model",
+        "OVS-DPDK and VPP with vhost-user or memif to the pod, bypassing the kernel.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "4.1.3",
+        "eBPF Acceleration Model",
+        "Forwarding at the tc and XDP hooks, AF_XDP in pods, AF_XDP below a user-space vSwitch.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "4.1.4",
+        "Smart-NIC Acceleration Model",
+        "SR-IOV virtual functions straight into pods; eBPF/XDP offloaded to the NIC.",
+        not_covered=NEEDS_SR_IOV,
+    ),
+    Section(
+        "4.1.5",
+        "Model Combination",
+        "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
+        not_covered=NEEDS_SR_IOV,
+    ),
+    Section("4.2", "Resources Configuration", "Placement of CPU, memory and pages changes the result."),
+    Section(
+        "4.2.1",
+        "CPU Isolation / NUMA Affinity",
+        "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
+        not_covered=NEEDS_TWO_NUMA_NODES,
+    ),
+    Section(
+        "4.2.2",
+        "Hugepages",
+        "Page size and number for pods and vSwitch change TLB misses and so the throughput.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "4.2.3",
+        "CPU Cores and Memory Allocation",
+        "CPUs and RAM a pod has, cores for poll-mode drivers and the vSwitch.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "4.2.4",
+        "Service Function Chaining",
+        "Chains of pods, also across models: how throughput falls with their length.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "4.2.5",
+        "Additional Considerations",
+        "Several hosts: overlay (VXLAN, …) or underlay (BGP) between the nodes.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "5",
+        "Security Considerations",
+        "The test network is independent: test traffic must not reach production or management networks.",
+        "Interfaces that lead out are refused; no frame leaves the testbed's links; black-box measurement only.",
+        suite="5_security",
+    ),
+    Section(
+        "6",
+        "References",
+        "RFC 8172, RFC 8204, ETSI TST 009 and the projects' own reports.",
+        not_covered=INFORMATIVE,
+    ),
+    Section("A", "Benchmarking Experience (Contiv-VPP)", "Contiv-VPP under three kinds of CPU allocation."),
+    Section(
+        "A.1",
+        "Benchmarking Environment",
+        "Three servers, VPP with two VRFs, one pod.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "A.2",
+        "Trouble shooting and Result",
+        "Finding: exclusive CPUs beat shared ones, which beat none at all.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section("B", "Benchmarking Experience (SR-IOV with DPDK)", "SR-IOV VFs with DPDK in a pod, CPUs given by CMK."),
+    Section(
+        "B.1",
+        "Benchmarking Environment",
+        "Three servers, Multus, SR-IOV CNI, shared and exclusive core pools.",
+        not_covered=NEEDS_SR_IOV,
+    ),
+    Section(
+        "B.2",
+        "Trouble shooting and Results",
+        "Finding: without CPU management SR-IOV performs worst, with exclusive cores best.",
+        not_covered=NEEDS_SR_IOV,
+    ),
+    Section("C", "Benchmarking Experience (Multi-pod Test)", "Two pods in a chain: OVS-DPDK beside VPP-memif."),
+    Section(
+        "C.1", "Benchmarking Overview", "Frames cross two pods over a user-space vSwitch.", not_covered=NOT_IMPLEMENTED
+    ),
+    Section("C.2", "Hardware Configurations", "The authors' servers and NICs.", not_covered=INFORMATIVE),
+    Section(
+        "C.3",
+        "NUMA Allocation Scenario",
+        "Six placements of vSwitch and two pods on two NUMA nodes.",
+        not_covered=NEEDS_TWO_NUMA_NODES,
+    ),
+    Section(
+        "C.4",
+        "Traffic Generator Configurations",
+        "NDR by TRex's binary search, 64 to 1518 bytes.",
+        not_covered=NOT_IMPLEMENTED,
+    ),
+    Section(
+        "C.5",
+        "Benchmark Results and Trouble-shootings",
+        "Findings: VPP-memif beats OVS-DPDK; vSwitch and pods on one node matters more than the NIC's node.",
+        not_covered=NEEDS_TWO_NUMA_NODES,
+    ),
+    Section("D", "Change Log (D.1 to D.10)", "What changed since versions 00 to 09.", not_covered=INFORMATIVE),
+)

@@ -1,0 +1,119 @@
+"""A record's configuration as short lines for people. Pure; what is null in the record is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from podperf.figures import count
+from podperf.report.results import Record
+
+_GIB = 2**30
+_SHOWN_PACKAGES = ("iproute2", "containernetworking-plugins", "openvswitch-switch", "dpdk", "vpp", "nftables")
+
+
+def environment_facts(record: Record) -> dict[str, str]:
+    """The worker: what RFC 8204 section 3.3 asks to be stated beside a result."""
+    found = record["environment"] or {}
+    cpu, kernel, memory = found.get("cpu") or {}, found.get("kernel") or {}, found.get("memory") or {}
+    platform, own = found.get("platform") or {}, found.get("podperf") or {}
+    bios = platform.get("bios") or {}
+    facts = {
+        "Host": found.get("host"),
+        "Machine": _words(platform.get("vendor"), platform.get("product"), platform.get("board")),
+        "BIOS": _words(bios.get("vendor"), bios.get("version"), bios.get("date")),
+        "Virtualisation": _virtualisation(platform),
+        "CPU": cpu.get("model"),
+        "Sockets, cores, threads": _times(cpu.get("sockets"), cpu.get("cores_per_socket"), cpu.get("threads_per_core")),
+        "Microcode": cpu.get("microcode"),
+        "CPUs online": cpu.get("online"),
+        "CPUs isolated": cpu.get("isolated"),
+        "Governor, turbo": _words(cpu.get("governor"), _turbo(cpu.get("turbo"))),
+        "Memory": _gibibytes(memory.get("total_bytes")),
+        "NUMA nodes": "; ".join(f"{each['node']}: CPU {each['cpus']}" for each in found.get("numa_nodes") or ()),
+        "Hugepages": "; ".join(
+            f"{_page(each['page_bytes'])}: {each['free']} of {each['total']} free"
+            for each in found.get("hugepages") or ()
+        ),
+        "Distribution": found.get("distribution"),
+        "Kernel": _words(kernel.get("release"), kernel.get("version")),
+        "Kernel command line": kernel.get("command_line"),
+        "Clock source": kernel.get("clocksource"),
+        "Mitigations": _mitigations(found.get("mitigations") or {}),
+        "Packages": _packages(found.get("packages") or {}),
+        "Placement": placement_words(record),
+        "podperf": _words(
+            own.get("version"), (own.get("commit") or "")[:12], "modified" if own.get("modified") else ""
+        ),
+        "Python": own.get("python"),
+    }
+    testbed = record["testbed"] or {}
+    if testbed:
+        facts = {"Topology": f"{testbed['name']} ({testbed['path']}, sha256 {(testbed['sha256'] or '?')[:12]})"} | facts
+        facts |= {f"Label {name}": value for name, value in testbed["labels"].items()}
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def tester_facts(tester: Mapping[str, Any]) -> dict[str, str]:
+    """What the tester says of itself, without what is nested deeper than one level."""
+    facts = {}
+    for name, value in tester.items():
+        if isinstance(value, Mapping):
+            text = ", ".join(f"{key} {each}" for key, each in value.items() if isinstance(each, str | int | float))
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        if text and value is not None:
+            facts[name.replace("_", " ").capitalize()] = text
+    return facts
+
+
+def placement_words(record: Record) -> str:
+    """`tester CPU 0, system under test CPU 1`."""
+    placement = record["placement"]
+    if not placement:
+        return ""
+    words = f"tester CPU {_numbers(placement['tester'])}, system under test CPU {_numbers(placement['sut'])}"
+    return words + (f"; shared: CPU {_numbers(placement['shared'])}" if placement["shared"] else "")
+
+
+def _numbers(cpus: list[int]) -> str:
+    return ", ".join(map(str, cpus)) or "-"
+
+
+def _words(*words: str | None) -> str:
+    return ", ".join(word for word in words if word)
+
+
+def _times(*factors: int | None) -> str:
+    return " x ".join(map(str, factors)) if all(factors) else ""
+
+
+def _turbo(on: bool | None) -> str:
+    return "" if on is None else f"turbo {'on' if on else 'off'}"
+
+
+def _gibibytes(size: int | None) -> str:
+    return f"{size / _GIB:.1f} GiB" if size else ""
+
+
+def _page(size: int) -> str:
+    return f"{size // _GIB} GiB" if size >= _GIB else f"{size // 2**20} MiB"
+
+
+def _virtualisation(platform: Mapping[str, Any]) -> str:
+    kind = platform.get("virtualisation")
+    if kind == "none":
+        return "bare metal"
+    flag = "virtual machine (hypervisor flag is set)" if platform.get("hypervisor_flag") else ""
+    return _words(kind, flag)
+
+
+def _mitigations(found: Mapping[str, str | None]) -> str:
+    active = [name for name, state in found.items() if state and state.startswith("Mitigation")]
+    open_ones = [name for name, state in found.items() if state and state.startswith("Vulnerable")]
+    parts = [f"{count(len(active), 'mitigation')} active ({', '.join(active)})"] if active else []
+    return "; ".join(parts + ([f"vulnerable: {', '.join(open_ones)}"] if open_ones else []))
+
+
+def _packages(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {found[name]}" for name in _SHOWN_PACKAGES if name in found)

@@ -1,0 +1,74 @@
+"""One test for Robot's log: its result, its configuration and its loss curve as an HTML fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from podperf.figures import microseconds, number, percent
+from podperf.report.facts import environment_facts, placement_words
+from podperf.report.loss_curve import MARKS, loss_curve
+from podperf.report.results import Record, explanation, noisy, rate_text, verdict_word
+
+_LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
+
+
+def embed_html(record: Record) -> str:
+    """The fragment, without the `*HTML*` that a log message starts with; styles are inline, so nothing leaks."""
+    parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
+    if noise := noisy(record):
+        parts.append(f"<p><b>noisy machine</b> {escape(noise)}</p>")
+    rows = [
+        (
+            MARKS[metric][0],
+            f"{rate_text(rate)} kpps",
+            f"{rate['l1_bits_per_second'] / 1e9:.3g} Gbit/s L1, {rate['l2_bits_per_second'] / 1e9:.3g} Gbit/s L2"
+            + (f", {number(share)} % of line rate" if (share := rate["percent_of_line_rate"]) is not None else "")
+            + _between(rate),
+        )
+        for metric in MARKS
+        if (rate := record["results"].get(metric))
+    ]
+    if latency := record["latency"]:
+        figures = ", ".join(f"{name.replace('_', '.')} {microseconds(latency[f'{name}_ns'])}" for name in _LATENCIES)
+        rows.append(("Latency, µs", figures, latency["of"]))
+    parts.append(_table(rows))
+    parts.append(loss_curve(record))
+    parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")
+    return "".join(parts)
+
+
+def _between(rate: Record) -> str:
+    low, high = rate["low_frames_per_second"], rate["high_frames_per_second"]
+    return f" (between {number(low / 1e3)} and {number(high / 1e3)} kpps)" if low is not None and high else ""
+
+
+def _configuration(record: Record) -> list[tuple[str, str]]:
+    chain, traffic, limits = record["chain"], record["traffic"], record["tester_limits"]
+    rows = []
+    if chain:
+        rows.append(("Chain", f"{chain['data_plane']}, pods: {chain['pods']}, forwarder: {chain['forwarder']}"))
+    if traffic:
+        frame = f"{traffic['frame']['name']} frames with FCS"
+        rows.append(("Traffic", f"{frame}, {' and '.join(traffic['directions'])}, flows: {traffic['flows']}"))
+    if limits:
+        own = f"own loss {percent(limits['own_loss_ratio'])} at half of it"
+        rows.append(("Tester's limit", f"{number(limits['maximum_load'] / 1e3)} kpps, {own} ({limits['source']})"))
+    if words := placement_words(record):
+        rows.append(("Placement", words))
+    for heading in ("data_plane", "tester"):
+        rows += [(heading.replace("_", " ").capitalize(), line) for line in _lines(record[heading] or {})]
+    return rows + [each for each in environment_facts(record).items() if each[0] != "Placement"]
+
+
+def _lines(data: Record) -> Iterable[str]:
+    return (f"{name}: {value}" for name, value in data.items() if value not in (None, "", [], {}))
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    cells = (
+        "".join(f"<td style='padding:2px 12px 2px 0;vertical-align:top'>{escape(cell)}</td>" for cell in row)
+        for row in rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table style='border-collapse:collapse;font-size:13px'>{body}</table>" if body else ""

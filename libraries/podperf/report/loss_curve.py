@@ -1,0 +1,108 @@
+"""Loss ratio over offered load: every trial of a test as a dot, the results as marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from podperf.figures import kpps, number, percent
+from podperf.report import svg
+from podperf.report.results import Record
+
+MARKS = {"ndr": ("NDR", "#0b7285"), "pdr": ("PDR", "#b35c00"), "mrr": ("MRR", "#364fc7")}
+_PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
+_WIDTH, _HEIGHT = 720, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
+_Scale = Callable[[float], float]
+_ZERO_BAND = 26  # pixels below the smallest decade, where trials without loss lie
+
+
+def loss_curve(record: Record) -> str:
+    """An SVG of the record's trials; empty when it has none.
+
+    The loss axis is logarithmic from 100 % down to the smallest loss seen (at least to 0.001 %), with a band for 0.
+    """
+    trials = [each for each in record["trials"] if each["achieved_load"] > 0]
+    if not trials:
+        return ""
+    rates = {name: record["results"][name]["frames_per_second"] for name in MARKS if name in record["results"]}
+    loads = svg.ticks(max([each["achieved_load"] for each in trials] + list(rates.values())))
+    losses = [each["loss_ratio"] for each in trials if each["loss_ratio"] > 0]
+    decades = max(5, math.ceil(-math.log10(min(losses, default=1.0)) - 1e-9))
+
+    def x(load: float) -> float:
+        return _LEFT + load / loads[-1] * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(loss: float) -> float:
+        floor = _HEIGHT - _BOTTOM
+        if loss <= 0:
+            return floor - _ZERO_BAND / 3
+        return floor - _ZERO_BAND - (decades + math.log10(loss)) / decades * (floor - _ZERO_BAND - _TOP)
+
+    shapes = [*_axes(loads, decades, x, y), *_marks(rates, x)]
+    phases = list(dict.fromkeys(each["phase"] for each in trials))
+    shapes += [_dot(each, phases, x, y) for each in trials]
+    shapes += _legend(phases, any(each["invalid"] for each in trials))
+    name = record["test"]["name"]
+    return svg.document(_WIDTH, _HEIGHT, f"Loss ratio over offered load of {len(trials)} trials: {name}", *shapes)
+
+
+def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[str]:
+    left, right, floor = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    shapes = []
+    for load in loads:
+        shapes.append(svg.line(x(load), _TOP, x(load), floor))
+        shapes.append(svg.text(x(load), floor + 16, number(load / 1e3), size=11, fill=svg.MUTED, anchor="middle"))
+    for decade in range(decades + 1):
+        height = y(10.0**-decade)
+        shapes.append(svg.line(left, height, right, height))
+        label = percent(10.0**-decade)
+        shapes.append(svg.text(left - 6, height + 4, label, size=11, fill=svg.MUTED, anchor="end"))
+    shapes.append(svg.text(left - 6, y(0) + 4, "no loss", size=11, fill=svg.MUTED, anchor="end"))
+    shapes.append(svg.line(left, floor, right, floor, svg.MUTED))
+    shapes.append(
+        svg.text((left + right) / 2, _HEIGHT - 10, "offered load, kpps per direction", fill=svg.MUTED, anchor="middle")
+    )
+    shapes.append(svg.text(8, 20, "loss ratio", fill=svg.MUTED))
+    return shapes
+
+
+def _marks(rates: dict[str, float], x: _Scale) -> list[str]:
+    """A dashed line a result, its name above; names that would touch go to a second and third row."""
+    shapes: list[str] = []
+    taken: list[tuple[float, float]] = []  # right end of the last label in each row
+    for name, rate in sorted(rates.items(), key=lambda each: each[1]):
+        label, colour = MARKS[name]
+        words = f"{label} {kpps(rate)}"
+        half = len(words) * 3.3
+        centre = min(max(x(rate), _LEFT + half), _WIDTH - _RIGHT - half)
+        row = sum(1 for start, end in taken if centre - half < end and centre + half > start)
+        taken.append((centre - half - 4, centre + half + 4))
+        height = _TOP - 6 - row * 13
+        shapes.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, colour, width=1.4, dash="5 3"))
+        shapes.append(svg.text(centre, height, words, size=11, fill=colour, anchor="middle", weight="bold"))
+    return shapes
+
+
+def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:
+    fill = _PHASE_FILLS[phases.index(trial["phase"]) % len(_PHASE_FILLS)]
+    words = (
+        f"{trial['phase']}: {kpps(trial['achieved_load'])} kpps for {number(trial['duration'])} s, "
+        f"loss {percent(trial['loss_ratio'])}"
+    )
+    where = x(trial["achieved_load"]), y(trial["loss_ratio"])
+    if trial["invalid"]:
+        return svg.dot(*where, 3.5, fill="none", stroke=svg.MUTED, title=f"{words}; invalid: {trial['invalid']}")
+    return svg.dot(*where, 4, fill=fill, stroke=svg.INK, title=words)
+
+
+def _legend(phases: Sequence[str], invalid: bool) -> list[str]:
+    entries = [(phase, _PHASE_FILLS[index % len(_PHASE_FILLS)], svg.INK) for index, phase in enumerate(phases)]
+    entries += [("invalid", "none", svg.MUTED)] if invalid else []
+    shapes, at = [], float(_LEFT)
+    for words, fill, stroke in entries:
+        at += 12
+        shapes.append(svg.dot(at, _HEIGHT - 14, 4, fill=fill, stroke=stroke, title=words))
+        shapes.append(svg.text(at + 9, _HEIGHT - 10, words, size=11, fill=svg.MUTED))
+        at += 9 + len(words) * 6.2
+    return shapes

@@ -1,0 +1,139 @@
+"""Reads what runs left on disk: their records, and the trials of tests that were interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.figures import count, kpps
+from podperf.records import SCHEMA_VERSION, TRIALS_SUFFIX, schema_errors
+
+Record = dict[str, Any]
+"""A record's document, known to fit its schema."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results folder of one run. `problems` are files that could not be read, one sentence each."""
+
+    directory: Path
+    records: tuple[Record, ...]  # in the order in which the tests started
+    problems: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The folder's name: the time at which the run started."""
+        return self.directory.name
+
+    @property
+    def started(self) -> str:
+        """When the first test started (ISO 8601, UTC); empty when nothing could be read."""
+        return str(self.records[0]["started"]) if self.records else ""
+
+    def path_of(self, record: Record) -> Path:
+        """Where the record lies."""
+        suffix = TRIALS_SUFFIX if record["outcome"] == "interrupted" and record["ended"] is None else ".json"
+        return self.directory / "records" / f"{record['id']}{suffix}"
+
+
+def read_runs(directories: Sequence[Path]) -> list[Run]:
+    """Several runs, oldest first, each once."""
+    runs = {run.directory: run for run in map(read_run, directories)}
+    return sorted(runs.values(), key=lambda run: run.started)
+
+
+def read_run(directory: Path) -> Run:
+    """One run. PodperfError when there is no folder, or nothing in it that once was a record."""
+    directory = directory.resolve()  # results/latest is the run that it points at
+    if not directory.is_dir():
+        raise PodperfError(f"{directory}: no such folder; give the results folder of a run, like results/latest")
+    if directory.name == "records":
+        directory = directory.parent
+    paths = sorted((directory / "records").glob("*.json"))
+    # A record that is complete has replaced its trials, also when the run died before it could remove them.
+    complete = {path.stem for path in paths}
+    left = sorted((directory / "records").glob(f"*{TRIALS_SUFFIX}"))
+    paths += [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
+    if not paths:
+        raise PodperfError(f"{directory}: no records in it (records/*.json); give the results folder of a run")
+    records, problems = [], []
+    for path in paths:
+        try:
+            records.append(_read_record(path))
+        except (PodperfError, OSError, UnicodeDecodeError) as error:
+            problems.append(f"{path.name}: {error}")
+    records.sort(key=lambda record: (record["started"], record["id"]))
+    return Run(directory, tuple(records), tuple(problems))
+
+
+def _read_record(path: Path) -> Record:
+    text = path.read_text(encoding="utf-8")
+    record = _interrupted(text) if path.name.endswith(TRIALS_SUFFIX) else _parsed(text, "not a complete JSON document")
+    version = record.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise PodperfError(
+            f"schema version {version!r}, this podperf reads version {SCHEMA_VERSION}: "
+            "make its report with the podperf that wrote it"
+        )
+    if errors := schema_errors(record):
+        raise PodperfError(f"does not fit the record schema: {errors[0]}")
+    return record
+
+
+def _interrupted(text: str) -> Record:
+    """What is known of a test that never ended; a last line that was cut off is no trial."""
+    lines = text.splitlines()
+    if not lines:
+        raise PodperfError("empty: the test was interrupted before its first trial")
+    record = _parsed(lines[0], "its first line is damaged")
+    for line in lines[1:]:
+        try:
+            record["trials"].append(json.loads(line))
+        except (ValueError, KeyError, AttributeError):
+            continue
+    record["outcome"] = "interrupted"
+    record["reason"] = f"interrupted after {count(len(record.get('trials', [])), 'trial')}"
+    return record
+
+
+def _parsed(text: str, otherwise: str) -> Record:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise PodperfError(f"{otherwise} ({error})") from error
+    if not isinstance(document, dict):
+        raise PodperfError(f"{otherwise} (not an object)")
+    return document
+
+
+def verdict_word(record: Record) -> str:
+    """One word for the end of a table row: the outcome, made more precise by the verdict."""
+    if record["outcome"] != "passed" or record["verdict"] is None:
+        return str(record["outcome"])
+    status = str(record["verdict"]["status"])
+    return "passed" if status == "no threshold" else status
+
+
+def noisy(record: Record) -> str | None:
+    """Why the machine was too noisy for this test; None when it was quiet or nobody looked."""
+    quietness = record["quietness"]
+    if not quietness or not quietness["noisy"]:
+        return None
+    return str(quietness.get("reason") or "foreign load on the measuring CPUs")
+
+
+def explanation(record: Record) -> str:
+    """The sentence behind the verdict: why a test was skipped or failed, or what its thresholds said."""
+    if record["reason"]:
+        return str(record["reason"])
+    return str(record["verdict"]["sentence"]) if record["verdict"] else ""
+
+
+def rate_text(rate: Record) -> str:
+    """One of the record's rates in kpps, `>=` or `<` before a bound."""
+    sign = ">= " if rate["lower_bound"] else "< " if rate["upper_bound"] else ""
+    return f"{sign}{kpps(rate['frames_per_second'])}"

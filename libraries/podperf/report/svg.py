@@ -1,0 +1,61 @@
+"""The few shapes that the plots are drawn with: SVG as text, escaped, self-contained. Pure."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+INK, MUTED, GRID, PAPER = "#1f2933", "#616e7c", "#e4e7eb", "#ffffff"
+FONT = "font-family='Helvetica Neue,Helvetica,Arial,sans-serif'"
+
+
+def text(
+    x: float, y: float, content: str, *, size: int = 12, fill: str = INK, anchor: str = "start", weight: str = "normal"
+) -> str:
+    """A line of text; `anchor` is start, middle or end."""
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' fill='{fill}' text-anchor='{anchor}' "
+        f"font-weight='{weight}'>{escape(content)}</text>"
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, stroke: str = GRID, *, width: float = 1, dash: str = "") -> str:
+    """A straight line; `dash` as in stroke-dasharray."""
+    dashes = f" stroke-dasharray='{dash}'" if dash else ""
+    return (
+        f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='{stroke}' "
+        f"stroke-width='{width:g}'{dashes}/>"
+    )
+
+
+def box(x: float, y: float, width: float, height: float, fill: str, *, title: str = "") -> str:
+    """A filled rectangle; `title` is shown under the mouse."""
+    return (
+        f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(0.0, width):.1f}' height='{height:.1f}' fill='{fill}'>"
+        f"<title>{escape(title)}</title></rect>"
+    )
+
+
+def dot(x: float, y: float, radius: float, *, fill: str, stroke: str, title: str) -> str:
+    """A circle; `title` is shown under the mouse."""
+    return (
+        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius:g}' fill='{fill}' stroke='{stroke}' stroke-width='1.2' "
+        f"fill-opacity='0.75'><title>{escape(title)}</title></circle>"
+    )
+
+
+def document(width: int, height: int, label: str, *shapes: str) -> str:
+    """The whole drawing; `label` says in words what it shows."""
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' height='{height}' "
+        f"style='max-width:100%;height:auto' role='img' aria-label='{escape(label, quote=True)}' {FONT}>"
+        f"<rect width='{width}' height='{height}' fill='{PAPER}'/>{''.join(shapes)}</svg>"
+    )
+
+
+def ticks(highest: float, about: int = 5) -> list[float]:
+    """`about` so many round values from 0 to at least `highest` (more than 0), 1, 2 or 5 times a power of ten apart."""
+    raw = highest / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
+    return [index * step for index in range(math.ceil(highest / step - 1e-9) + 1)]

@@ -1,0 +1,222 @@
+"""Realistic records that no machine measured: what reports are tested, and looked at, with.
+
+`python utest/made_up.py FOLDER` writes a whole run there, to look at its report.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podperf.model import Chain, Direction, DirectionResult, FrameSize, Latency, NetworkingModel, Placement
+from podperf.model import Traffic, Trial, TrialResult
+from podperf.noise import Noise
+from podperf.records import RecordWriter, TestRecord, record_id
+from podperf.testers import base
+from podperf.topology import MethodSettings, PortSettings, Threshold, Topology, TrafficSettings
+from podperf.topology import TesterSettings as Tester
+from podperf.topology import WorkerSettings
+from podperf.verdicts import Measured, Metrics, judge
+
+LEFT_TO_RIGHT = (Direction.LEFT_TO_RIGHT,)
+CEILING = {"64B": 4_570_000.0, "1518B": 4_400_000.0, "IMIX": 4_450_000.0}
+TOPOLOGY = Topology(
+    path="topologies/local.yaml",
+    name="local",
+    description="one machine",
+    tester=Tester("software", "auto", None, PortSettings(), PortSettings()),
+    worker=WorkerSettings("local", None),
+    traffic=TrafficSettings(LEFT_TO_RIGHT, 1),
+    method=MethodSettings("quick", 5, 1.0),
+    labels={"rack": "none"},
+)
+THRESHOLDS = (
+    Threshold("mrr", "ratio of baseline", minimum=0.01),
+    Threshold("latency_p99", "us", maximum=2000),
+)
+ENVIRONMENT: Mapping[str, Any] = {
+    "host": "vm",
+    "platform": {
+        "vendor": None,
+        "product": None,
+        "board": None,
+        "bios": {"vendor": None, "version": None, "date": None},
+        "hypervisor_flag": True,
+        "virtualisation": "kvm",
+    },
+    "cpu": {
+        "model": "Intel(R) Xeon(R) Processor @ 2.50GHz",
+        "microcode": "0x1",
+        "sockets": 1,
+        "cores_per_socket": 2,
+        "threads_per_core": 1,
+        "online": "0-1",
+        "isolated": None,
+        "governor": None,
+        "turbo": None,
+    },
+    "memory": {"total_bytes": 25276514304, "devices": None},
+    "numa_nodes": [{"node": 0, "cpus": "0-1", "memory_bytes": 25276514304}],
+    "hugepages": [{"page_bytes": 2097152, "total": 0, "free": 0}],
+    "kernel": {
+        "release": "6.18.44",
+        "version": "#1 SMP PREEMPT_DYNAMIC",
+        "command_line": "console=ttyS0 quiet mitigations=auto",
+        "clocksource": "tsc",
+    },
+    "distribution": "Debian GNU/Linux 12 (bookworm)",
+    "mitigations": {"meltdown": "Not affected", "retbleed": "Mitigation: Enhanced IBRS", "spectre_v1": "Mitigation: x"},
+    "packages": {"iproute2": "6.1.0-3", "containernetworking-plugins": "1.1.1+ds1-3+b5", "nftables": "1.0.6-2"},
+    "podperf": {"version": "0.1.0", "commit": "e192d21aa", "modified": False, "python": "3.11.2", "packages": {}},
+}
+TESTER = {
+    "name": "podperf-tester",
+    "version": "0.1.0",
+    "engine": "xdp",
+    "ports": {"left": {"mac": "02:00:00:00:00:01"}, "right": {"mac": "02:00:00:00:00:02"}},
+}
+
+
+def latency(middle_ns: int) -> Latency:
+    """A latency distribution around this median, with a tail."""
+    counts = {_index(int(middle_ns * factor)): count for factor, count in ((0.8, 300), (1, 600), (1.5, 90), (6, 10))}
+    return Latency(int(middle_ns * 0.7), middle_ns * 1.1, middle_ns * 8, counts)
+
+
+def _index(value: int) -> int:
+    exponent = max(0, value.bit_length() - 8)
+    return exponent * 128 + (value >> exponent)
+
+
+def trial(traffic: Traffic, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
+    """One second against a system that carries `capacity` frames/s; what is above is lost."""
+    sent = int(load)
+    lost = max(0, sent - int(capacity * (1 + seed)))
+    result = DirectionResult(traffic.directions[0], sent, sent, sent - lost, 0, 0, 0, 1.0, latency=latency(16_000))
+    return TrialResult(Trial(traffic, load, 1.0), 1.7951e9, (result,), elapsed=1.05)
+
+
+def forwarding_record(
+    data_plane: str, capacity: float, *, pods: int = 1, frame: str = "64", seed: int = 1, started: float = 1.7951e9
+) -> tuple[TestRecord, list[tuple[TrialResult, str]]]:
+    """A test that passed or failed by its thresholds, and its trials with their phases."""
+    size = FrameSize.parse(frame)
+    traffic = Traffic(size, LEFT_TO_RIGHT)
+    chance = random.Random(seed)
+    ceiling = CEILING[size.name]
+    capacity = min(capacity, ceiling)
+    trials = [(trial(traffic, ceiling, capacity, chance.uniform(-0.04, 0.04)), "mrr") for _ in range(5)]
+    low, high = capacity / 3, ceiling
+    while high / low > 1.03:
+        middle = (low * high) ** 0.5
+        result = trial(traffic, middle, capacity * 0.93, chance.uniform(-0.01, 0.01))
+        trials.append((result, "ndrpdr"))
+        low, high = (middle, high) if result.loss_ratio <= 0.005 else (low, middle)
+    rates = sorted(each.receive_rate for each, phase in trials if phase == "mrr")
+    limited = capacity >= 0.95 * ceiling
+    metrics: Metrics = {
+        "mrr": Measured(rates[2], rates[0], rates[-1], limited),
+        "ndr": Measured(low * 0.8, low * 0.8, low * 0.83, limited),
+        "pdr": Measured(low, low, high, limited),
+        "latency_p50": Measured(16_000.0 if pods else 1_200.0),
+        "latency_p99": Measured(96_000.0 if pods else 2_100.0),
+    }
+    baseline: Metrics = {"mrr": Measured(ceiling, lower_bound=True)}
+    chain = Chain(data_plane, pods)
+    verdict = judge(THRESHOLDS, chain, size, metrics, baseline)
+    record = TestRecord(
+        id=record_id("4.1.1", data_plane, pods, size.name, "mrr-ndrpdr"),
+        name=f"{data_plane.replace('-', ' ').capitalize()}, {size.name.replace('B', ' B')}"
+        + (f", {pods} pods" if pods > 1 else ""),
+        suite="4.1 networking models.4.1.1 kernel space",
+        tags=["sec-4.1.1", "kernel-space", data_plane, size.name, "quick"],
+        started=started,
+        ended=started + 20,
+        outcome="failed" if verdict.failed else "passed",
+        topology=TOPOLOGY,
+        model=NetworkingModel.KERNEL_SPACE if pods else NetworkingModel.NONE,
+        chain=chain,
+        traffic=traffic,
+        placement=Placement((0,), (1,)),
+        data_plane={"kind": data_plane, "cni_plugin": "bridge 1.1.1", "mtu": 3000},
+        tester=TESTER,
+        limits=base.TesterLimits(ceiling, 0.0, "calibration on the bare path"),
+        environment=ENVIRONMENT,
+        methods={"mrr": {"method": "mrr"}, "ndrpdr": {"method": "ndrpdr"}},
+        metrics=metrics,
+        latency=latency(16_000),
+        latency_of="the last trial at the NDR",
+        noise=Noise((0, 1), 12.0, 0.0, {}, 900, 2, 0.01),
+        baseline="4.1.1-wire-0pods-64B-mrr-ndrpdr" if pods else None,
+        thresholds=THRESHOLDS,
+        verdict=verdict,
+    )
+    return record, trials
+
+
+def skipped_record(data_plane: str, reason: str) -> TestRecord:
+    """A test that the testbed could not offer."""
+    return TestRecord(
+        id=record_id("4.1.1", data_plane, 1, "64B", "mrr-ndrpdr"),
+        name=f"{data_plane}, 64 B",
+        suite="4.1 networking models.4.1.1 kernel space",
+        tags=["sec-4.1.1", "kernel-space"],
+        started=1.7951e9 + 900,
+        ended=1.7951e9 + 900,
+        outcome="skipped",
+        reason=reason,
+        chain=Chain(data_plane, 1),
+        traffic=Traffic(FrameSize.parse(64), LEFT_TO_RIGHT),
+    )
+
+
+def write(folder: Path, record: TestRecord, trials: list[tuple[TrialResult, str]] | None = None) -> Path:
+    """One finished record on disk."""
+    writer = RecordWriter(folder / "records", record)
+    for result, phase in trials or ():
+        writer.trial(result, phase)
+    return writer.finish(record)
+
+
+def document(record: TestRecord, trials: list[tuple[TrialResult, str]], folder: Path) -> dict[str, Any]:
+    """One finished record as a report reads it."""
+    return dict(json.loads(write(folder, record, trials).read_text()))
+
+
+def write_run(folder: Path, *, shift: float = 1.0, started: float = 1.7951e9) -> None:
+    """A run like the quick one: baselines, data planes, a chain, a failure, a noisy test, skips, an interrupted test."""
+    rates = {"linux-bridge": 281e3, "ptp": 508e3, "macvlan": 816e3, "routed": 242e3, "docker": 231e3}
+    at = started
+    for frame in ("64", "1518"):
+        write(folder, *forwarding_record("wire", 9e6, pods=0, frame=frame, started=at))
+        for number, (data_plane, rate) in enumerate(rates.items()):
+            at += 25
+            record, trials = forwarding_record(data_plane, rate * shift, frame=frame, seed=number, started=at)
+            if (data_plane, frame) == ("macvlan", "1518"):
+                record.noise = Noise((0, 1), 12.0, 0.0, {"stress-ng-cpu (4711)": 5.5}, 900, 4, 0.01)
+            write(folder, record, trials)
+    for pods in (2, 4):
+        rate = 281e3 / (pods * 0.8) * shift
+        write(folder, *forwarding_record("linux-bridge", rate, pods=pods, started=at + pods))
+    write(folder, *forwarding_record("docker", 21e3, frame="IMIX", started=at + 30))
+    write(folder, skipped_record("ipvlan", "the kernel has no ipvlan (CONFIG_IPVLAN)"))
+    write(folder, skipped_record("ovs-kernel", "the kernel has no openvswitch datapath and cannot load modules"))
+    security = TestRecord(
+        "5-isolation", "No frame leaves the testbed's links", "5 security", ["sec-5"], at + 50, at + 55, "passed"
+    )
+    write(folder, security)
+    interrupted, trials = forwarding_record("macvlan", 816e3, frame="IMIX", started=at + 60)
+    interrupted.ended, interrupted.outcome = None, "interrupted"
+    interrupted.metrics, interrupted.verdict, interrupted.latency = {}, None, None
+    writer = RecordWriter(folder / "records", interrupted)
+    for result, phase in trials[:7]:
+        writer.trial(result, phase)
+    writer.close()
+
+
+if __name__ == "__main__":
+    write_run(Path(sys.argv[1]), shift=float(sys.argv[2]) if len(sys.argv) > 2 else 1.0)
