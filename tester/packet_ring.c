@@ -1,4 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * The engine that needs no BPF: packet sockets. Frames go out by sendmmsg past the queueing discipline and come in by a
+ * TPACKET_V3 ring, in one thread. The ring is emptied whenever no frame is due; its frames carry the kernel's time of
+ * arrival, so latencies do not depend on when that is.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "tester.h"
-static int no_open(struct port ports[2]) { return complain(BROKEN, "not built"); }
-const struct engine packet_ring_engine = { "packet-ring", no_open, 0, 0 };
+
+#define BLOCK_BYTES (1 << 20)
+#define BLOCKS 16
+#define BLOCK_TIMEOUT_MS 1
+#define SEND_BUFFER_BYTES (256 << 20) /* frames within the system under test still count as unsent: it must not throttle us */
+#define BURST 32
+
+struct ring_port {
+	struct port *port;
+	int sender, receiver;
+	unsigned char *ring;
+	unsigned int block; /* the next one to read */
+	struct mmsghdr messages[BURST];
+	struct iovec vectors[BURST];
+	unsigned char frames[BURST][MAX_LENGTH];
+	unsigned int filled;
+	uint64_t own_drops;
+};
+
+static struct ring_port sides[2];
+static struct plan plan;
+static struct counters counters[2]; /* by direction */
+static struct arrivals arrivals[2];
+
+static int failed(const struct port *port, const char *what)
+{
+	if (errno == EPERM)
+		return complain(BROKEN, "port %s: %s is not permitted: it needs root, or CAP_NET_RAW and CAP_NET_ADMIN",
+				port->name, what);
+	return complain(BROKEN, "port %s: %s on %s: %s", port->name, what, port->interface, strerror(errno));
+}
+
+static int bind_to(int fd, const struct port *port, int protocol)
+{
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(protocol),
+				       .sll_ifindex = (int)port->ifindex };
+
+	return bind(fd, (struct sockaddr *)&address, sizeof(address));
+}
+
+static int open_sender(struct ring_port *side)
+{
+	int one = 1, bytes = SEND_BUFFER_BYTES;
+
+	side->sender = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (side->sender < 0)
+		return failed(side->port, "opening a packet socket");
+	if (setsockopt(side->sender, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) ||
+	    setsockopt(side->sender, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) || bind_to(side->sender, side->port, 0))
+		return failed(side->port, "preparing the sending socket");
+	for (int i = 0; i < BURST; i++) {
+		side->vectors[i].iov_base = side->frames[i];
+		side->messages[i].msg_hdr.msg_iov = &side->vectors[i];
+		side->messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	return 0;
+}
+
+static int open_receiver(struct ring_port *side)
+{
+	struct tpacket_req3 ring = { .tp_block_size = BLOCK_BYTES, .tp_block_nr = BLOCKS, .tp_frame_size = 4096,
+				     .tp_frame_nr = BLOCK_BYTES / 4096 * BLOCKS, .tp_retire_blk_tov = BLOCK_TIMEOUT_MS };
+	int one = 1, version = TPACKET_V3;
+
+	side->receiver = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (side->receiver < 0)
+		return failed(side->port, "opening a packet socket");
+	if (setsockopt(side->receiver, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+	    setsockopt(side->receiver, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) ||
+	    setsockopt(side->receiver, SOL_PACKET, PACKET_RX_RING, &ring, sizeof(ring)))
+		return failed(side->port, "making the receive ring");
+	side->ring = mmap(NULL, (size_t)BLOCK_BYTES * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, side->receiver, 0);
+	if (side->ring == MAP_FAILED)
+		return failed(side->port, "mapping the receive ring");
+	return bind_to(side->receiver, side->port, ETH_P_ALL) ? failed(side->port, "binding the receive ring") : 0;
+}
+
+static int packet_ring_open(struct port ports[2])
+{
+	for (int i = 0; i < 2; i++) {
+		int bad;
+
+		sides[i].port = &ports[i];
+		ports[i].mode = "packet-ring";
+		if (port_enter(&ports[i]))
+			return -1;
+		bad = open_sender(&sides[i]) || open_receiver(&sides[i]);
+		if (port_leave(&ports[i]) || bad)
+			return -1;
+	}
+	return 0;
+}
+
+static struct plan *packet_ring_plan(void)
+{
+	return &plan;
+}
+
+static void account_block(struct tpacket_block_desc *block, int direction)
+{
+	unsigned char *at = (unsigned char *)block + block->hdr.bh1.offset_to_first_pkt;
+
+	for (unsigned int i = 0; i < block->hdr.bh1.num_pkts; i++) {
+		struct tpacket3_hdr *header = (struct tpacket3_hdr *)at;
+		unsigned char *frame = at + header->tp_mac;
+
+		account(frame, frame + header->tp_snaplen, direction, plan.trial, header->tp_sec * 1000000000ULL + header->tp_nsec,
+			&counters[direction], &arrivals[direction]);
+		at += header->tp_next_offset;
+	}
+}
+
+/* Empty one block of each ring, where the kernel has handed one over. */
+static void receive(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct tpacket_block_desc *block = (void *)(sides[i].ring + (size_t)sides[i].block * BLOCK_BYTES);
+
+		if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+			continue;
+		account_block(block, !i); /* what arrives on the right goes left to right, direction 0 */
+		__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+		sides[i].block = (sides[i].block + 1) % BLOCKS;
+	}
+}
+
+static uint64_t arrived(int direction)
+{
+	for (int i = 0; i < BLOCKS; i++)
+		receive();
+	return counters[direction].received + counters[direction].corrupted;
+}
+
+/* Send what is filled. A frame that the system under test has no room for is sent all the same, as on a NIC. */
+static int send_out(struct ring_port *side)
+{
+	unsigned int done = 0;
+
+	while (done < side->filled && !stopping) {
+		int count = sendmmsg(side->sender, side->messages + done, side->filled - done, 0);
+
+		if (count > 0) {
+			done += count;
+		} else if (errno == ENOBUFS) {
+			if (!port_is_veth(side->port))
+				side->own_drops++;
+			done++;
+		} else if (errno != EINTR && errno != EAGAIN) {
+			return failed(side->port, "sending");
+		}
+	}
+	side->filled = 0;
+	return 0;
+}
+
+static int send_all(void)
+{
+	while (!plan_finished(&plan) && !stopping) {
+		int direction = next_stream(&plan, clock_ns(CLOCK_REALTIME));
+		struct ring_port *side = &sides[direction & 1];
+		uint32_t length;
+
+		if (direction < 0) {
+			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
+				return -1;
+			receive();
+			continue;
+		}
+		length = next_length(&plan, &plan.stream[direction]);
+		side->vectors[side->filled].iov_len = length;
+		if (write_frame(&plan, &plan.stream[direction], direction, side->frames[side->filled],
+				side->frames[side->filled] + length, length, clock_ns(CLOCK_REALTIME)))
+			return complain(BROKEN, "the sender could not build a frame of %u bytes", length);
+		if (++side->filled == BURST) {
+			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
+				return -1;
+			receive();
+		}
+	}
+	return send_out(&sides[LEFT]) || send_out(&sides[RIGHT]);
+}
+
+/* Frames that the ring had no room for; reading starts the count anew. */
+static uint64_t ring_drops(struct ring_port *side)
+{
+	struct tpacket_stats_v3 statistics = { 0 };
+	socklen_t length = sizeof(statistics);
+
+	getsockopt(side->receiver, SOL_PACKET, PACKET_STATISTICS, &statistics, &length);
+	return statistics.tp_drops;
+}
+
+static int packet_ring_run(const struct request *request, struct outcome *outcome)
+{
+	arrived(0); /* what is left of the trial before */
+	for (int i = 0; i < 2; i++) {
+		counters_reset(&counters[i]);
+		arrivals[i].highest = HIGHEST_AT_START;
+		sides[i].own_drops = sides[i].filled = 0;
+		ring_drops(&sides[i]);
+	}
+	if (send_all())
+		return -1;
+	wait_for_arrivals(&plan, request, arrived);
+	for (int i = 0; i < 2; i++) {
+		uint64_t drops = ring_drops(&sides[i]);
+
+		counters_add(&outcome->counters[i], &counters[i]);
+		if (drops)
+			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
+				 "the receive ring of %s was full", sides[i].port->interface);
+		if (sides[i].own_drops)
+			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
+				 "the transmit queue of %s was full", sides[i].port->interface);
+		outcome->own_drops += drops + sides[i].own_drops;
+	}
+	return 0;
+}
+
+const struct engine packet_ring_engine = { "packet-ring", packet_ring_open, packet_ring_plan, packet_ring_run };
