@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.methods.presets import PRESETS
 from podperf.model import IMIX, Direction
 from podperf.topology import (
     SCHEMA_PATH,
@@ -346,3 +347,17 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
         assert getattr(topology.tester.left, port_field.name) is not None
     assert len(topology.thresholds) == 2
     assert topology.labels == {"rack": "12"}
+
+
+def test_the_examples_in_the_documentation_load(file: Path) -> None:
+    text = (TOPOLOGIES.parent / "docs" / "topology.md").read_text()
+    examples = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        file.write_text(example)
+        assert load_topology(file).external
+
+
+def test_the_presets_that_a_topology_may_name_are_those_that_there_are() -> None:
+    search = topology_schema()["properties"]["method"]["properties"]["search"]
+    assert sorted(search["enum"]) == sorted(PRESETS)

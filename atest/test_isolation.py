@@ -1,0 +1,81 @@
+"""Isolation on real links: what is refused as a tester port, as root, in namespaces of this test's own."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.isolation import SshSession, refuse_shared_port, refuse_shared_ports
+from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
+
+SSH = SshSession("192.0.2.9", "192.0.2.1")
+
+
+@pytest.fixture
+def lab() -> Iterator[NetworkNamespace]:
+    """A namespace with a veth pair one-two, both ends up and nothing else."""
+    host, name = LocalHost(), f"h-isolation-{os.getpid()}"
+    host.run("ip", "netns", "add", name)
+    try:
+        lab = NetworkNamespace(name)
+        lab.run("ip", "link", "add", "name", "one", "type", "veth", "peer", "name", "two")
+        for interface in ("one", "two"):
+            lab.run("ip", "link", "set", interface, "up")
+        yield lab
+    finally:
+        host.run("ip", "netns", "del", name)
+
+
+def refusal(lab: NetworkNamespace, interface: str) -> str:
+    with pytest.raises(PodperfError) as caught:
+        refuse_shared_port(lab, interface, SSH)
+    return str(caught.value)
+
+
+def configure(lab: NetworkNamespace, *lines: str) -> None:
+    for line in lines:
+        lab.run("ip", *line.split())
+
+
+def test_an_unused_interface_is_accepted_until_it_is_used(lab: NetworkNamespace) -> None:
+    refuse_shared_port(lab, "one", SSH)
+    configure(lab, "address add 10.0.0.1/24 dev one")
+    assert "one carries the address 10.0.0.1/24" in refusal(lab, "one")
+    refuse_shared_port(lab, "two", SSH)
+    configure(lab, "route add default via 10.0.0.2 table 77")
+    assert "one carries a default route and the address" in refusal(lab, "one")
+    configure(lab, "route flush table 77", "address flush dev one", "-6 route add default dev one")
+    assert "one carries a default route;" in refusal(lab, "one")
+
+
+def test_the_way_to_the_ssh_peer_is_refused(lab: NetworkNamespace) -> None:
+    configure(lab, "route add 192.0.2.0/24 dev one scope link")
+    assert "one carries the SSH session from 192.0.2.9" in refusal(lab, "one")
+    refuse_shared_port(lab, "two", SSH)
+
+
+def test_members_of_a_bridge_and_parents_of_a_macvlan_share_their_fate(lab: NetworkNamespace) -> None:
+    configure(lab, "link add name br type bridge", "link set one master br", "link add link two name m type macvlan")
+    refuse_shared_port(lab, "one", SSH)
+    refuse_shared_port(lab, "m", SSH)
+    configure(lab, "address add 10.0.0.1/24 dev twor", "address add 10.1.0.1/24 dev m")
+    assert "one shares its wire with br, which carries the address 10.0.0.1/24" in refusal(lab, "one")
+    assert "two shares its wire with m, which carries the address 10.1.0.1/24" in refusal(lab, "two")
+
+
+def test_a_topology_is_refused_with_all_reasons_and_a_wrong_namespace_is_named(lab: NetworkNamespace) -> None:
+    topology = load_topology(SCHEMA_PATH.parent / "local.yaml")
+    configure(lab, "address add 10.0.0.1/24 dev one")
+    ports = PortSettings("one", lab.namespace), PortSettings("two", "h-isolation-nowhere")
+    topology = replace(topology, tester=replace(topology.tester, left=ports[0], right=ports[1]))
+    with pytest.raises(PodperfError) as caught:
+        refuse_shared_ports(topology)
+    left, right = str(caught.value).splitlines()
+    assert f"tester.ports.left in namespace {lab.namespace}: one carries the address" in left
+    assert "tester.ports.right in namespace h-isolation-nowhere: there is no such namespace; found: " in right
+    assert lab.namespace in right
