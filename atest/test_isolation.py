@@ -63,7 +63,7 @@ def test_members_of_a_bridge_and_parents_of_a_macvlan_share_their_fate(lab: Netw
     configure(lab, "link add name br type bridge", "link set one master br", "link add link two name m type macvlan")
     refuse_shared_port(lab, "one", SSH)
     refuse_shared_port(lab, "m", SSH)
-    configure(lab, "address add 10.0.0.1/24 dev twor", "address add 10.1.0.1/24 dev m")
+    configure(lab, "address add 10.0.0.1/24 dev br", "address add 10.1.0.1/24 dev m")
     assert "one shares its wire with br, which carries the address 10.0.0.1/24" in refusal(lab, "one")
     assert "two shares its wire with m, which carries the address 10.1.0.1/24" in refusal(lab, "two")
 
