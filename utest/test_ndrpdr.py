@@ -107,6 +107,31 @@ def test_frames_that_the_tester_did_not_send_are_no_loss() -> None:
     assert goal(search(Short(1e7, CEILING)), "NDR").rate == CEILING
 
 
+class Weakened(SimulatedDut):
+    """With a tester that cannot deliver this load and above."""
+
+    limit = 3e6
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        if load >= self.limit:
+            raise errors.TesterLimit(f"{load:.0f} is too much")
+        return super().measure(load, duration)
+
+
+def test_a_tester_that_is_weaker_than_when_calibrated_gets_a_lower_range() -> None:
+    result = search(Weakened(1e6, 4e6))
+    assert result.maximum_load == pytest.approx(2.8e6)
+    assert goal(result, "NDR").rate == pytest.approx(1e6, rel=0.05)
+    assert all(each.tester_limited for each in search(Weakened(2.75e6, 4e6)).goals)
+
+
+def test_a_tester_that_delivers_next_to_nothing_is_an_error() -> None:
+    dut = Weakened(1e6, 4e6)
+    dut.limit = 1e6
+    with pytest.raises(errors.TesterLimit, match="2000000 is too much"):
+        search(dut)
+
+
 @pytest.mark.parametrize("limit", [0.1, 2.0, 5.0, 20.0, 35.0])
 def test_a_search_out_of_time_returns_what_it_has(limit: float) -> None:
     dut = SimulatedDut(1e6, CEILING, congestion=0.3)

@@ -13,7 +13,7 @@ from typing import Any
 
 from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, TesterLimit
 from podperf.methods.base import TrialSource
 from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
@@ -21,6 +21,7 @@ from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import TESTER_LIMIT_SHARE
 
+_RANGES = (1.0, 0.7, 0.5)  # shares of the tester's maximum load, tried in this order as long as it cannot deliver them
 _NO_LIMIT = 1e9  # seconds: the search's own clock must not end it, ours does
 
 
@@ -86,7 +87,8 @@ class GoalResult:
 class SearchResult:
     """What one search found.
 
-    `incomplete` is the reason why it ended early, or None; the bounds then are the best so far.
+    `incomplete` is the reason why it ended early, or None; the bounds then are the best so far. `maximum_load` is
+    what the tester could deliver during this search; it may lie below its calibrated maximum.
     """
 
     preset: Preset
@@ -122,17 +124,26 @@ class _OutOfTimeError(Exception):
     """The search's time is up."""
 
 
+class _MaximumTooHighError(Exception):
+    """The tester cannot deliver the maximum load. The cause is its TesterLimit."""
+
+
 class _Measurer:
     """What MLRsearch measures with (its AbstractMeasurer). Keeps the results by load, to tell more about the bounds."""
 
-    def __init__(self, source: TrialSource, out_of_time: Callable[[], bool]) -> None:
-        self._source, self._out_of_time = source, out_of_time
+    def __init__(self, source: TrialSource, maximum_load: float, out_of_time: Callable[[], bool]) -> None:
+        self._source, self._maximum_load, self._out_of_time = source, maximum_load, out_of_time
         self.results: dict[float, list[TrialResult]] = defaultdict(list)
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         if self._out_of_time():
             raise _OutOfTimeError
-        result = self._source.measure(intended_load, intended_duration)
+        try:
+            result = self._source.measure(intended_load, intended_duration)
+        except TesterLimit as limit:
+            if intended_load >= self._maximum_load:
+                raise _MaximumTooHighError from limit
+            raise
         self.results[intended_load].append(result)
         return MeasurementResult(
             intended_duration=intended_duration,
@@ -160,13 +171,25 @@ class NdrPdr:
     name = "ndrpdr"
 
     def run(self, source: TrialSource) -> SearchResult:
-        """Search. TesterLimit when the tester cannot deliver; a search out of time returns what it has, marked so."""
+        """Search. A search out of time returns what it has, marked so.
+
+        A tester that cannot deliver its maximum load just now gets a lower range; TesterLimit when that does not help.
+        """
         started = self.clock()
-        measurer = _Measurer(source, lambda: self.clock() - started > self.preset.search_duration_max)
+        for share in _RANGES:
+            try:
+                return self._search(source, source.maximum_load * share, started)
+            except _MaximumTooHighError as error:
+                limit = error.__cause__
+        assert limit is not None
+        raise limit
+
+    def _search(self, source: TrialSource, maximum_load: float, started: float) -> SearchResult:
+        measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals}
         # A slow tester must still leave a range to search in.
-        minimum_load = min(self.preset.minimum_load, source.maximum_load / 10)
-        search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, source.maximum_load))
+        minimum_load = min(self.preset.minimum_load, maximum_load / 10)
+        search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
         try:
             search.search(measurer, debug=lambda _text: None)
@@ -178,7 +201,7 @@ class NdrPdr:
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
             incomplete = f"the search gave up: {error}; the bounds are the best so far"
         results = tuple(
-            _goal_result(goal, _Phases(search, search_goal), measurer, source.maximum_load, incomplete is None)
+            _goal_result(goal, _Phases(search, search_goal), measurer, maximum_load, incomplete is None)
             for goal, search_goal in goals.items()
         )
         trials = measurer.all
@@ -189,7 +212,7 @@ class NdrPdr:
             len(trials),
             self.clock() - started,
             minimum_load,
-            source.maximum_load,
+            maximum_load,
             total(each.noise for each in trials),
         )
 

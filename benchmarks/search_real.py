@@ -1,0 +1,126 @@
+"""The search and a plain bisection on a real device whose rate is known: an nft limiter on a bridge. Root.
+
+    make -C tester BUILD=/tmp/podperf-tester
+    python benchmarks/search_real.py /tmp/podperf-tester/podperf-tester [rate, default 100000] [repeats, default 3]
+
+The limiter is a token bucket, full again before the next trial starts: a trial of d seconds carries rate x d + burst
+frames without loss. So the truth for trials of d seconds is not the rate but rate + burst / d, and errors are against
+that. Both finders end with trials of the same length, and alternate, so that they meet the same neighbours.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, sysctl
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.presets import PRESETS
+from podperf.methods.trials import ValidTrials
+from podperf.model import FrameSize, Traffic
+from podperf.quietness import Quietness
+from podperf.testers.base import TesterLimits
+from podperf.testers.software import SoftwareTester
+from search_vs_bisection import bisection
+
+BURST = 2000  # frames; with fewer the limiter drops when the kernel hands it frames in batches
+FINAL_TRIAL = 1.0  # seconds, as csit has it
+DURATION_SUM = 7.0
+TESTER, DUT = "h-tester", "h-dut"
+TESTER_CPU, DUT_CPU = 0, 1
+
+
+@contextmanager
+def limited_path(rate: int) -> Iterator[None]:
+    """Tester ports h-l and h-r in their namespace, and a bridge between them that carries `rate` frames/s."""
+    host = LocalHost()
+    with ExitStack() as undo:
+        for name in (TESTER, DUT):
+            ip(host, "netns", "add", name)
+            undo.callback(ip, host, "netns", "del", name)
+            sysctl(NetworkNamespace(name), net__ipv6__conf__all__disable_ipv6=1)
+            sysctl(NetworkNamespace(name), net__ipv6__conf__default__disable_ipv6=1)
+        dut = NetworkNamespace(DUT)
+        ip(dut, "link", "add", "h-br", "type", "bridge")
+        ip(dut, "link", "set", "h-br", "up")
+        for near, far in (("h-l", "h-dl"), ("h-r", "h-dr")):
+            add_veth(host, near=near, far=far, mtu=1500, near_namespace=TESTER, far_namespace=DUT)
+            ip(dut, "link", "set", far, "master", "h-br")
+            dedicate_receive_processing(dut, far, DUT_CPU)
+        dut.run(
+            "nft",
+            "add table bridge limiter; "
+            "add chain bridge limiter forward { type filter hook forward priority 0; }; "
+            f"add rule bridge limiter forward limit rate over {rate}/second burst {BURST} packets drop",
+        )
+        yield
+
+
+def main() -> None:
+    """Print one line a search, then medians."""
+    binary = sys.argv[1]
+    rate = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    repeats = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    truth = rate + BURST / FINAL_TRIAL
+    csit = PRESETS["csit"]
+    preset = replace(
+        csit,
+        goals=tuple(replace(goal, final_trial_duration=FINAL_TRIAL, duration_sum=DURATION_SUM) for goal in csit.goals),
+    )
+    width = preset.goals[0].relative_width
+    print(
+        f"limiter {rate} frames/s, burst {BURST}: {truth:.0f} frames/s for trials of {FINAL_TRIAL:g} s; width {width:g}"
+    )
+    seconds: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
+    with (
+        limited_path(rate),
+        SoftwareTester(
+            LocalHost(), "h-l", "h-r", binary=binary, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
+        ) as tester,
+    ):
+        source = ValidTrials(
+            tester,
+            Traffic(FrameSize.parse(64)),
+            TesterLimits(3.0 * rate, 0.0, "chosen for this benchmark"),
+            quietness=Quietness([TESTER_CPU, DUT_CPU]),
+        )
+        for _ in range(repeats):
+            begun = time.monotonic()
+            result = NdrPdr(preset).run(source)
+            ndr, pdr = (0.0 if each.lower is None else each.lower.load for each in result.goals)
+            noise = result.noise.reason if result.noise is not None else None
+            note(seconds, errors, "ours", time.monotonic() - begun, ndr / truth - 1, pdr / truth * 0.995 - 1)
+            print(f"      {result.trials} trials{f'; {noise}' if noise else ''}", flush=True)
+            begun = time.monotonic()
+            ndr = bisection(source, FINAL_TRIAL, 0.0, width)
+            pdr = bisection(source, FINAL_TRIAL, 0.005, width)
+            note(seconds, errors, "bisection", time.monotonic() - begun, ndr / truth - 1, pdr / truth * 0.995 - 1)
+    for name, taken in seconds.items():
+        print(
+            f"{name:10s} median {statistics.median(taken):6.1f} s ({min(taken):.1f} to {max(taken):.1f}), "
+            f"NDR error median {statistics.median(errors[name]):+.2%}, worst {max(errors[name], key=abs):+.2%}"
+        )
+    print(
+        f"bisection takes {statistics.median(seconds['bisection']) / statistics.median(seconds['ours']):.2f} x our time"
+    )
+
+
+def note(seconds: dict[str, list[float]], errors: dict[str, list[float]], name: str, *figures: float) -> None:
+    """Keep the figures of one search, and show them."""
+    taken, ndr_error, pdr_error = figures
+    seconds.setdefault(name, []).append(taken)
+    errors.setdefault(name, []).append(ndr_error)
+    print(f"{name:10s} {taken:6.1f} s  NDR {ndr_error:+.2%}  PDR {pdr_error:+.2%} of the truth", flush=True)
+
+
+if __name__ == "__main__":
+    main()
