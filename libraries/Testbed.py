@@ -13,7 +13,6 @@ from robot.result import TestCase
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.records import Outcome
-from podperf.report import loss_curve, summary
 from podperf.run import Run, TestIdentity
 
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
@@ -71,8 +70,7 @@ class Testbed:
         run, self._run = self._run, None
         if run is None:
             return
-        report = run.close()
-        run.progress.note(f"\n{summary.of_results(run.results)}\nConformance:  {report}")
+        run.progress.note("\n" + run.close())
 
     @keyword
     def set_up_chain(
@@ -99,8 +97,11 @@ class Testbed:
 
     @keyword
     def tear_down_chain(self) -> None:
-        """Take the chain down. Does nothing when there is none."""
+        """Take the chain down, and show in the log what was found on it. Does nothing when there is none."""
         self.run.tear_down_chain()
+        found = self.run.readable()
+        if found:
+            logger.info(found, html=True)
 
     # --- what Robot Framework tells a listener --------------------------------------------------------------------
 

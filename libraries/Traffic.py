@@ -40,7 +40,7 @@ class Traffic:
         """
         result = self._run.measure_mrr()
         logger.info(
-            f"MRR {kpps(result.rate, result.tester_limited)} kpps, {min(result.rates) / 1e3:,.0f} to "
+            f"MRR {'>= ' if result.tester_limited else ''}{kpps(result.rate)} kpps, {min(result.rates) / 1e3:,.0f} to "
             f"{max(result.rates) / 1e3:,.0f} in {len(result.trials)} trials, loss {percent(result.loss_ratio)}"
         )
         return result.rate

@@ -26,7 +26,8 @@ from podperf.placement import place, read_cpus
 from podperf.progress import Progress
 from podperf.quietness import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
-from podperf.report import write_reports
+from podperf.report.command import summary, write_reports
+from podperf.report.fragment import embed_html
 from podperf.run_lock import RunLock
 from podperf.testbed import SystemUnderTest, Testbed, addressed
 from podperf.testers.base import TesterLimits
@@ -85,10 +86,11 @@ class Run:
         self.testbed = Testbed(self.topology, self.placement, self._host)
         self.environment = collect(self._host)
 
-    def close(self) -> Path:
-        """Give the machine back and write the reports; returns the conformance report's path."""
+    def close(self) -> str:
+        """Give the machine back and write the reports; returns the summary table and where the reports are."""
         self._undo.close()
-        return write_reports(self.results)
+        report = write_reports(self.results)
+        return f"{summary(self.results)}\n\nConformance: {report}"
 
     @property
     def current(self) -> TestInProgress:
@@ -193,6 +195,13 @@ class Run:
             noise=noise.reason if noise else None,
         )
         return record.verdict
+
+    def readable(self) -> str:
+        """What the current test has found so far, as HTML for Robot Framework's log; empty when there is no trial."""
+        test = self._test
+        if test is None or not test.writer.trials:
+            return ""
+        return embed_html(test.record.to_json(test.writer.trials))
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""

@@ -1,0 +1,73 @@
+"""What of this machine a run could leave changed, as data that can be compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+VOLATILE_SETTINGS = (
+    "kernel.random.",
+    "kernel.ns_last_pid",
+    "kernel.pty.nr",
+    "fs.dentry-state",
+    "fs.file-nr",
+    "fs.inode-",
+    "fs.quota.",
+    "net.netfilter.nf_conntrack_count",
+    "kernel.perf_event_max_sample_rate",
+    "kernel.perf_cpu_time_max_percent",
+)
+
+
+def snapshot() -> dict[str, object]:
+    """Namespaces, links, processes, hugepages, cgroups, BPF programs, kernel settings, packet filters, mounts, files."""
+    return {
+        "namespaces": sorted(line.split()[0] for line in _lines("ip", "netns", "list")),
+        "links": sorted(_links()),
+        "processes": sorted(_processes()),
+        "hugepages": {str(path): path.read_text() for path in Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")},
+        "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*") if path.is_dir()),
+        "bpf programs": sorted(_bpf_programs()),
+        "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
+        "packet filter": _lines("nft", "list", "ruleset"),
+        "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
+        "files": sorted(
+            str(path) for folder in ("/run/podperf", "/run/netns", "/var/lib/cni") for path in Path(folder).rglob("*")
+        ),
+    }
+
+
+def _lines(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def _links() -> list[str]:
+    links = json.loads("".join(_lines("ip", "-json", "link", "show")))
+    return [f"{each['ifname']} {each['address']} {each['flags']} {each.get('xdp')}" for each in links]
+
+
+def _processes() -> list[str]:
+    """Ours that could outlive a run: by name, since numbers change. Kernel threads of veths are among them."""
+    names = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            name = path.read_text().strip()
+        except OSError:  # it ended meanwhile
+            continue
+        if name.startswith(("podperf", "napi/", "ovs", "tcpdump", "testpmd", "robot")):
+            names.append(name)
+    return names
+
+
+def _bpf_programs() -> list[str]:
+    """The programs that the kernel holds, by their file descriptors' owners: those of podperf-tester."""
+    owners = []
+    for folder in Path("/proc").glob("[0-9]*/fdinfo"):
+        try:
+            kinds = [entry for entry in os.listdir(folder) if "prog_id" in (folder / entry).read_text()]
+        except OSError:
+            continue
+        owners += [(folder.parent / "comm").read_text().strip()] * len(kinds)
+    return [name for name in owners if name.startswith("podperf")]

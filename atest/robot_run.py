@@ -1,0 +1,71 @@
+"""Runs the project's suites as a user does: Robot Framework in a child process, its result model checked afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from robot.api import ExecutionResult
+
+ROOT = Path(__file__).parents[1]
+SHORT = """
+version: 1
+name: short
+method: {search: quick, mrr: {trials: %d, duration: %s}}
+"""
+
+
+class Robot:
+    """Robot Framework in a child process, on the project's own suites or on one written for a test."""
+
+    def __init__(
+        self, folder: Path, *arguments: str, trials: int = 1, duration: float = 0.2, topology: str | None = None
+    ) -> None:
+        """Start. `topology` is the text of a topology file; without it a local one with these MRR trials."""
+        self.results = folder / "results"
+        path = folder / "topology.yaml"
+        path.write_text(topology or SHORT % (trials, duration))
+        self.output = folder / "console.txt"
+        command = [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen(
+                [*command, "--variable", f"TOPOLOGY:{path}", *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=ROOT,
+            )
+
+    def wait_for(self, text: str, timeout: float = 60) -> None:
+        deadline = time.monotonic() + timeout
+        while text not in self.output.read_text():
+            assert self.process.poll() is None, f"robot ended before {text!r}: {self.output.read_text()}"
+            assert time.monotonic() < deadline, f"no {text!r} in {timeout} s: {self.output.read_text()}"
+            time.sleep(0.05)
+
+    def wait(self, timeout: float = 120) -> int:
+        return self.process.wait(timeout)
+
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted((self.results / "records").glob("*.json"))]
+
+    def messages(self) -> str:
+        """The message of every test, a line each."""
+        suite = ExecutionResult(self.results / "output.xml").suite
+        return "\n".join(f"{test.name}: {test.status}: {test.message}" for test in suite.all_tests)
+
+
+def podperf(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """The command line, without the script's set-up."""
+    return subprocess.run(
+        [sys.executable, "-m", "podperf", *arguments],
+        capture_output=True,
+        text=True,
+        check=check,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+    )

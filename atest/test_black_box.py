@@ -1,0 +1,67 @@
+"""A topology that gives the tester ports as existing interfaces: whatever stands between them is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from robot_run import Robot
+
+from podperf.hosts.linux import add_veth, ip, ip_json
+from podperf.hosts.local import LocalHost, NetworkNamespace
+
+TOPOLOGY = """
+version: 1
+name: a box somebody else built
+tester:
+  ports:
+    left: {interface: box-left, namespace: box-test}
+    right: {interface: box-right, namespace: box-test}
+method: {search: quick, mrr: {trials: 1, duration: 0.2}}
+"""
+
+
+@pytest.fixture
+def box() -> Iterator[NetworkNamespace]:
+    """A namespace in which a bridge joins two interfaces, as a vendor's appliance would; not made by podperf."""
+    host = LocalHost()
+    with ExitStack() as undo:
+        for name in ("box-test", "box"):
+            ip(host, "netns", "add", name)
+            undo.callback(ip, host, "netns", "del", name)
+        appliance = NetworkNamespace("box")
+        ip(appliance, "link", "add", "bridge", "up", "type", "bridge")
+        for port in ("left", "right"):
+            add_veth(host, near=f"box-{port}", near_namespace="box-test", far=port, far_namespace="box", mtu=1500)
+            ip(appliance, "link", "set", port, "master", "bridge")
+        yield appliance
+
+
+def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
+    tester = NetworkNamespace("box-test")
+    before = [(each["ifname"], each["flags"], each.get("xdp")) for each in ip_json(tester, "link", "show")]
+    robot = Robot(tmp_path, "--include", "external", "--test", "Black box, 64 B", "tests", topology=TOPOLOGY)
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["chain"]["data_plane"] == "external"
+    assert record["results"]["mrr"]["frames_per_second"] > 1000
+    assert record["results"]["pdr"]["frames_per_second"] > 1000
+    after = [(each["ifname"], each["flags"], each.get("xdp")) for each in ip_json(tester, "link", "show")]
+    assert after == before
+
+
+def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:
+    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=TOPOLOGY)
+    assert robot.wait() == 0, robot.output.read_text()
+    assert "Linux bridge, 64 B: SKIP: the topology names existing ports" in robot.messages()
+
+
+def test_a_port_in_use_is_refused_before_anything_is_sent(box: NetworkNamespace, tmp_path: Path) -> None:
+    ip(NetworkNamespace("box-test"), "address", "add", "192.0.2.1/24", "dev", "box-left")
+    robot = Robot(tmp_path, "--include", "external", "tests", topology=TOPOLOGY)
+    assert robot.wait() != 0
+    assert "box-left" in robot.messages()
+    assert "192.0.2.1" in robot.messages()
+    assert not list(robot.results.glob("records/*"))

@@ -1,0 +1,127 @@
+"""Whatever way a run ends, the machine is as it was, and what was measured is on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from machine import snapshot
+from robot_run import ROOT, Robot, podperf
+
+
+@pytest.fixture(autouse=True)
+def machine_as_before() -> Iterator[None]:
+    before = snapshot()
+    yield
+    after = snapshot()
+    for what, value in before.items():
+        assert after[what] == value, f"{what} changed"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A suite that measures for long, to be interrupted, beside one that is short."""
+    path = tmp_path / "suite.robot"
+    path.write_text(
+        f"""*** Settings ***
+Resource    {ROOT}/resources/networking_model.resource
+Suite Setup    Open Testbed    ${{TOPOLOGY}}
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Forwards
+    Set Up Chain    linux-bridge    1    64
+    Measure Maximum Receive Rate
+    [Teardown]    Tear Down Chain
+
+Fails In The Middle
+    Set Up Chain    docker    2    64
+    Measure Maximum Receive Rate
+    Fail    on purpose
+    [Teardown]    Tear Down Chain
+
+Leaves The Chain Standing
+    Set Up Chain    routed    1    64
+    Fail    before any tear-down
+"""
+    )
+    return path
+
+
+def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
+    robot = Robot(tmp_path, str(suite))
+    assert robot.wait() == 2, robot.output.read_text()
+    outcomes = {record["test"]["name"]: record["outcome"] for record in robot.records()}
+    assert outcomes == {"Forwards": "passed", "Fails In The Middle": "failed", "Leaves The Chain Standing": "failed"}
+    assert (robot.results / "conformance.html").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_in_order(tmp_path: Path, suite: Path, number: signal.Signals) -> None:
+    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
+    robot.wait_for("trial 1")
+    robot.process.send_signal(number)
+    assert robot.wait(30) != 0
+    (record,) = robot.records()
+    assert record["outcome"] != "passed"
+    assert record["trials"], "the trials that had ended must be in the record"
+
+
+def test_kill_then_clean(tmp_path: Path, suite: Path) -> None:
+    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
+    robot.wait_for("trial 1")
+    robot.process.kill()
+    robot.wait()
+    trials = next((robot.results / "records").glob("*.trials.jsonl")).read_text().splitlines()
+    assert len(trials) >= 2, "a killed run must leave its trials on disk"
+    report = podperf("report", str(robot.results))
+    assert "interrupted" in report.stdout
+    cleaned = podperf("clean")
+    assert "podperf-worker" in cleaned.stdout
+    assert "nothing" in podperf("clean").stdout
+
+
+def test_the_next_run_cleans_up_after_a_killed_one(tmp_path: Path, suite: Path) -> None:
+    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
+    robot.wait_for("trial 1")
+    robot.process.kill()
+    robot.wait()
+    (tmp_path / "next").mkdir()
+    following = Robot(tmp_path / "next", "--test", "Forwards", str(suite))
+    assert following.wait() == 0, following.output.read_text()
+    assert "removed what an earlier run left: podperf-" in following.output.read_text()
+
+
+def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
+    first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
+    first.wait_for("trial 1")
+    (tmp_path / "second").mkdir()
+    second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
+    assert second.wait(30) != 0
+    assert f"another podperf run is measuring on this machine (process {first.process.pid})" in second.messages()
+    assert first.process.poll() is None, "the first run must go on"
+    cleaned = podperf("clean", check=False)
+    assert cleaned.returncode != 0 and str(first.process.pid) in cleaned.stderr, "cleaning must not disturb a run"
+    first.process.send_signal(signal.SIGINT)
+    first.wait(30)
+
+
+def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
+    robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
+    robot.wait_for("trial 1")
+    os.kill(_tester_of(robot.process.pid), signal.SIGKILL)
+    assert robot.wait() == 2
+    messages = {record["test"]["name"]: record["reason"] for record in robot.records()}
+    assert "podperf-tester" in messages["Forwards"]
+    assert "before any tear-down" in messages["Leaves The Chain Standing"]
+
+
+def _tester_of(robot: int) -> int:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        name, _, rest = path.read_text().partition(" (")[2].rpartition(") ")
+        if name == "podperf-tester" and int(rest.split()[1]) == robot:
+            return int(path.parent.name)
+    raise AssertionError("the run has no podperf-tester")
