@@ -18,7 +18,7 @@ import yaml
 
 from podperf.errors import PodperfError
 
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 100_000
 
 Pointer = tuple[str | int, ...]  # the way from the top of the document to a value: keys and list positions
 
