@@ -276,9 +276,12 @@ def _row(finding: Finding, subject_width: int, width: int | None, colour: bool) 
 
 def conclusion(findings: Collection[Finding]) -> str:
     """One sentence: whether the quick run can be measured here, and if not, because of what."""
-    obstacles = list(dict.fromkeys(each.subject for each in findings if each.in_the_way))
-    if not obstacles:
+    in_the_way = [each for each in findings if each.in_the_way]
+    if not in_the_way:
         return "The quick run can be measured here."
+    # What is known to be missing comes first; it often is the reason why the rest could not be checked.
+    causes = [each for each in in_the_way if each.state is State.MISSING] or in_the_way
+    obstacles = dict.fromkeys(each.subject for each in causes)
     return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."
 
 
