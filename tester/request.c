@@ -36,16 +36,27 @@ static int read_number(const char *key, const char *value, double lowest, double
 	return 0;
 }
 
+static int read_whole(const char *key, const char *value, unsigned int lowest, unsigned int highest, const char *allowed,
+		      unsigned int *whole)
+{
+	double number;
+
+	if (read_number(key, value, lowest, highest, allowed, &number))
+		return -1;
+	*whole = number;
+	return *whole == number ? 0 : bad(key, value, allowed);
+}
+
 static int read_sizes(const char *key, char *value, struct request *request)
 {
 	char *rest = NULL;
-	double size;
+	unsigned int size;
 
 	request->sizes = 0;
 	for (char *word = strtok_r(value, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		if (request->sizes == MAX_SIZES)
 			return bad(key, word, "one of at most 64 sizes");
-		if (read_number(key, word, MIN_FRAME_BYTES, MAX_FRAME_BYTES, "64 to 3000 bytes, with FCS", &size))
+		if (read_whole(key, word, MIN_FRAME_BYTES, MAX_FRAME_BYTES, "64 to 3000 bytes, with FCS", &size))
 			return -1;
 		request->size[request->sizes++] = size;
 	}
@@ -70,8 +81,8 @@ static int read_directions(const char *key, char *value, struct request *request
 static int read_entry(const char *key, const char *value, const char *what, struct entry *entry)
 {
 	unsigned int octet[6];
+	unsigned int number;
 	char extra;
-	double number;
 
 	if (!strcmp(what, "mac")) {
 		if (sscanf(value, "%2x:%2x:%2x:%2x:%2x:%2x%c", octet, octet + 1, octet + 2, octet + 3, octet + 4,
@@ -89,7 +100,7 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 		return 0;
 	}
 	if (!strcmp(what, "udp-port")) {
-		if (read_number(key, value, 1, 65535, "1 to 65535", &number))
+		if (read_whole(key, value, 1, 65535, "1 to 65535", &number))
 			return -1;
 		entry->udp_port = number;
 		return 0;
@@ -99,7 +110,6 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 
 static int read_word(char *key, char *value, struct request *request)
 {
-	double number;
 	char *dot = strchr(key, '.');
 
 	if (!strcmp(key, "load"))
@@ -108,12 +118,8 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->duration);
 	if (!strcmp(key, "settle"))
 		return read_number(key, value, 0, 60, "0 to 60 s", &request->settle);
-	if (!strcmp(key, "flows")) {
-		if (read_number(key, value, 1, MAX_FLOWS, "1 to 65536", &number))
-			return -1;
-		request->flows = number;
-		return 0;
-	}
+	if (!strcmp(key, "flows"))
+		return read_whole(key, value, 1, MAX_FLOWS, "1 to 65536", &request->flows);
 	if (!strcmp(key, "sizes"))
 		return read_sizes(key, value, request);
 	if (!strcmp(key, "directions"))

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from podperf.model import Traffic, Trial, TrialResult
+from podperf.model import Trial, TrialResult
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
-
 UNPACED = 0.0  # a Trial.load: as fast as the tester can send
 
 
@@ -18,8 +17,8 @@ UNPACED = 0.0  # a Trial.load: as fast as the tester can send
 class TesterLimits:
     """What the tester itself can do with one kind of traffic, found on a bare path or known from the link.
 
-    `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself; `own_loss_ratio`
-    is what it lost at half of that. `source` is "calibration on the bare path" or "line rate".
+    `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself;
+    `own_loss_ratio` is what it lost at half of that. `source` is "calibration on the bare path" or "line rate".
     """
 
     maximum_load: float
@@ -27,7 +26,7 @@ class TesterLimits:
     source: str
 
     def bounds(self, rate: float) -> bool:
-        """True when a rate is so near the tester's own limit (5 %) that it is a lower bound for the SUT, not a result."""
+        """True when a rate is so near the tester's own limit that it is a lower bound for the SUT, not a result."""
         return rate >= TESTER_LIMIT_SHARE * self.maximum_load
 
 

@@ -16,7 +16,8 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     """The tester's ceiling and its own loss with this traffic, on the bare path that it is connected to.
 
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
-    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats`. The loss is what
+    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats`,
+    whose trials last `duration` together. The loss is what
     was lost at half the ceiling. PodperfError when nothing comes back, or no load is delivered.
     """
     each = duration / repeats
@@ -33,7 +34,9 @@ def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float:
         load *= step
         if _delivered(tester.measure(Trial(traffic, load, duration))):
             return load
-    raise PodperfError(f"calibration: the tester does not deliver {load:.0f} frames/s on the bare path; is the machine busy?")
+    raise PodperfError(
+        f"calibration: the tester does not deliver {load:.0f} frames/s on the bare path; is the machine busy?"
+    )
 
 
 def _delivered(result: TrialResult) -> bool:

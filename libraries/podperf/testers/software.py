@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.model import Direction, DirectionResult, Latency, Traffic, Trial, TrialResult
+from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
 
 Engine = Literal["auto", "xdp", "packet-ring"]
@@ -93,7 +92,7 @@ class SoftwareTester:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, timeout: float) -> dict[str, Any]:
@@ -179,8 +178,3 @@ def _why_invalid(result: TrialResult, own_drops_reason: str) -> str | None:
         if share < ACHIEVED_LOAD_FLOOR:
             return f"the tester sent only {share:.1%} of the intended load {each.direction}"
     return None
-
-
-def unpaced(traffic: Traffic, duration: float) -> Trial:
-    """A trial as fast as the tester can send."""
-    return Trial(traffic, UNPACED, duration)

@@ -1,0 +1,90 @@
+"""The tester's limits, found on simulated bare paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.errors import PodperfError
+from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.testers.base import UNPACED
+from podperf.testers.calibration import calibrate
+
+TRAFFIC = Traffic(FrameSize.parse(64))
+
+
+class SimulatedTester:
+    """Sends at most `ceiling` frames/s; `delivered(load)` is the share that comes back."""
+
+    def __init__(self, ceiling: float, delivered: Callable[[float], float] = lambda load: 1.0) -> None:
+        self.ceiling, self.delivered = ceiling, delivered
+        self.trials: list[Trial] = []
+
+    def measure(self, trial: Trial) -> TrialResult:
+        self.trials.append(trial)
+        load = self.ceiling if trial.load == UNPACED else min(trial.load, self.ceiling)
+        sent = round(load * trial.duration)
+        received = round(sent * self.delivered(load))
+        each = [DirectionResult(d, sent, sent, received, 0, 0, 0, trial.duration) for d in trial.traffic.directions]
+        invalid = "too slow" if load < 0.99 * trial.load else None
+        return TrialResult(trial, 0.0, tuple(each), invalid=invalid)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        return
+
+
+@given(ceiling=st.floats(1e4, 1e7))
+def test_the_ceiling_is_a_little_under_what_the_tester_can_do(ceiling: float) -> None:
+    limits = calibrate(SimulatedTester(ceiling), TRAFFIC)
+    assert limits.maximum_load == pytest.approx(0.95 * ceiling, rel=0.01)
+    assert limits.own_loss_ratio == 0
+    assert limits.source == "calibration on the bare path"
+
+
+@given(ceiling=st.floats(1e5, 1e7), share=st.floats(0.3, 0.9))
+def test_a_receiver_that_is_slower_than_the_sender_sets_the_ceiling(ceiling: float, share: float) -> None:
+    limit = share * ceiling
+    found = calibrate(SimulatedTester(ceiling, lambda load: min(1.0, limit / load)), TRAFFIC).maximum_load
+    assert 0.94 * limit <= found <= 1.01 * limit
+
+
+def test_the_loss_at_half_the_ceiling_is_the_testers_own() -> None:
+    tester = SimulatedTester(1e6, lambda load: 0.999)
+    limits = calibrate(tester, TRAFFIC)
+    assert limits.own_loss_ratio == pytest.approx(0.001, rel=0.01)
+    assert tester.trials[-1].load == limits.maximum_load / 2
+
+
+def test_one_bad_reading_does_not_set_the_ceiling() -> None:
+    tester = SimulatedTester(1e6)
+    measure = tester.measure
+
+    def disturbed(trial: Trial) -> TrialResult:
+        tester.ceiling = 2e5 if len(tester.trials) < 2 else 1e6
+        return measure(trial)
+
+    tester.measure = disturbed  # type: ignore[method-assign]
+    assert calibrate(tester, TRAFFIC).maximum_load == pytest.approx(0.95e6, rel=0.01)
+
+
+def test_calibration_is_short() -> None:
+    tester = SimulatedTester(1e6)
+    calibrate(tester, Traffic(FrameSize.parse(64), BOTH_DIRECTIONS))
+    assert sum(trial.duration for trial in tester.trials) <= 1.5
+
+
+def test_a_path_that_gives_nothing_back_is_an_error() -> None:
+    with pytest.raises(PodperfError, match="no frame came back"):
+        calibrate(SimulatedTester(1e6, lambda load: 0.0), TRAFFIC)
+
+
+def test_a_path_that_never_delivers_is_an_error() -> None:
+    with pytest.raises(PodperfError, match="does not deliver"):
+        calibrate(SimulatedTester(1e6, lambda load: 0.9), TRAFFIC)
