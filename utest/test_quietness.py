@@ -58,6 +58,20 @@ def test_children_that_come_and_go_count_once_with_their_parent() -> None:
     assert compare(before, after, cpus=[1], own=[]).foreign == {"make (40)": pytest.approx(0.32)}
 
 
+def test_a_whole_family_that_ends_brings_no_time_from_before_the_window() -> None:
+    before = sample(
+        process(30, "shell"), process(40, "make", 50, parent=30, children=400), process(41, "cc", 700, parent=40)
+    )
+    after = sample(process(30, "shell", children=50 + 400 + 700 + 20), taken=1.0)
+    assert compare(before, after, cpus=[1], own=[]).foreign == {"shell (30)": pytest.approx(0.2)}
+
+
+def test_adopted_orphans_are_not_blamed_on_init_nor_on_another_reaper() -> None:
+    before = sample(process(1, "init"), process(30, "shim"), process(41, "cc", 700, parent=99))
+    after = sample(process(1, "init", children=700), process(30, "shim", children=700), taken=1.0)
+    assert compare(before, after, cpus=[1], own=[]).foreign == {}
+
+
 def test_a_reused_pid_is_another_process() -> None:
     before = sample(process(40, "old", 500, started=5))
     after = sample(process(40, "new", 20, started=9), taken=1.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,22 +18,21 @@ from podperf.noise import Noise
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
+_INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
 _FORGIVEN = 0.01  # seconds: less than a tick is nobody's fault
 
 
 @dataclass(frozen=True)
 class ProcessTimes:
-    """One process of a sample. `seconds` is its CPU time and that of its children which ended.
-
-    A threaded process counts where its first thread ran last: /proc/PID/stat tells no more.
-    """
+    """One process of a sample. A threaded one counts where its first thread ran last: /proc/PID/stat tells no more."""
 
     name: str
     parent: int
     started: int  # ticks after boot; with the PID it tells a process from a later one of the same number
     cpu: int  # where it ran last
-    seconds: float
+    own: float  # CPU seconds
+    children: float  # CPU seconds of the children that ended, and of theirs
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,10 @@ def _parse_process(line: str, ticks_per_second: int) -> tuple[int, ProcessTimes 
     fields = tail.split()  # field 3 of proc(5) comes first
     if not pid.isdigit() or len(fields) < 37:
         return 0, None
-    ticks = sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
-    return int(pid), ProcessTimes(name, int(fields[1]), int(fields[19]), int(fields[36]), ticks / ticks_per_second)
+    user, system, children_user, children_system = (int(ticks) / ticks_per_second for ticks in fields[11:15])
+    return int(pid), ProcessTimes(
+        name, int(fields[1]), int(fields[19]), int(fields[36]), user + system, children_user + children_system
+    )
 
 
 def compare(
@@ -88,11 +89,7 @@ def compare(
     """The noise between two samples on `cpus`. Ours are kernel threads, and `own` with their descendants."""
     measuring = tuple(sorted(set(cpus)))
     ours = _descendants({**before.processes, **after.processes}, {*own, _KERNEL_THREADS})
-    spent = {pid: process.seconds - _seconds_before(before, pid, process) for pid, process in after.processes.items()}
-    for pid, process in before.processes.items():
-        if pid not in after.processes and process.parent in spent:
-            # It ended: its parent now carries its whole life, also what lies before this window.
-            spent[process.parent] = max(0.0, spent[process.parent] - process.seconds)
+    spent = _spent(before, after)
     foreign = {
         f"{process.name} ({pid})": spent[pid]
         for pid, process in after.processes.items()
@@ -110,22 +107,39 @@ def compare(
     )
 
 
-def _seconds_before(before: Sample, pid: int, process: ProcessTimes) -> float:
-    then = before.processes.get(pid)
-    return then.seconds if then is not None and then.started == process.started else 0.0
+def _spent(before: Sample, after: Sample) -> dict[int, float]:
+    """CPU seconds between the samples, of each process that is still there and its children that came and went."""
+    own: dict[int, float] = {}
+    children: dict[int, float] = {}
+    for pid, process in after.processes.items():
+        then = before.processes.get(pid)
+        known = then is not None and then.started == process.started
+        own[pid] = process.own - (then.own if then is not None and known else 0.0)
+        children[pid] = process.children - (then.children if then is not None and known else 0.0)
+    for pid, process in before.processes.items():
+        if pid in after.processes:
+            continue
+        # It ended, and an ancestor took over the time of its whole life: what lies before the window does not count.
+        heir = next((each for each in _ancestors(pid, before.processes) if each in children), None)
+        if heir is not None:
+            children[heir] -= process.own + process.children
+    children[_INIT] = 0.0  # adopts orphans, with the time of their whole lives
+    possible = (after.taken - before.taken) * len(after.stolen)
+    return {pid: own[pid] + (children[pid] if 0 < children[pid] <= possible else 0.0) for pid in own}
 
 
 def _descendants(processes: Mapping[int, ProcessTimes], roots: Collection[int]) -> set[int]:
-    found = set(roots)
-    for pid in processes:
-        line = []
-        ancestor = pid
-        while ancestor in processes and ancestor not in found and ancestor not in line:
-            line.append(ancestor)
-            ancestor = processes[ancestor].parent
-        if ancestor in found:
-            found.update(line)
-    return found
+    """The roots, and all processes below them."""
+    return {*roots, *(pid for pid in processes if any(each in roots for each in _ancestors(pid, processes)))}
+
+
+def _ancestors(pid: int, processes: Mapping[int, ProcessTimes]) -> Iterator[int]:
+    """Parent, grandparent and so on. A sample is not taken at one instant, so a reused PID could close a circle."""
+    seen = {pid}
+    while (process := processes.get(pid)) is not None and process.parent not in seen:
+        pid = process.parent
+        seen.add(pid)
+        yield pid
 
 
 def read_local_proc() -> str:
