@@ -10,6 +10,7 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
+from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.frame_watch import TEST_NETWORK, FrameWatch
 from podperf.hosts.linux import add_veth, ip
@@ -24,7 +25,7 @@ Use = Literal["default route", "address", "SSH session"]
 PUBLIC_ADDRESS, PEER = "192.0.2.1", "192.0.2.2"  # TEST-NET-1, RFC 5737
 
 
-@library(scope="SUITE", doc_format="MARKDOWN")
+@library(scope="SUITE", version=__version__, doc_format="MARKDOWN")
 class Isolation:
     """Shows that test traffic stays on the testbed's own links, and that a port which is not the testbed's is refused.
 

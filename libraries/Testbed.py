@@ -10,6 +10,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase
 
+from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.records import Outcome
@@ -18,7 +19,7 @@ from podperf.run import Run, TestIdentity
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 
 
-@library(scope="GLOBAL", doc_format="MARKDOWN")
+@library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
 class Testbed:
     """Opens the testbed that a topology file describes and builds chains of pods on it.
 

@@ -6,12 +6,13 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
+from podperf import __version__
 from podperf.figures import kpps, percent
 from podperf.run import Run
 from podperf.verdicts import Status
 
 
-@library(scope="GLOBAL", doc_format="MARKDOWN")
+@library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
 class Traffic:
     """Measurements of the chain that `Set Up Chain` of the library `Testbed` has built.
 

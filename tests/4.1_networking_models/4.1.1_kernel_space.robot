@@ -1,11 +1,11 @@
 *** Settings ***
-Documentation       Kernel-space, non-accelerated networking model (draft section 4.1.1).
-...                 Pods are joined by what the kernel itself offers; frames cross its network stack at every hop.
+Documentation    Kernel-space, non-accelerated networking model (draft section 4.1.1).
+...              Pods are joined by what the kernel itself offers; frames cross its network stack at every hop.
 
-Resource            ../../resources/networking_model.resource
+Resource         ../../resources/networking_model.resource
 
-Test Template       Chain Should Forward
-Test Tags           sec-4.1.1    kernel-space    mrr    ndrpdr    full
+Test Template    Chain Should Forward
+Test Tags        sec-4.1.1    kernel-space    mrr    ndrpdr    full
 
 
 *** Test Cases ***                DATA PLANE      PODS    FRAME

@@ -1,11 +1,11 @@
 *** Settings ***
-Documentation       The bare path, which every other result is compared with, and the black box of an external topology.
-...                 On the bare path the tester's ports are plugged into each other: its results are the tester's own limits.
+Documentation    The bare path, which every other result is compared with, and the black box of an external topology.
+...              On the bare path the tester's ports are plugged into each other: results are its own limits.
 
-Resource            ../../resources/networking_model.resource
+Resource         ../../resources/networking_model.resource
 
-Test Template       Chain Should Forward
-Test Tags           sec-4.1    mrr    ndrpdr    full
+Test Template    Chain Should Forward
+Test Tags        sec-4.1    mrr    ndrpdr    full
 
 
 *** Test Cases ***                DATA PLANE      PODS    FRAME

@@ -1,29 +1,25 @@
 *** Settings ***
-Documentation    Security considerations (draft section 5): the test network is isolated from all others, and devices are
-...              measured on it alone. A port that anything else uses is refused; no test frame leaves the testbed.
+Documentation    Security considerations (draft section 5): the test network is isolated from all others, and devices
+...              are measured on it alone. A port that anything else uses is refused; no test frame leaves it.
 
 Library          ../../libraries/Testbed.py
 Library          ../../libraries/Traffic.py
 Library          ../../libraries/Isolation.py
 
-Test Tags        sec-5    isolation    full
+Test Tags        sec-5    isolation    quick    full
 
 
 *** Test Cases ***
 Ports Of This Testbed Are Isolated
-    [Tags]    quick
     Ports Should Be Isolated
 
 Port With A Default Route Is Refused
-    [Tags]    quick
     Port Should Be Refused When It Carries    default route
 
 Port With An Address Is Refused
-    [Tags]    quick
     Port Should Be Refused When It Carries    address
 
 Port With The SSH Session Is Refused
-    [Tags]    quick
     Port Should Be Refused When It Carries    SSH session
 
 No Test Frame Leaves The Testbed

@@ -1,0 +1,44 @@
+"""Makes the keyword documentation in docs/keywords: `tox run -e keywords -- --make`. With --check it only says what is out of date."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+os.environ["SOURCE_DATE_EPOCH"] = "0"  # the same input gives the same page
+
+from robot.libdocpkg import LibraryDocumentation
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (*sorted(ROOT.glob("libraries/[A-Z]*.py")), *sorted(ROOT.glob("resources/*.resource")))
+LISTENERS = {"ResultsFolder.py"}  # not keyword libraries
+
+
+def page(source: Path, target: Path) -> str:
+    """Robot Framework's own page for a library or resource file, without this machine's paths."""
+    LibraryDocumentation(str(source)).save(target, "HTML")
+    return re.sub(re.escape(f"{ROOT}/"), "", target.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    folder = ROOT / "docs" / "keywords"
+    outdated = []
+    for source in SOURCES:
+        if source.name in LISTENERS:
+            continue
+        target = folder / f"{source.stem}.html"
+        before = target.read_text(encoding="utf-8") if target.exists() else None
+        made = page(source, target)
+        target.write_text(before if "--check" in sys.argv and before is not None else made, encoding="utf-8")
+        if before != made:
+            outdated.append(target.name)
+    if "--check" in sys.argv and outdated:
+        print(f"out of date: {', '.join(outdated)}; make them again with: tox run -e keywords -- --make")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
