@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -22,12 +21,12 @@ VOLATILE_SETTINGS = (
 
 
 def snapshot() -> dict[str, object]:
-    """Namespaces, links, processes, hugepages, cgroups, BPF programs, kernel settings, packet filters, mounts, files."""
+    """Namespaces, links, processes, hugepages, cgroups, BPF programs, settings, packet filters, mounts, files."""
     return {
         "namespaces": sorted(line.split()[0] for line in _lines("ip", "netns", "list")),
         "links": sorted(_links()),
         "processes": sorted(_processes()),
-        "hugepages": {str(path): path.read_text() for path in Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")},
+        "hugepages": {str(each): each.read_text() for each in Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")},
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*") if path.is_dir()),
         "bpf programs": sorted(_bpf_programs()),
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
@@ -66,7 +65,7 @@ def _bpf_programs() -> list[str]:
     owners = []
     for folder in Path("/proc").glob("[0-9]*/fdinfo"):
         try:
-            kinds = [entry for entry in os.listdir(folder) if "prog_id" in (folder / entry).read_text()]
+            kinds = [entry for entry in folder.iterdir() if "prog_id" in entry.read_text()]
         except OSError:
             continue
         owners += [(folder.parent / "comm").read_text().strip()] * len(kinds)

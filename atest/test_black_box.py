@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from robot_run import Robot
 
 from podperf.hosts.linux import add_veth, ip, ip_json
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from robot_run import Robot
 
 TOPOLOGY = """
 version: 1

@@ -107,9 +107,9 @@ def test_the_open_vswitch_driver_with_the_datapath_that_every_kernel_has(
 
 def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testbed_module, "PROBE_PATIENCE", 0.3)
-    with pytest.raises(PodperfError, match="no test frame crossed linux-bridge"):
-        with testbed.build(Chain("linux-bridge", 1), FrameSize.parse(64)) as sut:
-            LocalHost().run("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
+    with testbed.build(Chain("linux-bridge", 1), FrameSize.parse(64)) as sut:
+        LocalHost().run("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
+        with pytest.raises(PodperfError, match="no test frame crossed linux-bridge"):
             sut.probe(addressed(PROOF.traffic, sut))
 
 

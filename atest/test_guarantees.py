@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from machine import snapshot
 from robot_run import ROOT, Robot, podperf
 

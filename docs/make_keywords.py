@@ -1,4 +1,4 @@
-"""Makes the keyword documentation in docs/keywords: `tox run -e keywords -- --make`. With --check it only says what is out of date."""
+"""Makes the keyword documentation: `tox run -e keywords -- --make`. With --check it only says what is out of date."""
 
 from __future__ import annotations
 

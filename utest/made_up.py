@@ -12,14 +12,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from podperf.model import Chain, Direction, DirectionResult, FrameSize, Latency, NetworkingModel, Placement
-from podperf.model import Traffic, Trial, TrialResult
+from podperf.model import (
+    Chain,
+    Direction,
+    DirectionResult,
+    FrameSize,
+    Latency,
+    NetworkingModel,
+    Placement,
+    Traffic,
+    Trial,
+    TrialResult,
+)
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord, record_id
 from podperf.testers import base
-from podperf.topology import MethodSettings, PortSettings, Threshold, Topology, TrafficSettings
+from podperf.topology import MethodSettings, PortSettings, Threshold, Topology, TrafficSettings, WorkerSettings
 from podperf.topology import TesterSettings as Tester
-from podperf.topology import WorkerSettings
 from podperf.verdicts import Measured, Metrics, judge
 
 LEFT_TO_RIGHT = (Direction.LEFT_TO_RIGHT,)
@@ -188,7 +197,7 @@ def document(record: TestRecord, trials: list[tuple[TrialResult, str]], folder: 
 
 
 def write_run(folder: Path, *, shift: float = 1.0, started: float = 1.7951e9) -> None:
-    """A run like the quick one: baselines, data planes, a chain, a failure, a noisy test, skips, an interrupted test."""
+    """A run like the quick one: baselines, data planes, chains, a failure, noise, skips, an interrupted test."""
     rates = {"linux-bridge": 281e3, "ptp": 508e3, "macvlan": 816e3, "routed": 242e3, "docker": 231e3}
     at = started
     for frame in ("64", "1518"):

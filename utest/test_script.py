@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -183,7 +183,7 @@ def interpreter_gone(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("change", [changed_requirements, another_python, moved, interrupted, interpreter_gone])
-def test_an_environment_that_does_not_fit_is_made_anew(ready: Machine, change) -> None:
+def test_an_environment_that_does_not_fit_is_made_anew(ready: Machine, change: Callable[[Machine], None]) -> None:
     change(ready)
     assert ready.podperf("set-up").returncode == 0
     assert [call.split()[0] for call in ready.calls()][:2] == ["python3", "python"]
@@ -365,17 +365,21 @@ def test_every_option_of_robot_without_a_value_is_known() -> None:
     assert [flag for flag in flags if f"--{flag}" not in script and flag not in ("help", "version")] == []
 
 
-@pytest.fixture
-def with_robot(ready: Machine) -> Machine:
-    """A checkout where the real Robot runs one suite."""
-    robot = ready.root / ".venv" / "bin" / "robot"
+def run_real_robot(machine: Machine) -> None:
+    """From now on `podperf run` runs a suite with the real Robot."""
+    robot = machine.root / ".venv" / "bin" / "robot"
     robot.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m robot "$@"\n')
-    (ready.root / "libraries").mkdir()
-    shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", ready.root / "libraries")
-    (ready.root / "libraries" / "Progress.py").write_text("class Progress:\n    ROBOT_LISTENER_API_VERSION = 3\n")
-    (ready.root / "tests" / "suite.robot").write_text(
+    (machine.root / "libraries").mkdir()
+    shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", machine.root / "libraries")
+    (machine.root / "libraries" / "Progress.py").write_text("class Progress:\n    ROBOT_LISTENER_API_VERSION = 3\n")
+    (machine.root / "tests" / "suite.robot").write_text(
         "*** Test Cases ***\nQuick\n    [Tags]    quick\n    Log    ${TOPOLOGY}\nLong\n    Fail    not asked for\n"
     )
+
+
+@pytest.fixture
+def with_robot(ready: Machine) -> Machine:
+    run_real_robot(ready)
     return ready
 
 
@@ -404,3 +408,21 @@ def test_what_the_user_gives_comes_last_and_wins(with_robot: Machine, tmp_path: 
 def test_the_exit_code_is_robots(with_robot: Machine) -> None:
     assert with_robot.podperf("run", "--test", "*").returncode == 1
     assert with_robot.podperf("run", "--include", "none-such").returncode == 252
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results_to_the_caller(
+    machine: Machine,
+) -> None:
+    os.chown(machine.root, 1234, 1234)
+    machine.podperf("set-up")
+    made = [*(machine.root / ".venv").rglob("*"), *(machine.root / "build").rglob("*")]
+    assert made
+    assert {path.stat().st_uid for path in made} == {1234}
+
+    run_real_robot(machine)
+    machine.environment |= {"SUDO_UID": "2345", "SUDO_GID": "2345"}
+    assert machine.podperf("run").returncode == 0
+    results = [machine.root / "results", *(machine.root / "results").rglob("*")]
+    assert len(results) > 4
+    assert {path.lstat().st_uid for path in results} == {2345}

@@ -1,3 +1,3 @@
-"""podperf: how fast a containerized infrastructure forwards packets. Plain Python; nothing here imports Robot Framework."""
+"""podperf: how fast a containerized infrastructure forwards packets. Nothing here imports Robot Framework."""
 
 __version__ = "0.1.0"

@@ -1,8 +1,8 @@
 """Which addresses a chain uses.
 
-Test frames carry addresses from 198.18.0.0/15 (RFC 2544, appendix C.2.2): 198.18.0.0/16 lies behind the tester's left port,
-198.19.0.0/16 behind its right port. Between neighbours of a chain lies a segment: segment 0 before the first pod, segment N
-behind the last of N. Addresses on segments appear as next hops only, never in a test frame.
+Test frames carry addresses from 198.18.0.0/15 (RFC 2544, appendix C.2.2): 198.18.0.0/16 lies behind the tester's left
+port, 198.19.0.0/16 behind its right port. Between neighbours of a chain lies a segment: segment 0 before the first pod,
+segment N behind the last of N. Addresses on segments appear as next hops only, never in a test frame.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def gateway_of(segment: int) -> str:
 
 
 def service_from_left(number: int) -> str:
-    """The destination of frames from the left at hop `number`: the worker (0), a pod, or past the last pod the tester."""
+    """The destination of frames from the left at hop `number`: the worker (0), a pod, or at the end the tester."""
     return f"198.19.255.{number + 1}"
 
 

@@ -1,4 +1,4 @@
-"""Watches a host's interfaces for frames with test addresses: where a test frame has no business, there must be none."""
+"""Watches a host's interfaces for frames with test addresses: where they have no business, there must be none."""
 
 from __future__ import annotations
 

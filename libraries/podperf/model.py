@@ -154,7 +154,7 @@ class Latency:
     counts: Mapping[int, int]
 
     def percentile(self, percent: float) -> int:
-        """The latency that `percent` of the frames did not exceed, in ns (upper edge of its bucket, at most the maximum)."""
+        """The latency in ns that `percent` of the frames did not exceed: upper edge of its bucket, or the maximum."""
         total = sum(self.counts.values())
         wanted = max(1.0, total * percent / 100)
         seen = 0

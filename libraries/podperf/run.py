@@ -108,9 +108,7 @@ class Run:
         flows: int | None = None,
     ) -> None:
         """Open the record of a test, build its chain and see frames cross it."""
-        traffic = Traffic(
-            frame, directions or self.topology.traffic.directions, flows or self.topology.traffic.flows
-        )
+        traffic = Traffic(frame, directions or self.topology.traffic.directions, flows or self.topology.traffic.flows)
         section = next(iter(sections_of(test.tags)), "")
         kind = DATA_PLANES.get(chain.data_plane)
         record = TestRecord(

@@ -23,7 +23,7 @@ Port With The SSH Session Is Refused
     Port Should Be Refused When It Carries    SSH session
 
 No Test Frame Leaves The Testbed
-    [Tags]    quick    linux-bridge    64b
+    [Tags]    linux-bridge    64B
     Watch This Machine For Test Frames
     Set Up Chain    linux-bridge    pods=1    frame=64
     Measure Maximum Receive Rate

@@ -12,6 +12,5 @@ from podperf.dataplanes.routed import Routed
 from podperf.dataplanes.wire import Wire
 
 DATA_PLANES: dict[str, type[DataPlane]] = {
-    each.name: each
-    for each in (Wire, External, LinuxBridge, PointToPoint, Macvlan, Ipvlan, Routed, Docker, OvsKernel)
+    each.name: each for each in (Wire, External, LinuxBridge, PointToPoint, Macvlan, Ipvlan, Routed, Docker, OvsKernel)
 }

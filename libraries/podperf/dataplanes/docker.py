@@ -1,7 +1,8 @@
 """A Docker-style network: bridges with masquerade and port mapping, by the CNI plug-ins `bridge` and `portmap`.
 
-A frame from outside is addressed to the worker, whose port mapping translates it to the pod; the pod is a proxy that sends
-it on; what leaves the worker carries the worker's own address. So the path crosses connection tracking on the worker twice.
+A frame from outside is addressed to the worker, whose port mapping translates it to the pod; the pod is a proxy that
+sends it on; what leaves the worker carries the worker's own address. So the path crosses connection tracking on the
+worker twice.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def prepare_worker(worker: Worker, segments: int) -> None:
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
     """Send what comes in on one interface out on the next of the chain, in both directions.
 
-    `pods` are the host sides of net1 and net2, from left to right. Where a frame goes depends on where it came in, not on
-    its destination alone: each interface has a routing table of its own (ip-rule(8), `iif`).
+    `pods` are the host sides of net1 and net2, from left to right. Where a frame goes depends on where it came in, not
+    on its destination alone: each interface has a routing table of its own (ip-rule(8), `iif`).
     """
     last = len(pods)
     left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(last))

@@ -1,4 +1,4 @@
-"""An Open vSwitch of a run's own: private database, private run directory, nothing shared with one that the host runs."""
+"""An Open vSwitch of a run's own: private database and run directory, nothing shared with one that the host runs."""
 
 from __future__ import annotations
 

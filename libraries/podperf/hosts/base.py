@@ -47,7 +47,7 @@ class Process(Protocol):
         """What the process has written to standard error so far."""
 
     def stop(self, timeout: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when the process is gone; safe to repeat."""
+        """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when it is gone; safe to repeat."""
 
 
 class Host(Protocol):
@@ -55,9 +55,7 @@ class Host(Protocol):
 
     name: str
 
-    def run(
-        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0
-    ) -> Completed:
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`."""
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:

@@ -14,7 +14,9 @@ _SWITCH_TO_THREADED_NAPI = (
     'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo 1 > "/sys/class/net/$1/threaded"'
 )
 # Run by `sh -c` with a prefix as $1: the numbers of the processes whose name starts with it.
-_PROCESSES_NAMED = 'for p in /proc/[0-9]*; do read -r n < "$p/comm" && case "$n" in "$1"*) echo "${p#/proc/}";; esac; done; :'
+_PROCESSES_NAMED = (
+    'for p in /proc/[0-9]*; do read -r n < "$p/comm" && case "$n" in "$1"*) echo "${p#/proc/}";; esac; done; :'
+)
 
 
 def ip(host: Host, *arguments: str) -> None:

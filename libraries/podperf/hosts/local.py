@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import queue
-import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Completed, Process
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
+_TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
 
 
 class LocalProcess:
@@ -25,22 +22,22 @@ class LocalProcess:
 
     def __init__(self, host: str, command: Sequence[str], cpus: Sequence[int]) -> None:
         self._host, self._command = host, tuple(command)
+        pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._child = subprocess.Popen(
-                command,
+                [*_TIED_TO_US, *pinned, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
                 bufsize=1,
-                # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU time
-                # between sessions, a process of its own session can be preferred to the rest of the machine.
+                # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU
+                # time between sessions (autogroup, sched(7)), a nice value counts only among those of one session.
                 start_new_session=True,
-                preexec_fn=_child_set_up(cpus),
             )
         except FileNotFoundError as error:
-            raise PodperfError(f"on {host}, `{command[0]}` is not installed") from error
+            raise PodperfError(f"on {host}, `{error.filename}` is not installed") from error
         self.pid = self._child.pid
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         threading.Thread(target=self._gather, daemon=True, name=f"output of {command[0]}").start()
@@ -63,9 +60,7 @@ class LocalProcess:
         try:
             line = self._lines.get(timeout=timeout)
         except queue.Empty:
-            raise PodperfError(
-                f"on {self._host}, `{self._command[0]}` gave no answer in {timeout:.0f} s"
-            ) from None
+            raise PodperfError(f"on {self._host}, `{self._command[0]}` gave no answer in {timeout:.0f} s") from None
         if line is None:
             self._lines.put(None)
             raise self._gone()
@@ -93,15 +88,6 @@ class LocalProcess:
                 self._child.wait()
 
 
-def _child_set_up(cpus: Sequence[int]) -> Callable[[], None]:
-    def set_up() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # survives exec: nothing outlives a killed run
-        if cpus:
-            os.sched_setaffinity(0, cpus)
-
-    return set_up
-
-
 class LocalHost:
     """This machine."""
 
@@ -111,9 +97,7 @@ class LocalHost:
     def _wrapped(self, command: Sequence[str]) -> list[str]:
         return list(command)
 
-    def run(
-        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0
-    ) -> Completed:
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         wrapped = self._wrapped(command)
         try:
             done = subprocess.run(

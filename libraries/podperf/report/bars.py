@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from podperf.figures import count, number
+from podperf.figures import count, short
 from podperf.report import svg
 from podperf.report.loss_curve import MARKS
 from podperf.report.results import Record, rate_text
@@ -38,7 +38,7 @@ def comparison(records: Sequence[Record], caption: str) -> str:
     floor = at - _GROUP_GAP + 4
     grid = [svg.line(x(each), top, x(each), floor) for each in scale]
     numbers = [
-        svg.text(x(each), floor + 15, number(each / 1e3), size=11, fill=svg.MUTED, anchor="middle") for each in scale
+        svg.text(x(each), floor + 15, short(each / 1e3), size=11, fill=svg.MUTED, anchor="middle") for each in scale
     ]
     unit = svg.text(_WIDTH - 6, floor + 15, "kpps", size=11, fill=svg.MUTED, anchor="end")
     head = [svg.text(0, 14, caption, weight="bold"), *_legend()]

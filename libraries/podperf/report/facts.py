@@ -54,16 +54,17 @@ def environment_facts(record: Record) -> dict[str, str]:
     return {name: str(value) for name, value in facts.items() if value}
 
 
-def tester_facts(tester: Mapping[str, Any]) -> dict[str, str]:
-    """What the tester says of itself, without what is nested deeper than one level."""
-    facts = {}
-    for name, value in tester.items():
+def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """What a component says of itself, nested objects joined to one name: `Ports left mac`. Nothing that is empty."""
+    facts: dict[str, str] = {}
+    for key, value in data.items():
+        name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):
-            text = ", ".join(f"{key} {each}" for key, each in value.items() if isinstance(each, str | int | float))
-        else:
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        if text and value is not None:
-            facts[name.replace("_", " ").capitalize()] = text
+            facts |= flat(value, name)
+        elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
+            facts |= flat({str(index): each for index, each in enumerate(value, 1)}, name)
+        elif value not in (None, "", []):
+            facts[name[0].upper() + name[1:]] = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return facts
 
 

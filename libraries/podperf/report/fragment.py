@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from podperf.figures import microseconds, number, percent
-from podperf.report.facts import environment_facts, placement_words
+from podperf.report.facts import environment_facts, flat, placement_words
 from podperf.report.loss_curve import MARKS, loss_curve
 from podperf.report.results import Record, explanation, noisy, rate_text, verdict_word
 
@@ -22,9 +22,7 @@ def embed_html(record: Record) -> str:
         (
             MARKS[metric][0],
             f"{rate_text(rate)} kpps",
-            f"{rate['l1_bits_per_second'] / 1e9:.3g} Gbit/s L1, {rate['l2_bits_per_second'] / 1e9:.3g} Gbit/s L2"
-            + (f", {number(share)} % of line rate" if (share := rate["percent_of_line_rate"]) is not None else "")
-            + _between(rate),
+            f"{_gigabits(rate, 'l1')}, {_gigabits(rate, 'l2')}{_share(rate)}{_between(rate)}",
         )
         for metric in MARKS
         if (rate := record["results"].get(metric))
@@ -38,6 +36,15 @@ def embed_html(record: Record) -> str:
     return "".join(parts)
 
 
+def _gigabits(rate: Record, layer: str) -> str:
+    return f"{number(rate[f'{layer}_bits_per_second'] / 1e9)} Gbit/s {layer.upper()}"
+
+
+def _share(rate: Record) -> str:
+    share = rate["percent_of_line_rate"]
+    return "" if share is None else f", {number(share)} % of line rate"
+
+
 def _between(rate: Record) -> str:
     low, high = rate["low_frames_per_second"], rate["high_frames_per_second"]
     return f" (between {number(low / 1e3)} and {number(high / 1e3)} kpps)" if low is not None and high else ""
@@ -45,7 +52,7 @@ def _between(rate: Record) -> str:
 
 def _configuration(record: Record) -> list[tuple[str, str]]:
     chain, traffic, limits = record["chain"], record["traffic"], record["tester_limits"]
-    rows = []
+    rows: list[tuple[str, str]] = []
     if chain:
         rows.append(("Chain", f"{chain['data_plane']}, pods: {chain['pods']}, forwarder: {chain['forwarder']}"))
     if traffic:
@@ -57,12 +64,8 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
     if words := placement_words(record):
         rows.append(("Placement", words))
     for heading in ("data_plane", "tester"):
-        rows += [(heading.replace("_", " ").capitalize(), line) for line in _lines(record[heading] or {})]
+        rows += flat(record[heading] or {}, heading).items()
     return rows + [each for each in environment_facts(record).items() if each[0] != "Placement"]
-
-
-def _lines(data: Record) -> Iterable[str]:
-    return (f"{name}: {value}" for name, value in data.items() if value not in (None, "", [], {}))
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from podperf.figures import kpps, number, percent
+from podperf.figures import kpps, number, percent, short
 from podperf.report import svg
 from podperf.report.results import Record
 
@@ -13,6 +13,7 @@ MARKS = {"ndr": ("NDR", "#0b7285"), "pdr": ("PDR", "#b35c00"), "mrr": ("MRR", "#
 _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
+_LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, powers of ten of loss: no trial is slower or better than that
 _Scale = Callable[[float], float]
 _ZERO_BAND = 26  # pixels below the smallest decade, where trials without loss lie
 
@@ -20,26 +21,29 @@ _ZERO_BAND = 26  # pixels below the smallest decade, where trials without loss l
 def loss_curve(record: Record) -> str:
     """An SVG of the record's trials; empty when it has none.
 
-    The loss axis is logarithmic from 100 % down to the smallest loss seen (at least to 0.001 %), with a band for 0.
+    Both axes are logarithmic: a search narrows in by ratios, and MRR trials may lie ten times higher than its result.
+    Loss goes from 100 % down to the smallest loss seen (at least to 0.001 %), with a band for none at all.
     """
     trials = [each for each in record["trials"] if each["achieved_load"] > 0]
     if not trials:
         return ""
     rates = {name: record["results"][name]["frames_per_second"] for name in MARKS if name in record["results"]}
-    loads = svg.ticks(max([each["achieved_load"] for each in trials] + list(rates.values())))
+    shown = [load for load in [each["achieved_load"] for each in trials] + list(rates.values()) if load > 0]
+    least = max(_LEAST_LOAD, min(shown) / 1.1)
+    most = max(2 * least, max(shown) * 1.1)
     losses = [each["loss_ratio"] for each in trials if each["loss_ratio"] > 0]
-    decades = max(5, math.ceil(-math.log10(min(losses, default=1.0)) - 1e-9))
+    decades = min(max(5, math.ceil(-math.log10(min(losses, default=1.0)) - 1e-9)), _MOST_DECADES)
 
     def x(load: float) -> float:
-        return _LEFT + load / loads[-1] * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + math.log(max(load, least) / least) / math.log(most / least) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(loss: float) -> float:
         floor = _HEIGHT - _BOTTOM
         if loss <= 0:
             return floor - _ZERO_BAND / 3
-        return floor - _ZERO_BAND - (decades + math.log10(loss)) / decades * (floor - _ZERO_BAND - _TOP)
+        return floor - _ZERO_BAND - max(0.0, decades + math.log10(loss)) / decades * (floor - _ZERO_BAND - _TOP)
 
-    shapes = [*_axes(loads, decades, x, y), *_marks(rates, x)]
+    shapes = [*_axes(svg.log_ticks(least, most), decades, x, y), *_marks(rates, x)]
     phases = list(dict.fromkeys(each["phase"] for each in trials))
     shapes += [_dot(each, phases, x, y) for each in trials]
     shapes += _legend(phases, any(each["invalid"] for each in trials))
@@ -52,7 +56,7 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
     shapes = []
     for load in loads:
         shapes.append(svg.line(x(load), _TOP, x(load), floor))
-        shapes.append(svg.text(x(load), floor + 16, number(load / 1e3), size=11, fill=svg.MUTED, anchor="middle"))
+        shapes.append(svg.text(x(load), floor + 16, short(load / 1e3), size=11, fill=svg.MUTED, anchor="middle"))
     for decade in range(decades + 1):
         height = y(10.0**-decade)
         shapes.append(svg.line(left, height, right, height))
@@ -69,19 +73,19 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
 
 def _marks(rates: dict[str, float], x: _Scale) -> list[str]:
     """A dashed line a result, its name above; names that would touch go to a second and third row."""
-    shapes: list[str] = []
-    taken: list[tuple[float, float]] = []  # right end of the last label in each row
+    lines, labels = [], []
+    ends: list[float] = []  # where the last label of each row ends
     for name, rate in sorted(rates.items(), key=lambda each: each[1]):
         label, colour = MARKS[name]
         words = f"{label} {kpps(rate)}"
         half = len(words) * 3.3
         centre = min(max(x(rate), _LEFT + half), _WIDTH - _RIGHT - half)
-        row = sum(1 for start, end in taken if centre - half < end and centre + half > start)
-        taken.append((centre - half - 4, centre + half + 4))
+        row = next((row for row, end in enumerate(ends) if centre - half > end), len(ends))
+        ends[row : row + 1] = [centre + half + 4]
         height = _TOP - 6 - row * 13
-        shapes.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, colour, width=1.4, dash="5 3"))
-        shapes.append(svg.text(centre, height, words, size=11, fill=colour, anchor="middle", weight="bold"))
-    return shapes
+        lines.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, colour, width=1.4, dash="5 3"))
+        labels.append(svg.text(centre, height, words, size=11, fill=colour, anchor="middle", weight="bold"))
+    return lines + labels  # a label is never crossed out by another result's line
 
 
 def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:

@@ -8,11 +8,11 @@ from html import escape
 from pathlib import Path
 
 import podperf
-from podperf.figures import count, kpps, percent
+from podperf.figures import count, kpps, number, percent
 from podperf.report import draft
 from podperf.report.bars import comparison
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
-from podperf.report.facts import environment_facts, tester_facts
+from podperf.report.facts import environment_facts, flat
 from podperf.report.results import Record, Run, explanation, noisy, verdict_word
 from podperf.report.summary import latency_cell, rate_cell
 
@@ -52,15 +52,17 @@ def _head(conformance: Conformance) -> str:
     when = f"{count(len(runs), 'run')}: " if len(runs) > 1 else "Run of "
     when += ", ".join(_moment(run.started) for run in runs if run.started)
     words = Counter(verdict_word(each) for each in records)
-    sections = Counter(each.status for each in conformance.sections)
+    innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
+    sections = Counter(each.status for each in innermost)
     good = sections[SectionStatus.PASSED] + sections[SectionStatus.CONFIRMED]
     bad = sections[SectionStatus.FAILED] + sections[SectionStatus.REFUTED]
     tiles = [
         (len(records), "tests"),
         (words["passed"], "passed"),
         (words["failed"] + words["error"], "failed"),
-        (words["skipped"], "skipped, with reasons"),
-        (f"{good} / {bad}", "sections good / bad"),
+        (words["skipped"], "skipped"),
+        (f"{good} of {len(innermost)}", "sections good"),
+        (bad, "sections bad"),
         (sections[SectionStatus.NOT_COVERED], "sections not covered"),
     ]
     noise = sum(1 for each in records if noisy(each))
@@ -124,7 +126,7 @@ def _plot(report: SectionReport, frame: str) -> str:
     drawing = comparison(compared or records, f"{frame} frames")
     notes = [
         f"<p class='small muted'>Not drawn: the bare path ({escape(each['chain']['data_plane'])}), "
-        f"MRR {rate_cell(each, 'mrr')} kpps, NDR {rate_cell(each, 'ndr')} kpps.</p>"
+        f"MRR {escape(rate_cell(each, 'mrr'))} kpps, NDR {escape(rate_cell(each, 'ndr'))} kpps.</p>"
         for each in bare
         if each["chain"]
     ]
@@ -132,32 +134,52 @@ def _plot(report: SectionReport, frame: str) -> str:
 
 
 def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
-    heads = [f"<th class='n'>{name} kpps</th>" for _, name in _METRICS]
-    heads += ["<th class='n'>MRR spread</th>", "<th class='n'>MRR L1 Gbit/s</th>"]
-    heads += [f"<th class='n'>{name} µs</th>" for _, name in _LATENCIES]
+    if not any(each["results"] for each in records):
+        return _checks_table(records, conformance)
+    heads = [f"<th class='n'>{name}<br>kpps</th>" for _, name in _METRICS]
+    heads += ["<th class='n'>MRR<br>spread</th>", "<th class='n'>MRR, L1<br>Gbit/s</th>"]
+    heads += [f"<th class='n'>{name}<br>µs</th>" for _, name in _LATENCIES]
     rows = []
     for record in records:
         chain, noise = record["chain"], noisy(record)
-        link = f"<a href='{escape(conformance.link(record), quote=True)}'>{escape(record['test']['name'])}</a>"
         cells = [
-            f"<td>{link}</td>",
-            _cell(chain["data_plane"] if chain else "-"),
+            f"<td class='test'>{_link(record, conformance)}</td>",
+            _cell(chain["data_plane"] if chain else "-", "nowrap"),
             _cell(str(chain["pods"]) if chain else "-", "n"),
             _cell(_frame(record), "nowrap"),
             *(_cell(rate_cell(record, metric), "n") for metric, _ in _METRICS),
             _cell(_spread(record), "n"),
             _cell(_l1(record), "n"),
             *(_cell(latency_cell(record, metric), "n") for metric, _ in _LATENCIES),
+            _cell(_thresholds(record), "nowrap"),
             f"<td class='nowrap'>{_state(verdict_word(record))}{' noisy' if noise else ''}</td>",
         ]
-        said = [explanation(record)] + ([f"noisy: {noise}"] if noise else [])
+        # What passed needs no words: its thresholds are counted, and their sentences are in the record.
+        said = [explanation(record) if verdict_word(record) != "passed" else ""] + (
+            [f"noisy: {noise}"] if noise else []
+        )
         why = escape("; ".join(each for each in dict.fromkeys(said) if each))
         rows.append(f"<tr class='{'has-why' if why else ''}'>{''.join(cells)}</tr>")
         rows += [f"<tr class='why small'><td colspan='{len(cells)}'>{why}</td></tr>"] if why else []
     return (
         "<table><thead><tr><th>Test (record)</th><th>Data plane</th><th class='n'>Pods</th><th>Frame</th>"
-        f"{''.join(heads)}<th>Verdict</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"{''.join(heads)}<th>Limits met</th><th>Verdict</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
+
+
+def _checks_table(records: Sequence[Record], conformance: Conformance) -> str:
+    """Tests without figures."""
+    rows = "".join(
+        f"<tr><td>{_link(each, conformance)}</td>{_cell(explanation(each))}<td>{_state(verdict_word(each))}</td></tr>"
+        for each in records
+    )
+    return (
+        f"<table><thead><tr><th>Test (record)</th><th></th><th>Verdict</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _link(record: Record, conformance: Conformance) -> str:
+    return f"<a href='{escape(conformance.link(record), quote=True)}'>{escape(record['test']['name'])}</a>"
 
 
 def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
@@ -213,7 +235,7 @@ def _calibration(records: Sequence[Record]) -> str:
             )
     if not rows:
         return ""
-    tester = _facts(tester_facts(next(each for each in reversed(records) if each["tester"])["tester"]))
+    tester = _facts(flat(next((each["tester"] for each in reversed(records) if each["tester"]), {})))
     return (
         f"<h2>The tester and its own limits</h2>{tester}<table><thead><tr><th>Traffic</th>"
         "<th class='n'>Highest load it delivers, kpps</th><th class='n'>Own loss at half of that</th><th>Found by</th>"
@@ -274,6 +296,13 @@ def _spread(record: Record) -> str:
     return percent((rate["high_frames_per_second"] - rate["low_frames_per_second"]) / rate["frames_per_second"])
 
 
+def _thresholds(record: Record) -> str:
+    """`2 of 3`; `none` where frames had to cross and no more."""
+    outcomes = record["verdict"]["outcomes"] if record["verdict"] else ()
+    met = sum(1 for each in outcomes if each["status"] == "passed")
+    return f"{met} of {len(outcomes)}" if outcomes else "none"
+
+
 def _l1(record: Record) -> str:
     rate = record["results"].get("mrr")
-    return f"{rate['l1_bits_per_second'] / 1e9:.3g}" if rate else "-"
+    return number(rate["l1_bits_per_second"] / 1e9) if rate else "-"

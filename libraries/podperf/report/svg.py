@@ -15,7 +15,7 @@ def text(
     """A line of text; `anchor` is start, middle or end."""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' fill='{fill}' text-anchor='{anchor}' "
-        f"font-weight='{weight}'>{escape(content)}</text>"
+        f"font-weight='{weight}' paint-order='stroke' stroke='{PAPER}' stroke-width='3'>{escape(content)}</text>"
     )
 
 
@@ -59,3 +59,10 @@ def ticks(highest: float, about: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
     return [index * step for index in range(math.ceil(highest / step - 1e-9) + 1)]
+
+
+def log_ticks(lowest: float, highest: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between `lowest` and `highest` (both more than 0)."""
+    powers = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
+    found = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+    return [each for each in found if lowest <= each <= highest]

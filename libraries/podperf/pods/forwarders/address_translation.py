@@ -26,7 +26,7 @@ table ip podperf {{
 
 
 def translate(pod: Pod, next_left: str, next_right: str, *, masquerade: bool) -> None:
-    """Send frames that come in on net1 to `next_right`, those on net2 to `next_left`; with `masquerade` as the pod's own."""
+    """Send what comes in on net1 to `next_right`, on net2 to `next_left`; with `masquerade` as the pod's own frames."""
     sysctl(pod.host, net__ipv4__ip_forward=1)
     source_rule = 'oifname { "net1", "net2" } masquerade' if masquerade else ""
     rules = _RULES.format(port=SERVICE_PORT, next_left=next_left, next_right=next_right, source_rule=source_rule)
