@@ -1,0 +1,436 @@
+"""The software tester on real links: both engines, as root, against systems under test whose behaviour is known."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.hosts.linux import dedicate_receive_processing
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, TrialResult
+from podperf.testers.base import UNPACED
+from podperf.testers.software import SoftwareTester
+
+BINARY = os.environ.get("PODPERF_TESTER", str(Path(__file__).parents[1] / "build" / "tester" / "podperf-tester"))
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
+    pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built"),
+]
+
+SO_RCVBUFFORCE = 33  # of asm-generic/socket.h; Python does not name it
+MTU = 3490
+TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
+SMALL = Traffic(FrameSize.parse(64))
+numbers = itertools.count()
+
+
+class Lab:
+    """The tester's ports p0 and p1, each in a namespace of its own; their other ends s0 and s1 are the SUT's."""
+
+    def __init__(self, undo: ExitStack) -> None:
+        self.host = LocalHost()
+        prefix = f"h-{os.getpid()}-{next(numbers)}"
+        self.left, self.right, self.sut = (NetworkNamespace(f"{prefix}-{name}") for name in ("l", "r", "s"))
+        for namespace in (self.left, self.right, self.sut):
+            self.host.run("ip", "netns", "add", namespace.namespace)
+            undo.callback(self.host.run, "ip", "netns", "del", namespace.namespace)
+            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+        for port, namespace, peer in (("p0", self.left, "s0"), ("p1", self.right, "s1")):
+            link = ["ip", "link", "add", "name", port, "netns", namespace.namespace, "mtu", str(MTU), "type", "veth"]
+            self.host.run(*link, "peer", "name", peer, "netns", self.sut.namespace, "mtu", str(MTU))
+            namespace.run("ip", "link", "set", port, "up")
+            self.sut.run("ip", "link", "set", peer, "up")
+            dedicate_receive_processing(self.sut, peer, SUT_CPU)
+
+    def forward(self, *rules: str) -> None:
+        """Let the kernel forward between s0 and s1; `rules` come first, from left to right only."""
+        chains = (("s0", "s1", rules), ("s1", "s0", ()))
+        self.sut.run("nft", "-f", "-", stdin="\n".join(_chain(*chain) for chain in chains))
+
+    def tester(self, engine: Any = "xdp") -> SoftwareTester:
+        return SoftwareTester(
+            self.host,
+            "p0",
+            "p1",
+            binary=BINARY,
+            engine=engine,
+            cpus=[TESTER_CPU],
+            left_namespace=self.left.namespace,
+            right_namespace=self.right.namespace,
+        )
+
+
+def _chain(source: str, target: str, rules: Sequence[str]) -> str:
+    lines = [
+        f"table netdev from_{source} {{",
+        "set seen { type ipv4_addr . ipv4_addr; size 65536; flags dynamic; }",
+        "chain forward {",
+        f"type filter hook ingress device {source} priority 0;",
+        *rules,
+        f"fwd to {target}",
+        "}",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+class ScriptedSut(threading.Thread):
+    """Forwards from s0 to s1 what `act` makes of the frames that came, one call a frame. For low loads."""
+
+    def __init__(self, lab: Lab, act: Callable[[bytes], list[bytes]]) -> None:
+        super().__init__(daemon=True)
+        self._lab, self._act, self._ready, self._end = lab, act, threading.Event(), threading.Event()
+        self.frames: list[bytes] = []
+
+    def run(self) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f"/run/netns/{self._lab.sut.namespace}") as namespace:  # noqa: PTH123
+            assert libc.setns(namespace.fileno(), 0x40000000) == 0  # of this thread only
+        with (
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as source,
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as target,
+        ):
+            source.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+            source.bind(("s0", 3))
+            source.settimeout(0.02)
+            target.bind(("s1", 0))
+            self._ready.set()
+            while not self._end.is_set():
+                try:
+                    frame = source.recv(4096)
+                except TimeoutError:
+                    continue
+                self.frames.append(frame)
+                for each in self._act(frame):
+                    target.send(each)
+
+    def __enter__(self) -> ScriptedSut:
+        self.start()
+        assert self._ready.wait(5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self.join()
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with ExitStack() as undo:
+        yield Lab(undo)
+
+
+@pytest.fixture(params=["xdp", "packet-ring"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def tester(lab: Lab, engine: str) -> Iterator[SoftwareTester]:
+    with lab.tester(engine) as tester:
+        yield tester
+
+
+def valid(tester: SoftwareTester, trial: Trial) -> TrialResult:
+    """The first valid result of some: a busy machine may spoil trials."""
+    reasons = []
+    for _ in range(20):
+        result = tester.measure(trial)
+        if result.invalid is None:
+            return result
+        reasons.append(result.invalid)
+    raise AssertionError(f"no valid trial of {trial}: {reasons}")
+
+
+def lossless(tester: SoftwareTester, traffic: Traffic, load: float = 5000, duration: float = 0.2) -> TrialResult:
+    """The first result without loss of some."""
+    for _ in range(20):
+        result = valid(tester, Trial(traffic, load, duration))
+        if not result.lost:
+            return result
+    raise AssertionError(f"frames are lost every time, the last time {result.lost} of {result.sent}")
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+# --- what both engines must do ---------------------------------------------------------------------------------------
+
+
+def test_the_tester_describes_its_ports(lab: Lab, tester: SoftwareTester, engine: str) -> None:
+    facts = tester.describe()
+    assert facts["engine"] == engine
+    for name, namespace, interface in (("left", lab.left, "p0"), ("right", lab.right, "p1")):
+        port = facts["ports"][name]
+        (link,) = json.loads(namespace.run("ip", "-j", "link", "show", interface).stdout)
+        assert port["mac"] == link["address"]
+        assert (port["interface"], port["namespace"], port["driver"]) == (interface, namespace.namespace, "veth")
+        assert port["mode"] == ("native" if engine == "xdp" else "packet-ring")
+
+
+@pytest.mark.parametrize("size", [64, 65, 72, 128, 1518, 3000, "IMIX"])
+def test_everything_that_was_sent_is_received_in_both_directions(lab: Lab, tester: SoftwareTester, size: int) -> None:
+    lab.forward()
+    result = lossless(tester, Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100))
+    assert [each.direction for each in result.directions] == list(BOTH_DIRECTIONS)
+    for each in result.directions:
+        assert each.sent == each.intended == each.received == 1000
+        assert each.duplicated == each.reordered == each.corrupted == 0
+        assert each.achieved_load == pytest.approx(5000, rel=0.01)
+        assert each.latency is not None
+        assert sum(each.latency.counts.values()) == 1000
+        assert 0 < each.latency.minimum <= each.latency.mean <= each.latency.maximum
+        assert each.latency.minimum <= each.latency.percentile(50) <= each.latency.maximum
+    assert result.stray == result.own_drops == 0
+
+
+def test_one_direction_alone_in_either_way(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    for direction in BOTH_DIRECTIONS:
+        (each,) = lossless(tester, Traffic(FrameSize.parse(64), (direction,))).directions
+        assert (each.direction, each.received) == (direction, 1000)
+
+
+def test_the_frames_of_a_mix_have_its_sizes_in_its_order(lab: Lab, tester: SoftwareTester) -> None:
+    with ScriptedSut(lab, lambda frame: [frame]) as sut:
+        result = lossless(tester, Traffic(IMIX), load=1000)
+        sizes = [len(frame) + 4 for frame in sut.frames[-result.sent :]]
+    assert sizes == list(itertools.islice(itertools.cycle(IMIX.sequence), result.sent))
+
+
+def test_one_flow_is_one_pair_of_addresses_and_65536_are_all_seen(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward("add @seen { ip saddr . ip daddr }")
+
+    def seen() -> int:
+        listing = lab.sut.run("nft", "-j", "list", "set", "netdev", "from_s0", "seen").stdout
+        return sum(len(item["set"].get("elem", [])) for item in json.loads(listing)["nftables"] if "set" in item)
+
+    lossless(tester, Traffic(FrameSize.parse(64), flows=1))
+    assert seen() == 1
+    lossless(tester, Traffic(FrameSize.parse(64), flows=1000))
+    assert seen() == 1000
+    everything = Trial(Traffic(FrameSize.parse(64), flows=65536), 70_000, 1.0)
+    assert any(tester.measure(everything).sent >= 65536 and seen() == 65536 for _ in range(20))
+
+
+def test_an_entry_addresses_the_frames(lab: Lab, tester: SoftwareTester) -> None:
+    entry = Entry(mac="02:aa:bb:cc:dd:ee", address="198.19.0.5", udp_port=5000)
+    with ScriptedSut(lab, lambda frame: [frame]) as sut:
+        lossless(tester, Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry}), load=1000)
+    assert {frame[:6].hex(":") for frame in sut.frames} == {"02:aa:bb:cc:dd:ee"}
+    assert {frame[30:34] for frame in sut.frames} == {socket.inet_aton("198.19.0.5")}
+    assert {frame[36:38] for frame in sut.frames} == {(5000).to_bytes(2, "big")}
+
+
+def test_loss_is_the_share_that_was_dropped(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward("numgen inc mod 10 0 drop")
+    best = min(
+        (valid(tester, Trial(SMALL, 10_000, 0.2)) for _ in range(5)), key=lambda result: result.loss_ratio
+    )  # the machine may add to it, never take away
+    assert best.loss_ratio == pytest.approx(0.1, abs=0.002)
+    assert best.directions[0].reordered == best.directions[0].duplicated == best.directions[0].corrupted == 0
+
+
+def test_copies_are_counted_as_duplicates(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward("numgen inc mod 4 0 dup to s1")
+    (each,) = lossless(tester, SMALL).directions
+    assert (each.received, each.duplicated) == (1000, 250)
+
+
+def test_frames_that_are_overtaken_are_counted(lab: Lab, tester: SoftwareTester) -> None:
+    held: list[bytes] = []
+
+    def hold_each_tenth(frame: bytes) -> list[bytes]:
+        if int.from_bytes(frame[42:46], "little") % 10 == 0:
+            held.append(frame)
+            return []
+        return [frame, *(held.pop() for _ in list(held))]
+
+    with ScriptedSut(lab, hold_each_tenth):
+        (each,) = lossless(tester, SMALL, load=1000).directions
+    assert (each.received, each.reordered, each.duplicated) == (200, 20, 0)
+
+
+@pytest.mark.parametrize("place", [46, 52, 58, -1])
+def test_altered_frames_are_corrupted_and_not_received(lab: Lab, tester: SoftwareTester, place: int) -> None:
+    def alter_each_tenth(frame: bytes) -> list[bytes]:
+        altered = bytearray(frame)
+        if int.from_bytes(frame[42:46], "little") % 10 == 0:
+            altered[place] ^= 1
+        return [bytes(altered)]
+
+    trial = Trial(Traffic(FrameSize.parse(256)), 1000, 0.2)
+    with ScriptedSut(lab, alter_each_tenth):
+        results = (valid(tester, trial).directions[0] for _ in range(20))
+        assert any((each.received, each.corrupted) == (180, 20) for each in results)
+
+
+def test_the_kernel_may_rewrite_addresses_and_ttl(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward("ip saddr set 203.0.113.1", "ip ttl set 3", "udp dport set 9999")
+    assert lossless(tester, SMALL).received == 1000
+
+
+def test_a_mangled_payload_does_not_come_back_as_the_testers_own_fault(lab: Lab, tester: SoftwareTester) -> None:
+    """The kernel mangles in place the pages that live frames are made of: the next frames in them must be whole."""
+    traffic = Traffic(FrameSize.parse(1518))
+    lab.forward("@th,9600,32 set 0xdeadbeef")
+    valid(tester, Trial(traffic, 20_000, 0.2))
+    lab.sut.run("nft", "flush", "ruleset")
+    lab.forward()
+    assert lossless(tester, traffic, load=20_000).directions[0].corrupted == 0
+
+
+def test_frames_of_others_are_strays(lab: Lab, tester: SoftwareTester) -> None:
+    def add_a_stray_to_each_tenth(frame: bytes) -> list[bytes]:
+        other = bytes.fromhex("ffffffffffff020000000009") + b"\x88\xb5" + bytes(46)
+        return [frame, other] if int.from_bytes(frame[42:46], "little") % 10 == 0 else [frame]
+
+    with ScriptedSut(lab, add_a_stray_to_each_tenth):
+        result = lossless(tester, SMALL, load=1000)
+    assert (result.received, result.stray) == (200, 20)
+
+
+def test_a_throttled_sut_gets_the_load_all_the_same_and_loses(lab: Lab, tester: SoftwareTester, engine: str) -> None:
+    if SUT_CPU == TESTER_CPU:
+        pytest.skip("needs two CPUs: one for the tester, one for the SUT")
+    lab.forward(*(["ip saddr 203.0.113.7 ip daddr 203.0.113.9 drop"] * 4000))
+    load = 200_000 if engine == "xdp" else 50_000
+    result = valid(tester, Trial(SMALL, load, 0.3))
+    assert result.achieved_load == pytest.approx(load, rel=0.01)
+    assert result.loss_ratio > 0.2
+
+
+def test_an_unpaced_trial_sends_more_than_a_paced_one(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    result = tester.measure(Trial(SMALL, UNPACED, 0.2))
+    assert result.invalid is None
+    assert result.sent == result.intended_count
+    assert result.achieved_load > 20_000
+    assert 0 < result.received <= result.sent
+
+
+def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    tester.measure(Trial(Traffic(FrameSize.parse(3000), BOTH_DIRECTIONS, 65536), UNPACED, 0.1))
+    result = lossless(tester, Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)))
+    assert [each.direction for each in result.directions] == [Direction.RIGHT_TO_LEFT]
+    assert result.directions[0].corrupted == 0
+
+
+def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    lab.left.run("ip", "link", "set", "p0", "down")
+    with pytest.raises(PodperfError, match="port left: p0 is down"):
+        tester.measure(Trial(SMALL, 1000, 0.1))
+    lab.left.run("ip", "link", "set", "p0", "up")
+    assert lossless(tester, SMALL).received == 1000
+
+
+def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
+    lab.left.run("ip", "link", "set", "p0", "mtu", "1500")
+    with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):
+        tester.measure(Trial(Traffic(FrameSize.parse(1519)), 1000, 0.1))
+
+
+# --- starting and ending ---------------------------------------------------------------------------------------------
+
+
+def attached(namespace: NetworkNamespace, interface: str) -> bool:
+    (link,) = json.loads(namespace.run("ip", "-j", "link", "show", interface).stdout)
+    return "xdp" in link
+
+
+def test_a_killed_front_leaves_no_program_behind_and_is_explained(lab: Lab) -> None:
+    tester = lab.tester()
+    assert attached(lab.left, "p0")
+    assert attached(lab.right, "p1")
+    assert tester._process is not None
+    pid = tester._process.pid
+    timer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    with pytest.raises(PodperfError, match="exit code -9"):
+        tester.measure(Trial(SMALL, 1000, 5.0))
+    assert eventually(lambda: not attached(lab.left, "p0") and not attached(lab.right, "p1"))
+    lab.forward()
+    with lab.tester() as another:
+        assert lossless(another, SMALL).received == 1000
+
+
+def test_closing_in_mid_trial_ends_it_at_once(lab: Lab) -> None:
+    tester = lab.tester()
+    timer = threading.Timer(0.3, tester.close)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(PodperfError):
+        tester.measure(Trial(SMALL, 1000, 20.0))
+    assert time.monotonic() - began < 5
+    assert not attached(lab.left, "p0")
+
+
+class WithoutBpf(NetworkNamespace):
+    """A namespace where commands may use packet sockets, but not load BPF programs."""
+
+    def _wrapped(self, command: Sequence[str]) -> list[str]:
+        allowed = ("setpriv", "--bounding-set", "-all,+net_raw,+net_admin", "--inh-caps", "-all")
+        return super()._wrapped([*allowed, *command])
+
+
+def test_without_bpf_rights_the_packet_rings_serve_and_the_tester_says_so() -> None:
+    host, name = LocalHost(), f"h-{os.getpid()}-nobpf"
+    host.run("ip", "netns", "add", name)
+    try:
+        namespace = WithoutBpf(name)
+        LocalHost().run("ip", "-n", name, "link", "add", "name", "p0", "type", "veth", "peer", "name", "p1")
+        for port in ("p0", "p1"):
+            LocalHost().run("ip", "-n", name, "link", "set", port, "up")
+        with SoftwareTester(namespace, "p0", "p1", binary=BINARY, engine="auto", cpus=[TESTER_CPU]) as tester:
+            facts = tester.describe()
+            assert facts["engine"] == "packet-ring"
+            assert "not permitted" in facts["engine_remark"]
+            assert lossless(tester, SMALL).received == 1000
+        with pytest.raises(PodperfError, match="loading BPF programs is not permitted"):
+            SoftwareTester(namespace, "p0", "p1", binary=BINARY, engine="xdp")
+    finally:
+        host.run("ip", "netns", "del", name)
+
+
+def test_a_port_that_is_not_there_is_named(lab: Lab) -> None:
+    for port, namespace, complaint in (
+        ("nope", lab.left.namespace, "port left: there is no interface nope in namespace"),
+        ("p0", "h-nowhere", "port left: there is no network namespace h-nowhere"),
+    ):
+        with pytest.raises(PodperfError, match=complaint):
+            SoftwareTester(lab.host, port, "p1", binary=BINARY, left_namespace=namespace)
+
+
+def test_a_port_that_another_program_holds_is_named(lab: Lab) -> None:
+    with lab.tester(), pytest.raises(PodperfError, match="port left: another XDP program sits on p0"):
+        lab.tester()
+
+
+def test_a_peer_that_takes_no_xdp_frames_makes_the_trial_invalid_and_says_what_to_do(lab: Lab) -> None:
+    lab.sut.run("ethtool", "-K", "s0", "gro", "off")
+    with lab.tester() as tester:
+        result = tester.measure(Trial(SMALL, 1000, 0.1))
+    assert result.own_drops == result.sent == 100
+    assert "ethtool -K PEER gro on" in str(result.invalid)
