@@ -1,0 +1,333 @@
+"""Reports: made from records alone, whatever state the results folder is in."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import made_up
+from podperf.errors import PodperfError
+from podperf.figures import number
+from podperf.records import Finding, TestRecord
+from podperf.report import command, draft, svg
+from podperf.report.bars import comparison
+from podperf.report.conformance import assess
+from podperf.report.fragment import embed_html
+from podperf.report.loss_curve import loss_curve
+from podperf.report.results import read_run
+from podperf.report.summary import summary_table
+
+BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
+OPEN_TAGS = {"meta", "br"}
+
+
+class Balanced(HTMLParser):
+    """Fails where an element is closed that is not the open one."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in OPEN_TAGS:
+            self.open.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results") / "2026-11-19_14-53"
+    made_up.write_run(folder)
+    return folder
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> dict[str, Any]:
+    return made_up.document(*made_up.forwarding_record("linux-bridge", 281e3), tmp_path)
+
+
+def statuses(*records: TestRecord, folder: Path) -> dict[str, tuple[str, str]]:
+    for record in records:
+        made_up.write(folder, record)
+    run = read_run(folder)
+    return {each.section.number: (each.status.value, each.reason) for each in assess([run], folder).sections}
+
+
+def test_every_section_of_the_draft_has_a_result_and_a_reason(results: Path) -> None:
+    command.write_reports(results)
+    report = json.loads((results / "conformance.json").read_text())
+    sections = {each["number"]: each for each in report["sections"]}
+    expected = "1 2 3 4 4.1 4.1.1 4.1.2 4.1.3 4.1.4 4.1.5 4.2 4.2.1 4.2.2 4.2.3 4.2.4 4.2.5 5 6 A A.1 A.2 B B.1 B.2 C"
+    assert [*expected.split(), "C.1", "C.2", "C.3", "C.4", "C.5", "D"] == list(sections)
+    assert all(each["reason"] for each in sections.values())
+    assert sections["4.1.1"]["status"] == "failed"
+    assert sections["4.1.1"]["reason"] == "14 passed, 1 failed, 1 interrupted, 2 skipped; 1 on a noisy machine"
+    assert sections["4.1"]["status"] == "failed"
+    assert (sections["5"]["status"], sections["4.2"]["status"]) == ("passed", "not covered")
+    assert {each["test"] for each in report["skipped"]} == {"ipvlan, 64 B", "ovs-kernel, 64 B"}
+
+
+def test_the_page_stands_alone_and_its_links_lead_to_records(results: Path) -> None:
+    path = command.write_reports(results)
+    page = Balanced(path.read_text())
+    assert not re.search(r"<script|<link|@import|url\(", path.read_text())
+    local = [link for link in page.links if not link.startswith(("#", draft.URL))]
+    assert len(local) == 19
+    assert all((path.parent / link).is_file() for link in local)
+    assert "interrupted after 7 trials" in page.text
+    assert "the kernel has no ipvlan (CONFIG_IPVLAN)" in page.text
+    assert "stress-ng-cpu (4711)" in page.text
+
+
+def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> None:
+    found = statuses(TestRecord("x", "x", "x", ["sec-5"], 0, 1, "passed"), folder=tmp_path)
+    assert found["4.1.1"] == (
+        "not covered",
+        "none of its tests ran: `--include sec-4.1.1` runs 4.1.1_kernel_space.robot",
+    )
+    assert found["4.1.4"] == ("not covered", "not implemented in this version; needs a NIC with SR-IOV")
+    assert found["4.2.4"][0] == "not covered"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["confirmed"], "confirmed"),
+        (["confirmed", "inconclusive"], "inconclusive"),
+        (["inconclusive", "refuted"], "refuted"),
+    ],
+)
+def test_findings_decide_a_section(verdicts: list[Any], expected: str, tmp_path: Path) -> None:
+    records = [
+        TestRecord(
+            f"r{number}", f"r{number}", "x", ["appendix-a"], 0, 1, "passed", findings=[Finding("exclusive", each, "so")]
+        )
+        for number, each in enumerate(verdicts)
+    ]
+    assert statuses(*records, folder=tmp_path)["A"][0] == expected
+
+
+def test_only_skipped_tests_leave_a_section_skipped_with_their_reasons(tmp_path: Path) -> None:
+    records = [made_up.skipped_record("ipvlan", "no ipvlan"), made_up.skipped_record("ovs-kernel", "no openvswitch")]
+    assert statuses(*records, folder=tmp_path)["4.1.1"] == ("skipped", "no ipvlan; no openvswitch")
+
+
+def test_several_runs_show_the_latest_and_the_history(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = tmp_path / "later"
+    made_up.write(later, *made_up.forwarding_record("linux-bridge", 300e3, started=1.7952e9))
+    assert command.main([str(later), str(results), str(later), "--output", str(tmp_path / "both")]) == 0
+    assert capsys.readouterr().out.endswith("both/conformance.html\n")
+    report = json.loads((tmp_path / "both" / "conformance.json").read_text())
+    assert [each["name"] for each in report["runs"]] == [results.name, "later"]
+    tests = {each["name"]: each for each in next(s for s in report["sections"] if s["number"] == "4.1.1")["tests"]}
+    assert tests["Linux bridge, 64 B"]["run"] == "later"
+    assert [each["run"] for each in tests["Linux bridge, 64 B"]["history"]] == [results.name, "later"]
+    assert (tmp_path / "both" / tests["Linux bridge, 64 B"]["record"]).is_file()
+    assert tests["Ptp, 64 B"]["run"] == results.name
+    assert "not run" in Balanced((tmp_path / "both" / "conformance.html").read_text()).text
+
+
+def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made_up.write(tmp_path, *BRIDGE)
+    document = json.loads(path.read_text())
+    for name, content in {
+        "cut.json": path.read_text()[:500],
+        "array.json": "[]",
+        "newer.json": json.dumps({**document, "schema_version": 7}),
+        "other.json": json.dumps({**document, "outcome": "fine"}),
+        "empty.trials.jsonl": "",
+        "binary.json": "",
+    }.items():
+        (path.parent / name).write_text(content)
+    (path.parent / "binary.json").write_bytes(b"\xff\xfe\x00")
+    assert command.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "1 test: 1 passed" in said
+    assert "not read: cut.json: not a complete JSON document" in said
+    assert "not read: array.json: not a complete JSON document (not an object)" in said
+    assert "not read: newer.json: schema version 7, this podperf reads version 1" in said
+    assert "not read: other.json: does not fit the record schema: $.outcome: 'fine' is not one of" in said
+    assert "not read: empty.trials.jsonl: empty" in said
+    assert "not read: binary.json: " in said
+    assert "newer.json" in Balanced((tmp_path / "conformance.html").read_text()).text
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
+def test_a_path_without_records_is_refused_in_one_line(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / kind
+    if kind == "empty":
+        path.mkdir()
+    if kind == "file":
+        path.write_text("")
+    assert command.main([str(path)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(path) in said
+    assert "give the results folder of a run" in said
+
+
+def test_a_trial_line_that_was_cut_off_is_no_trial(tmp_path: Path) -> None:
+    made_up.write_run(tmp_path)
+    (left,) = (tmp_path / "records").glob("*.trials.jsonl")
+    left.write_bytes(left.read_bytes()[:-200])
+    (record,) = [each for each in read_run(tmp_path).records if each["outcome"] == "interrupted"]
+    assert record["reason"] == "interrupted after 6 trials"
+    assert len(record["trials"]) == 6
+
+
+def test_trials_left_beside_their_record_are_not_another_test(tmp_path: Path) -> None:
+    path = made_up.write(tmp_path, *BRIDGE)
+    path.with_name(f"{path.stem}.trials.jsonl").write_text("anything")
+    run = read_run(tmp_path)
+    assert (len(run.records), run.problems) == (1, ())
+
+
+def test_reports_of_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    made_up.write(tmp_path, *BRIDGE)
+    (tmp_path / "conformance.html").mkdir()
+    with pytest.raises(PodperfError, match=r"cannot write the report to .*: Is a directory; the records are untouched"):
+        command.write_reports(tmp_path)
+
+
+def test_the_summary_fits_its_width_and_keeps_every_figure(results: Path) -> None:
+    table = summary_table(read_run(results).records, width=120)
+    assert max(map(len, table.splitlines())) <= 120
+    assert "\033" not in table
+    row = next(line for line in table.splitlines() if line.startswith("Linux bridge, 64 B "))
+    assert row.split()[-9:] == ["1", "64B", "281", "210", "263", "16.0", "96.0", "passed"][-9:] or row.endswith(
+        "passed"
+    )
+    assert re.search(r"Wire, 64 B +wire +0 +64B +>= 4 \d{3} +>= \d \d{3} +>= 4 \d{3} +1\.20 +2\.10 +passed", table)
+    assert re.search(r"Linux bridge, 64 B +linux-bridge +1 +64B +281 +2\d\d +2\d\d +16\.0 +96\.0 +passed\n", table)
+    assert "    the kernel has no ipvlan (CONFIG_IPVLAN)\n" in table
+    assert "19 tests: 15 passed, 1 failed, 1 interrupted, 2 skipped" in table
+
+
+def test_colour_changes_nothing_but_colour(results: Path) -> None:
+    records = read_run(results).records
+    coloured = summary_table(records, colour=True)
+    assert "\033[32mpassed\033[0m" in coloured
+    assert re.sub(r"\033\[[\d;]*m", "", coloured) == summary_table(records)
+
+
+@given(name=st.text(max_size=200), reason=st.text(max_size=300), width=st.integers(100, 160))
+def test_any_name_fits_the_summary(name: str, reason: str, width: int) -> None:
+    record = TestRecord("x", name, "s", outcome="skipped", reason=reason).to_json()
+    lines = summary_table([record], width=width).split("\n")
+    assert all(len(line) <= width for line in lines)
+
+
+def test_every_trial_is_a_dot_and_every_result_a_mark(bridge: dict[str, Any]) -> None:
+    root = ElementTree.fromstring(loss_curve(bridge))
+    tag = "{http://www.w3.org/2000/svg}"
+    titles = [each.findtext(f"{tag}title") or "" for each in root.iter(f"{tag}circle")]
+    assert sum(1 for each in titles if "kpps for" in each) == len(bridge["trials"])
+    words = [each.text or "" for each in root.iter(f"{tag}text")]
+    assert [each for each in words if each.startswith(("NDR", "PDR", "MRR"))] == ["NDR 210", "PDR 263", "MRR 281"]
+
+
+def test_dots_rise_with_the_loss(bridge: dict[str, Any]) -> None:
+    root = ElementTree.fromstring(loss_curve(bridge))
+    circles = [each for each in root.iter("{http://www.w3.org/2000/svg}circle") if "for" in "".join(each.itertext())]
+    heights = [float(each.get("cy", "0")) for each in circles]
+    losses = [each["loss_ratio"] for each in bridge["trials"]]
+    pairs = sorted(zip(losses, heights, strict=True))
+    assert all(low[1] >= high[1] for low, high in itertools.pairwise(pairs))
+    assert pairs[0][1] > pairs[-1][1] + 100
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "phase": st.sampled_from(["mrr", "ndrpdr"]),
+                "achieved_load": st.floats(0, 1e10),
+                "loss_ratio": st.floats(0, 1),
+                "duration": st.floats(0, 1e4),
+                "invalid": st.sampled_from([None, "the tester was late"]),
+            }
+        ),
+        max_size=3,
+    )
+)
+def test_any_trials_can_be_drawn(trials: list[dict[str, Any]]) -> None:
+    record = TestRecord("x", "<&>'\"", "s").to_json()
+    drawing = loss_curve({**record, "trials": trials})
+    assert (drawing == "") == (not any(each["achieved_load"] > 0 for each in trials))
+    if drawing:
+        dots = list(ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}circle"))
+        assert all(0 <= float(each.get("cx", "")) <= 720 and 0 <= float(each.get("cy", "")) <= 340 for each in dots)
+
+
+def test_bars_are_as_long_as_their_rates(bridge: dict[str, Any]) -> None:
+    root = ElementTree.fromstring(comparison([bridge], "64B frames"))
+    bars = {}
+    for each in root.iter("{http://www.w3.org/2000/svg}rect"):
+        if title := each.findtext("{http://www.w3.org/2000/svg}title"):
+            bars[title.split()[0]] = float(each.get("width", "0"))
+    rates = {name: bridge["results"][name.lower()]["frames_per_second"] for name in bars}
+    assert set(bars) == {"NDR", "PDR", "MRR"}
+    assert bars["MRR"] / bars["NDR"] == pytest.approx(rates["MRR"] / rates["NDR"], rel=1e-3)
+
+
+def test_nothing_measured_draws_nothing() -> None:
+    record = made_up.skipped_record("ipvlan", "no").to_json()
+    assert (loss_curve(record), comparison([record], "64B")) == ("", "")
+
+
+def test_the_log_fragment_shows_result_configuration_and_curve(bridge: dict[str, Any]) -> None:
+    page = Balanced(embed_html(bridge))
+    for words in ("passed", "281 kpps", "Gbit/s L1", "loss ratio", "Data plane cni plugin", "tester CPU 0"):
+        assert words in page.text
+    assert "<style" not in embed_html(bridge)
+
+
+@given(st.text(max_size=50))
+def test_nothing_in_a_record_becomes_markup(text: str) -> None:
+    record = TestRecord("x", text, "s", outcome="failed", reason=text, data_plane={"note": text}, findings=[])
+    fragment = embed_html(record.to_json())
+    Balanced(fragment)
+    if "<" in text:
+        assert text not in fragment
+
+
+@given(st.floats(1e-3, 1e12), st.integers(2, 10))
+def test_ticks_cover_the_axis(highest: float, about: int) -> None:
+    found = svg.ticks(highest, about)
+    assert found[0] == 0
+    assert found[-1] >= highest * 0.999999
+    assert len(found) <= about + 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(4_310_000.0, "4 310 000"), (281.4, "281"), (99.97, "100"), (28.14, "28.1"), (0.9996, "1.00"), (0.0232, "0.0232")],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
