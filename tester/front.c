@@ -304,8 +304,13 @@ int main(int argc, char **argv)
 	int cpu = -1;
 
 	handle_signals();
-	if (read_arguments(argc, argv, ports, &engine, &cpu) || settle_on_cpu(cpu) || engine->open(ports)) {
+	if (read_arguments(argc, argv, ports, &engine, &cpu) || settle_on_cpu(cpu)) {
 		print_error();
+		return 1;
+	}
+	if (engine->open(ports)) {
+		print_error();
+		engine->close();
 		return 1;
 	}
 	take_precedence();
@@ -313,5 +318,6 @@ int main(int argc, char **argv)
 	while (!stopping && getline(&line, &size, stdin) > 0)
 		if (run_trial(engine, ports, line))
 			print_error();
+	engine->close();
 	return 0;
 }

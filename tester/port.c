@@ -118,3 +118,19 @@ int port_is_veth(const struct port *port)
 {
 	return !strcmp(port->driver, "veth");
 }
+
+int port_tso(const struct port *port)
+{
+	struct ethtool_value value = { .cmd = ETHTOOL_GTSO };
+	struct ifreq answer = { .ifr_data = (void *)&value };
+
+	return !ask(port, SIOCETHTOOL, &answer) && value.data;
+}
+
+int port_set_tso(const struct port *port, int on)
+{
+	struct ethtool_value value = { .cmd = ETHTOOL_STSO, .data = on };
+	struct ifreq answer = { .ifr_data = (void *)&value };
+
+	return ask(port, SIOCETHTOOL, &answer);
+}

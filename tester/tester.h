@@ -42,6 +42,8 @@ int port_enter(const struct port *port); /* make the port's namespace the curren
 int port_leave(const struct port *port); /* and go back */
 int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
 int port_is_veth(const struct port *port);
+int port_tso(const struct port *port);            /* is TCP segmentation offload on? */
+int port_set_tso(const struct port *port, int on);
 
 /* requests */
 struct entry {
@@ -75,6 +77,7 @@ struct engine {
 	int (*open)(struct port ports[2]);
 	struct plan *(*plan)(void);                                  /* where the next trial's plan is to be made */
 	int (*run)(const struct request *request, struct outcome *); /* send, wait, count */
+	void (*close)(void); /* give back what the kernel does not take back by itself */
 };
 
 extern const struct engine xdp_engine, packet_ring_engine;

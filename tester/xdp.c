@@ -254,4 +254,9 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 	return 0;
 }
 
-const struct engine xdp_engine = { "xdp", xdp_open, xdp_plan, xdp_run };
+static void xdp_close(void)
+{
+	/* Programs, links and maps go with the process. */
+}
+
+const struct engine xdp_engine = { "xdp", xdp_open, xdp_plan, xdp_run, xdp_close };
