@@ -1,0 +1,41 @@
+"""Figures out of results: what a bound is, and which side it is on."""
+
+from __future__ import annotations
+
+from made_up import trial
+from podperf.methods.mrr import MrrResult
+from podperf.methods.ndrpdr import Bound, GoalResult
+from podperf.methods.presets import preset
+from podperf.metrics import of_goal, of_mrr
+from podperf.model import Direction, FrameSize, Traffic
+from podperf.verdicts import Measured
+
+GOAL = preset("quick").goals[0]
+LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)
+
+
+def goal(lower: Bound | None, upper: Bound | None, rate: float | None, limited: bool = False) -> GoalResult:
+    return GoalResult(GOAL, lower, upper, rate, None, limited, True)
+
+
+def test_a_goal_lies_between_its_bounds() -> None:
+    assert of_goal(goal(LOWER, UPPER, 199.9e3)) == Measured(199.9e3, 199.9e3, 210e3)
+
+
+def test_a_goal_that_the_tester_limited_is_a_lower_bound() -> None:
+    assert of_goal(goal(LOWER, None, 200e3, limited=True)) == Measured(200e3, 200e3, None, lower_bound=True)
+
+
+def test_a_goal_below_the_lowest_load_is_an_upper_bound() -> None:
+    assert of_goal(goal(None, UPPER, None)) == Measured(210e3, high=210e3, upper_bound=True)
+
+
+def test_a_goal_that_was_not_searched_for_has_no_figure() -> None:
+    assert of_goal(goal(None, None, None)) is None
+
+
+def test_mrr_is_the_median_between_its_trials() -> None:
+    traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,))
+    trials = tuple(trial(traffic, 1e6, capacity) for capacity in (250e3, 281e3, 290e3))
+    assert of_mrr(MrrResult(trials, 1e6, 1.0)) == Measured(281e3, 250e3, 290e3)
+    assert of_mrr(MrrResult(trials, 290e3, 1.0)).lower_bound
