@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -213,6 +215,17 @@ def test_reports_of_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "conformance.html").mkdir()
     with pytest.raises(PodperfError, match=r"cannot write the report to .*: Is a directory; the records are untouched"):
         command.write_reports(tmp_path)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up.write(tmp_path, *BRIDGE)
+    old = command.write_reports(tmp_path).read_text()
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+        with pytest.raises(PodperfError, match="No space left on device"):
+            command.write_reports(tmp_path)
+    assert (tmp_path / "conformance.html").read_text() == old
+    assert {each.name for each in tmp_path.iterdir()} == {"conformance.html", "conformance.json", "records"}
 
 
 def test_the_summary_fits_its_width_and_keeps_every_figure(results: Path) -> None:

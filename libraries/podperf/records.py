@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal
 import jsonschema
 
 from podperf.errors import PodperfError
+from podperf.files import replace_file, sync_folder, write_all
 from podperf.histogram import to_hdr
 from podperf.model import (
     Chain,
@@ -373,7 +374,7 @@ class RecordWriter:
             self._file = self._reserve(record)
             self._pending = [record.to_json()]  # with the id that it got
             self._flush()
-            _sync_directory(self.directory)
+            sync_folder(self.directory)
 
     def _reserve(self, record: TestRecord) -> int:
         wanted, copy = record.id, 1
@@ -396,7 +397,7 @@ class RecordWriter:
         while self._file is not None and self._pending:
             end = os.fstat(self._file).st_size
             try:
-                _write_all(self._file, _compact(self._pending[0]) + b"\n")
+                write_all(self._file, _compact(self._pending[0]) + b"\n")
                 os.fsync(self._file)
             except OSError:
                 with contextlib.suppress(OSError):
@@ -416,7 +417,7 @@ class RecordWriter:
         trials_path, path = self.directory / f"{record.id}{TRIALS_SUFFIX}", self.directory / f"{record.id}.json"
         self.close()
         try:
-            _write_atomically(path, document)
+            replace_file(path, _readable(document))
         except OSError as error:
             raise PodperfError(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
         with contextlib.suppress(OSError):
@@ -435,27 +436,10 @@ class RecordWriter:
 def _rescue(document: Mapping[str, Any]) -> str:
     try:
         folder = Path(tempfile.mkdtemp(prefix="podperf-record-"))
-        _write_atomically(folder / f"{document['id']}.json", document)
+        replace_file(folder / f"{document['id']}.json", _readable(document))
     except OSError as error:
         return f"nor anywhere else ({error.strerror}): free some space and run the test again"
     return f"it is in {folder} instead: free some space, then move it there"
-
-
-def _write_atomically(path: Path, document: Mapping[str, Any]) -> None:
-    half = path.with_name(f".{path.name}.half")
-    try:
-        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            _write_all(file, _readable(document))
-            os.fsync(file)
-        finally:
-            os.close(file)
-        half.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            half.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
 
 
 def _compact(document: Mapping[str, Any]) -> bytes:
@@ -467,16 +451,3 @@ def _readable(document: Mapping[str, Any]) -> bytes:
     head = json.dumps({**document, "trials": []}, allow_nan=False, indent=2).encode()
     trials = b",\n".join(b"    " + _compact(each) for each in document["trials"])
     return head.removesuffix(b"]\n}") + (b"\n" + trials + b"\n  " if trials else b"") + b"]\n}\n"
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from podperf.errors import PodperfError
+from podperf.files import replace_file
 from podperf.report.conformance import assess, to_json
 from podperf.report.page import page
 from podperf.report.results import Run, read_run, read_runs
@@ -77,8 +78,8 @@ def _write(runs: Sequence[Run], folder: Path) -> Path:
     html = folder / f"{NAME}.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{NAME}.json").write_text(json.dumps(to_json(conformance), indent=2) + "\n", encoding="utf-8")
-        html.write_text(page(conformance), encoding="utf-8")
+        replace_file(folder / f"{NAME}.json", f"{json.dumps(to_json(conformance), indent=2)}\n".encode())
+        replace_file(html, page(conformance).encode())
     except OSError as error:
         raise PodperfError(
             f"cannot write the report to {folder}: {error.strerror}; the records are untouched"

@@ -1,0 +1,43 @@
+"""Files that are whole or not there, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that its old or its new content is there at any time, and the new one for good on return.
+
+    OSError when it cannot be written; the old content then stays.
+    """
+    half = path.with_name(f".{path.name}.half")
+    try:
+        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            write_all(file, content)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        half.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            half.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write everything to an open file, however many calls it takes."""
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def sync_folder(path: Path) -> None:
+    """Bring a folder's entries to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
