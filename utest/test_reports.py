@@ -98,6 +98,11 @@ def test_the_page_stands_alone_and_its_links_lead_to_records(results: Path) -> N
     local = [link for link in page.links if not link.startswith(("#", draft.URL))]
     assert len(local) == 19
     assert all((path.parent / link).is_file() for link in local)
+    for section in json.loads((results / "conformance.json").read_text())["sections"]:
+        assert (
+            section["title"] + section["asks"] + section["covered_by"] + section["status"] + section["reason"]
+            in page.text
+        )
     assert "interrupted after 7 trials" in page.text
     assert "the kernel has no ipvlan (CONFIG_IPVLAN)" in page.text
     assert "stress-ng-cpu (4711)" in page.text
