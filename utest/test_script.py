@@ -371,7 +371,6 @@ def run_real_robot(machine: Machine) -> None:
     robot.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m robot "$@"\n')
     (machine.root / "libraries").mkdir()
     shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", machine.root / "libraries")
-    (machine.root / "libraries" / "Progress.py").write_text("class Progress:\n    ROBOT_LISTENER_API_VERSION = 3\n")
     (machine.root / "tests" / "suite.robot").write_text(
         "*** Test Cases ***\nQuick\n    [Tags]    quick\n    Log    ${TOPOLOGY}\nLong\n    Fail    not asked for\n"
     )

@@ -5,8 +5,8 @@
 # its path. There the set-up runs twice, and the second time without a network. Then, where arguments follow,
 # `podperf run` runs with them, in a network namespace of its own. Prints how long each took. Needs root.
 #
-# The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. All else, mounts and processes
-# too, is gone when this ends, however it ends.
+# The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. All else is gone
+# when this ends, mounts too.
 set -euo pipefail
 
 suite=${1:?which Debian release? for example bookworm}
@@ -25,16 +25,16 @@ fi
 if [ -z "${PODPERF_IN_FRESH_ROOT-}" ]; then
     scratch=$(mktemp -d "$roots/scratch.XXXXXX")
     trap 'rm -rf "$scratch"' EXIT
-    PODPERF_IN_FRESH_ROOT=$scratch unshare --mount --pid --fork --kill-child "$0" "$suite" "$@"
+    PODPERF_IN_FRESH_ROOT=$scratch unshare --mount "$0" "$suite" "$@"
     exit
 fi
 
-# From here on in mount and PID namespaces of our own.
+# From here on in a mount namespace of our own. Not a PID namespace, where the kernel's threads could not be pinned.
 scratch=$PODPERF_IN_FRESH_ROOT
 root=$scratch/root
 mkdir "$root" "$scratch/changes" "$scratch/work"
 mount -t overlay overlay -o "lowerdir=$roots/$suite,upperdir=$scratch/changes,workdir=$scratch/work" "$root"
-mount -t proc proc "$root/proc"
+mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
