@@ -10,6 +10,7 @@ from pathlib import Path
 
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
@@ -20,9 +21,10 @@ from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
 from podperf.methods.trials import ValidTrials
+from podperf.metrics import of_goal, of_mrr
 from podperf.model import Chain, Direction, FrameSize, Traffic, TrialResult
 from podperf.noise import Noise, total
-from podperf.placement import place, read_cpus
+from podperf.placement import place, read_cpus, remarks
 from podperf.progress import Progress
 from podperf.quietness import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
@@ -82,13 +84,17 @@ class Run:
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
         refuse_shared_ports(self.topology, self._host)
-        self.placement = place(self.topology, read_cpus(self._host))
+        cpus = read_cpus(self._host)
+        self.placement = place(self.topology, cpus)
         self.testbed = Testbed(self.topology, self.placement, self._host)
-        self.environment = collect(self._host)
+        ways = len(self.topology.traffic.directions)
+        self.environment = {**collect(self._host), "placement_remarks": remarks(self.placement, cpus, ways)}
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
         self._undo.close()
+        if not any((self.results / "records").glob("*")):
+            return "no test was measured, so there is nothing to report"
         report = write_reports(self.results)
         return f"{summary(self.results)}\n\nConformance: {report}"
 
@@ -134,6 +140,8 @@ class Run:
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
         record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
+        speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
+        record.link_bits_per_second = min(speeds) if all(speeds) else None
         self._test.sut = sut
 
     def _limits_for(self, traffic: Traffic) -> TesterLimits:
@@ -150,26 +158,26 @@ class Run:
         settings = self.topology.method
         result = self._measure(Mrr(settings.mrr_trials, settings.mrr_trial_duration))
         assert isinstance(result, MrrResult)
-        self._keep("mrr", Measured(result.rate, min(result.rates), max(result.rates), result.tester_limited))
+        self._keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset, and latency at half the PDR."""
         result = self._measure(NdrPdr(preset(self.topology.method.search)))
         assert isinstance(result, SearchResult)
-        for goal in result.goals:
-            if goal.rate is not None and goal.goal.name in ("NDR", "PDR"):
-                low = goal.lower.load if goal.lower else None
-                high = goal.upper.load if goal.upper else None
-                name: Metric = "ndr" if goal.goal.name == "NDR" else "pdr"
-                self._keep(name, Measured(goal.rate, low, high, goal.tester_limited))
+        goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
+        for metric, name in goals.items():
+            goal = result.goal(name)
+            measured = of_goal(goal) if goal else None
+            if measured is not None:
+                self._keep(metric, measured)
         return result
 
     def measure_latency(self) -> None:
         """Latency at half the PDR. PodperfError when there is no PDR to take half of."""
         record = self.current.record
         pdr = record.metrics.get("pdr")
-        if pdr is None:
+        if pdr is None or pdr.upper_bound:
             raise PodperfError("latency is measured at half the PDR, and no PDR was found")
         result = self._measure(LatencyAtShare(pdr.value))
         assert isinstance(result, LatencyResult)
@@ -192,6 +200,8 @@ class Run:
             baseline,
             noise=noise.reason if noise else None,
         )
+        if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
+            self._baselines[_kind_of(record.traffic)] = {**(baseline or {}), **record.metrics}
         return record.verdict
 
     def readable(self) -> str:
