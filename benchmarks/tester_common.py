@@ -1,0 +1,105 @@
+"""What the tester's benchmarks share: a bare path in namespaces of its own, and how results are shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.errors import PodperfError
+from podperf.hosts.linux import dedicate_receive_processing
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.testers.software import Engine, SoftwareTester
+
+ROOT = Path(__file__).resolve().parents[1]
+BINARY = os.environ.get("PODPERF_TESTER", str(ROOT / "build" / "tester" / "podperf-tester"))
+SENDER_CPU, RECEIVER_CPU = 0, (os.cpu_count() or 1) - 1
+START_TIMEOUT = 15.0  # seconds
+SENDER, RECEIVER = "bench-tx", "bench-rx"
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A veth pair between two namespaces; the receiving end's work is done on a CPU of its own."""
+
+    sender: NetworkNamespace
+    receiver: NetworkNamespace
+
+    def tester(self, engine: Engine = "xdp") -> SoftwareTester:
+        return SoftwareTester(
+            LocalHost(),
+            SENDER,
+            RECEIVER,
+            binary=BINARY,
+            engine=engine,
+            cpus=[SENDER_CPU],
+            left_namespace=self.sender.namespace,
+            right_namespace=self.receiver.namespace,
+        )
+
+    def sent(self) -> int:
+        """Frames that left the sending end so far, also those that the receiving end had no room for."""
+        (link,) = json.loads(self.sender.run("ip", "-j", "-s", "link", "show", SENDER).stdout)
+        counts = link["stats64"]["tx"]
+        return int(counts["packets"] + counts["dropped"])
+
+
+@contextmanager
+def bare_wire() -> Iterator[Wire]:
+    """The path, taken down at the end."""
+    if os.geteuid() != 0:
+        sys.exit("run this as root: it makes network namespaces")
+    host = LocalHost()
+    wire = Wire(*(NetworkNamespace(f"h-bench-{os.getpid()}-{end}") for end in ("tx", "rx")))
+    with ExitStack() as undo:
+        for namespace in (wire.sender, wire.receiver):
+            host.run("ip", "netns", "add", namespace.namespace)
+            undo.callback(host.run, "ip", "netns", "del", namespace.namespace)
+            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+        ends = ["name", SENDER, "netns", wire.sender.namespace, "mtu", "3490", "type", "veth"]
+        host.run("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", "3490")
+        for namespace, interface in ((wire.sender, SENDER), (wire.receiver, RECEIVER)):
+            namespace.run("ip", "link", "set", interface, "up")
+            dedicate_receive_processing(namespace, interface, RECEIVER_CPU)
+        yield wire
+
+
+@contextmanager
+def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
+    """Run another sender on the sender's CPU, with the precedence that the tester takes, from when it sends."""
+    process = wire.sender.spawn(*command, cpus=[SENDER_CPU])
+    try:
+        os.setpriority(os.PRIO_PROCESS, process.pid, -20)
+        Path(f"/proc/{process.pid}/autogroup").write_text("-20")
+        before, deadline = wire.sent(), time.monotonic() + START_TIMEOUT
+        while wire.sent() < before + 1000:
+            if not process.alive() or time.monotonic() > deadline:
+                raise PodperfError(f"it does not send: {process.errors().strip()[-200:]}")
+            time.sleep(0.05)
+        yield
+        if not process.alive():
+            raise PodperfError(f"it ended by itself: {process.errors().strip()[-200:]}")
+    finally:
+        process.stop()
+
+
+def rate_of_peer(wire: Wire, command: Sequence[str], seconds: float) -> float:
+    """Frames per second that another sender puts out, by the interface's counters."""
+    with peer_sending(wire, command):
+        before, began = wire.sent(), time.monotonic()
+        time.sleep(seconds)
+        after, ended = wire.sent(), time.monotonic()
+    return (after - before) / (ended - began)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median and range, in the unit of the values."""
+    return f"{statistics.median(values):10.4g}  ({min(values):.4g} to {max(values):.4g}, n = {len(values)})"
