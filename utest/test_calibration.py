@@ -74,6 +74,12 @@ def test_one_bad_reading_does_not_set_the_ceiling() -> None:
     assert calibrate(tester, TRAFFIC).maximum_load == pytest.approx(0.95e6, rel=0.01)
 
 
+def test_a_reading_that_fails_altogether_is_left_out() -> None:
+    tester = SimulatedTester(1e6)
+    tester.delivered = lambda load: 0.5 if len(tester.trials) <= 9 else 1.0
+    assert calibrate(tester, TRAFFIC).maximum_load == pytest.approx(0.95e6, rel=0.01)
+
+
 def test_calibration_is_short() -> None:
     tester = SimulatedTester(1e6)
     calibrate(tester, Traffic(FrameSize.parse(64), BOTH_DIRECTIONS))
@@ -86,5 +92,5 @@ def test_a_path_that_gives_nothing_back_is_an_error() -> None:
 
 
 def test_a_path_that_never_delivers_is_an_error() -> None:
-    with pytest.raises(PodperfError, match="does not deliver"):
+    with pytest.raises(PodperfError, match="delivers no load"):
         calibrate(SimulatedTester(1e6, lambda load: 0.9), TRAFFIC)

@@ -16,17 +16,22 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     """The tester's ceiling and its own loss with this traffic, on the bare path that it is connected to.
 
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
-    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats`,
-    whose trials last `duration` together. The loss is what
-    was lost at half the ceiling. PodperfError when nothing comes back, or no load is delivered.
+    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats` of them, whose
+    trials last `duration` together. The loss is what was lost at half the ceiling. PodperfError when nothing comes
+    back, or no reading finds a load that is delivered.
     """
-    each = duration / repeats
-    ceiling = median(_ceiling(tester, traffic, each) for _ in range(repeats))
-    half = tester.measure(Trial(traffic, ceiling / 2, duration))
-    return TesterLimits(ceiling, half.loss_ratio, "calibration on the bare path")
+    readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
+    found = [each for each in readings if each is not None]
+    if not found:
+        raise PodperfError(
+            "calibration: the tester delivers no load on the bare path; are its CPUs busy with other work?"
+        )
+    half = tester.measure(Trial(traffic, median(found) / 2, duration))
+    return TesterLimits(median(found), half.loss_ratio, "calibration on the bare path")
 
 
-def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float:
+def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
+    """One reading of the ceiling; None when none of the loads that were tried was delivered."""
     load = tester.measure(Trial(traffic, UNPACED, duration)).receive_rate
     if load <= 0:
         raise PodperfError("calibration: no frame came back on the bare path; is it connected and up?")
@@ -34,9 +39,7 @@ def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float:
         load *= step
         if _delivered(tester.measure(Trial(traffic, load, duration))):
             return load
-    raise PodperfError(
-        f"calibration: the tester does not deliver {load:.0f} frames/s on the bare path; is the machine busy?"
-    )
+    return None
 
 
 def _delivered(result: TrialResult) -> bool:
