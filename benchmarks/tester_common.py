@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +89,9 @@ def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
         if not process.alive():
             raise PodperfError(f"it ended by itself: {process.errors().strip()[-200:]}")
     finally:
+        # Some fork: their workers are in the session of the first process, which spawn() gave them.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.stop()
 
 
