@@ -1,0 +1,56 @@
+"""The suites are tables: each row's tags say what its columns say, and `quick` has a row for every data plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from robot.api import TestSuite as Suite
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.model import NetworkingModel
+from podperf.report.draft import SECTIONS
+
+ROOT = Path(__file__).parents[1]
+SUITE = Suite.from_file_system(ROOT / "tests")
+
+
+def rows() -> Iterator[tuple[str, list[str], set[str]]]:
+    """Name, columns and tags of every test of a suite with a template."""
+    for test in SUITE.all_tests:
+        if test.template:
+            yield test.name, [str(each) for each in test.body[0].args], set(test.tags)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "tags"), list(rows()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_row_is_tagged_as_it_measures(name: str, columns: list[str], tags: set[str]) -> None:
+    data_plane, _, frame, *directions = columns
+    assert data_plane in DATA_PLANES
+    assert {data_plane, frame if frame == "IMIX" else f"{frame}B", "full"} <= tags
+    assert ("bidirectional" in tags) == (directions == ["bidirectional"])
+    model = DATA_PLANES[data_plane].model
+    assert model is NetworkingModel.NONE or model.value in tags
+
+
+def test_every_data_plane_is_measured_quick_and_full() -> None:
+    for name in set(DATA_PLANES) - {"external"}:
+        tagged = [tags for _, columns, tags in rows() if columns[0] == name]
+        assert any("quick" in tags for tags in tagged), name
+        sizes = {tag for tags in tagged for tag in tags}
+        assert {"64B", "128B", "256B", "512B", "1024B", "1280B", "1518B", "IMIX"} <= sizes, name
+
+
+def test_every_section_tag_is_a_section_of_the_draft() -> None:
+    numbers = {section.number for section in SECTIONS}
+    for test in SUITE.all_tests:
+        named = {tag.removeprefix("sec-") for tag in test.tags if tag.startswith("sec-")}
+        assert named, f"{test.name} has no section tag"
+        assert named <= numbers, test.name
+
+
+def test_names_are_unique() -> None:
+    names = [test.name for test in SUITE.all_tests]
+    assert len(names) == len(set(names))
