@@ -28,7 +28,10 @@ WANTED_PERCENT = 0.1
 def tester_error(tester: SoftwareTester, load: float) -> float | None:
     """Per cent by which the achieved load differs; None for an invalid trial."""
     result = tester.measure(Trial(Traffic(FrameSize.parse(64)), load, SECONDS))
-    return None if result.invalid else 100 * abs(result.achieved_load - load) / load
+    if result.invalid:
+        print(f"{load:>10.0f}  invalid: {result.invalid}")
+        return None
+    return 100 * abs(result.achieved_load - load) / load
 
 
 def trafgen_error(wire: Wire, configuration: Path, load: float) -> float:

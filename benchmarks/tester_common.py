@@ -89,10 +89,10 @@ def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
         if not process.alive():
             raise PodperfError(f"it ended by itself: {process.errors().strip()[-200:]}")
     finally:
-        # Some fork: their workers are in the session of the first process, which spawn() gave them.
+        process.stop()
+        # Some leave workers behind: those are in the group of the first process, which spawn() gave them.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.stop()
 
 
 def rate_of_peer(wire: Wire, command: Sequence[str], seconds: float) -> float:
