@@ -149,18 +149,40 @@ def test_a_search_out_of_time_returns_what_it_has(limit: float) -> None:
     json.dumps(result.as_record())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.TesterLimit("the tester is too slow")])
-def test_what_stops_the_trials_passes_through(error: BaseException) -> None:
-    class Stopped(SimulatedDut):
-        def measure(self, load: float, duration: float) -> TrialResult:
-            if len(self.trials) == 3:
-                raise error
-            return super().measure(load, duration)
+class Stopped(SimulatedDut):
+    """With a tester that ends with `error` after so many trials."""
 
+    error: BaseException = KeyboardInterrupt()
+    after = 5
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        if len(self.trials) == self.after:
+            raise self.error
+        return super().measure(load, duration)
+
+
+def test_an_interrupt_passes_through() -> None:
     dut = Stopped(1e6, CEILING)
-    with pytest.raises(type(error)):
+    with pytest.raises(KeyboardInterrupt):
         search(dut)
-    assert len(dut.trials) == 3
+    assert len(dut.trials) == dut.after
+
+
+def test_a_tester_that_fails_on_the_way_leaves_what_was_found() -> None:
+    dut = Stopped(1e6, CEILING)
+    dut.error, dut.after = errors.TesterLimit("the tester is too slow"), 8
+    result = search(dut)
+    assert result.incomplete == "the tester is too slow; the bounds are the best so far"
+    ndr = goal(result, "NDR")
+    assert not ndr.complete and ndr.lower is not None and ndr.upper is not None
+    assert ndr.lower.load <= 1e6 <= ndr.upper.load
+
+
+def test_a_tester_that_fails_at_once_is_an_error() -> None:
+    dut = Stopped(1e6, CEILING)
+    dut.error, dut.after = errors.TesterLimit("the tester is too slow"), 0
+    with pytest.raises(errors.TesterLimit, match="too slow"):
+        search(dut)
 
 
 def test_the_record_holds_every_attribute_and_the_latency_at_the_bound() -> None:

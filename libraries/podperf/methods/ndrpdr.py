@@ -171,9 +171,10 @@ class NdrPdr:
     name = "ndrpdr"
 
     def run(self, source: TrialSource) -> SearchResult:
-        """Search. A search out of time returns what it has, marked so.
+        """Search. A search that is cut short, by its time limit or by the tester, returns what it has, marked so.
 
-        A tester that cannot deliver its maximum load just now gets a lower range; TesterLimit when that does not help.
+        A tester that cannot deliver its maximum load just now gets a lower range; TesterLimit when that does not help,
+        or when the tester fails before there is any bound.
         """
         started = self.clock()
         for share in _RANGES:
@@ -191,6 +192,7 @@ class NdrPdr:
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
+        failure: TesterLimit | None = None
         try:
             search.search(measurer, debug=lambda _text: None)
         except _OutOfTimeError:
@@ -198,12 +200,16 @@ class NdrPdr:
                 f"not finished within {self.preset.search_duration_max:g} s, the limit of preset {self.preset.name}; "
                 "the bounds are the best so far"
             )
+        except TesterLimit as error:
+            failure, incomplete = error, f"{error}; the bounds are the best so far"
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
             incomplete = f"the search gave up: {error}; the bounds are the best so far"
         results = tuple(
             _goal_result(goal, _Phases(search, search_goal), measurer, maximum_load, incomplete is None)
             for goal, search_goal in goals.items()
         )
+        if failure is not None and not any(each.lower or each.upper for each in results):
+            raise failure
         trials = measurer.all
         return SearchResult(
             self.preset,
