@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Latency, Traffic, Trial, TrialResult
+from podperf.testers.base import UNPACED
 
 _FRAME = FrameSize.parse(64)
 _ONE_MICROSECOND = 999  # histogram index of a bucket at about 1 µs
@@ -46,6 +47,7 @@ class SimulatedDut:
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One trial."""
+        load = self.maximum_load if load == UNPACED else load
         traffic = Traffic(_FRAME, BOTH_DIRECTIONS[: self.directions])
         capacity = self.capacity * max(0.0, self._random.gauss(1.0, self.drift))
         if load > capacity > 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import signal
 import subprocess
@@ -35,6 +34,7 @@ from podperf.model import (
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord
 from podperf.testers import base
+from podperf.testers.base import UNPACED
 from podperf.verdicts import Measured
 
 counts = st.integers(0, 2**40)
@@ -90,7 +90,7 @@ traffics = st.builds(
 def trial_results(draw: st.DrawFn) -> TrialResult:
     traffic = draw(traffics)
     return TrialResult(
-        trial=Trial(traffic, draw(positive | st.just(math.inf)), draw(positive)),
+        trial=Trial(traffic, draw(positive | st.just(UNPACED)), draw(positive)),
         started=draw(positive),
         directions=tuple(draw(direction_results(each)) for each in traffic.directions),
         stray=draw(counts),
@@ -145,7 +145,7 @@ def a_record() -> TestRecord:
 def test_a_finished_record_fits_the_published_schema_and_holds_the_trials(tmp_path: Path) -> None:
     record = a_record()
     writer = RecordWriter(tmp_path / "records", record)
-    for load in (1e5, 2e5, math.inf):
+    for load in (1e5, 2e5, UNPACED):
         writer.trial(a_trial(load), "mrr")
     record.outcome = "passed"
     path = writer.finish(record)

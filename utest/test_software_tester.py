@@ -103,7 +103,7 @@ def test_a_front_that_does_not_start_is_explained(front: Callable[[str], str], s
 
 
 def test_a_missing_front_is_explained() -> None:
-    with pytest.raises(PodperfError, match="`/nowhere/front` is not installed"):
+    with pytest.raises(PodperfError, match="failed to execute /nowhere/front"):
         start("/nowhere/front")
 
 

@@ -44,7 +44,7 @@ from podperf.model import (
     line_rate,
 )
 from podperf.noise import Noise
-from podperf.testers.base import TesterLimits
+from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts import Measured, Metrics, Verdict
 
@@ -226,7 +226,7 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
     return {
         "phase": phase,
         "started": result.started,
-        "load": result.trial.load if math.isfinite(result.trial.load) else None,
+        "load": None if result.trial.load == UNPACED else result.trial.load,
         "duration": result.trial.duration,
         "elapsed": result.elapsed,
         "invalid": result.invalid,
@@ -242,7 +242,7 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
 
 def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
     """The TrialResult that `trial_to_json` wrote, with the record's traffic."""
-    load = math.inf if data["load"] is None else data["load"]
+    load = UNPACED if data["load"] is None else data["load"]
     return TrialResult(
         trial=Trial(traffic, load, data["duration"]),
         started=data["started"],

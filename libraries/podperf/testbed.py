@@ -101,12 +101,15 @@ class Testbed:
 
     @contextmanager
     def bare_path(self, frame: FrameSize) -> Iterator[SystemUnderTest]:
-        """The tester's ports plugged into each other: what the tester can do by itself, on any testbed."""
+        """The tester's ports plugged into each other: what the tester can do by itself, on any testbed.
+
+        Receiving is left to the sender's CPU here, as there is no system under test whose work must be kept apart: the
+        other CPU's neighbours would show as the tester's own loss.
+        """
         with ExitStack() as undo:
             host = add_namespace(self.host, "tester", undo)
             add_veth(host, near="left", far="right", mtu=_mtu(frame))
             tester = undo.enter_context(self._made_ports(host))
-            self._dedicate(host, "left", "right")
             yield SystemUnderTest(Chain(Wire.name, 0), tester, Wire(), {}, {"left": host, "right": host})
 
     def _chain(self, data_plane: DataPlane, chain: Chain, frame: FrameSize, undo: ExitStack) -> SystemUnderTest:

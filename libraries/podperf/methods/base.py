@@ -17,7 +17,7 @@ class TrialSource(Protocol):
     maximum_load: float  # frames/s and direction: nothing above this can be asked for
 
     def measure(self, load: float, duration: float) -> TrialResult:
-        """One valid trial at this load (frames/s and direction) for this many seconds."""
+        """One valid trial at this load (frames/s and direction; UNPACED: all the tester can) for this many seconds."""
 
 
 class MethodResult(Protocol):

@@ -14,7 +14,7 @@ from podperf.methods.base import TrialSource
 from podperf.methods.trials import TRIAL_OVERHEAD, latency_record, merged_latency
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
-from podperf.testers.base import TESTER_LIMIT_SHARE
+from podperf.testers.base import TESTER_LIMIT_SHARE, UNPACED
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class MrrResult:
 
 @dataclass(frozen=True)
 class Mrr:
-    """`trials` trials of `duration` seconds at the tester's maximum load, after one of `warmup` seconds.
+    """`trials` trials of `duration` seconds, as fast as the tester can send, after one of `warmup` seconds.
 
     The warm-up is not counted; it lets caches, neighbours and CPU clocks settle.
     """
@@ -124,10 +124,10 @@ class Mrr:
             )
 
     def run(self, source: TrialSource) -> MrrResult:
-        """Measure. TesterLimit when the tester cannot deliver its maximum load."""
+        """Measure."""
         if self.warmup:
-            source.measure(source.maximum_load, self.warmup)
-        results = tuple(source.measure(source.maximum_load, self.duration) for _ in range(self.trials))
+            source.measure(UNPACED, self.warmup)
+        results = tuple(source.measure(UNPACED, self.duration) for _ in range(self.trials))
         return MrrResult(results, source.maximum_load, self.duration)
 
     @property
