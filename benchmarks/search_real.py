@@ -6,8 +6,8 @@
 The limiter is a token bucket, full again before the next trial starts: a trial of d seconds carries rate x d + burst
 frames without loss. So the truth for trials of d seconds is not the rate but rate + burst / d, and errors are against
 that. Tokens are lost while the bucket is full: a stall as a trial begins takes away from the burst, which therefore
-must be a small share of the frames (0.8 % here). Both finders end with trials of the same length, and alternate, so that
-they meet the same neighbours.
+must be a small share of the frames (0.8 % here). Both finders end with trials of the same length, and alternate, so
+that they meet the same neighbours.
 """
 
 from __future__ import annotations
