@@ -35,6 +35,8 @@ class FrameWatch:
         seen = []
         while True:
             try:
-                seen.append(self._process.receive(1.0))
+                line = self._process.receive(1.0)
             except PodperfError:  # the end of its output
                 return seen
+            if line.strip():  # it ends an interrupted line of its own
+                seen.append(line)
