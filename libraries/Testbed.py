@@ -117,7 +117,9 @@ class Testbed:
     def end_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
         if self._run is not None:
-            self._run.end_test(_outcome(result), result.message)
+            outcome = _outcome(result)
+            found = self._run.end_test(outcome, result.message)
+            self._run.progress.test_ends(outcome, found or result.message)
 
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""

@@ -32,7 +32,7 @@ class FrameWatch:
     def stop(self) -> list[str]:
         """End watching; the frames that were seen, one line each, at most 100."""
         self._process.stop()
-        seen = []
+        seen: list[str] = []
         while True:
             try:
                 line = self._process.receive(1.0)

@@ -13,6 +13,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
 from podperf.errors import PodperfError
+from podperf.figures import kpps
 from podperf.hosts.local import LocalHost
 from podperf.isolation import refuse_shared_ports
 from podperf.methods.base import Method, MethodResult
@@ -217,15 +218,20 @@ class Run:
             self._test.undo.close()
             self._test.sut = None
 
-    def end_test(self, outcome: Outcome, reason: str = "") -> None:
-        """Close the record, with how the test ended. Without a test there is nothing to do."""
+    def end_test(self, outcome: Outcome, reason: str = "") -> str:
+        """Close the record, with how the test ended; returns its rates in a line. Nothing to do without a test."""
         test, self._test = self._test, None
         if test is None:
-            return
+            return ""
         test.undo.close()
         record = test.record
         record.outcome, record.reason, record.noise = outcome, reason, total(test.noises)
         test.writer.finish(record)
+        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
+        found = [
+            f"{metric.upper()} {kpps(record.metrics[metric].value)}" for metric in rates if metric in record.metrics
+        ]
+        return f"{', '.join(found)} kpps" if found else ""
 
     def _measure(self, method: Method) -> MethodResult:
         test = self.current
