@@ -9,6 +9,7 @@ from typing import Any
 # Shares of the measuring CPUs' time above which a measurement counts as noisy.
 STOLEN_LIMIT = 0.01
 FOREIGN_LIMIT = 0.05
+SPEED_LIMIT = 0.8  # below this share of a CPU's best speed, figures are the neighbours' as well
 NAMED = 3  # so many processes are named in the reason
 
 
@@ -28,6 +29,7 @@ class Noise:
     context_switches: int
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
+    speed: float | None = None  # the slowest measuring CPU's mean, as a share of its best in this run; None: unknown
 
     @property
     def capacity(self) -> float:
@@ -58,6 +60,8 @@ class Noise:
         if sum(self.foreign.values()) > FOREIGN_LIMIT * self.capacity + self.resolution:
             busiest = sorted(self.foreign, key=lambda name: -self.foreign[name])[:NAMED]
             found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
+        if self.speed is not None and self.speed < SPEED_LIMIT:
+            found.append(f"the slowest ran at {self.speed:.0%} of its best speed in this run")
         return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
 
     def __add__(self, other: Noise) -> Noise:
@@ -73,6 +77,7 @@ class Noise:
             self.context_switches + other.context_switches,
             max(self.run_queue, other.run_queue),
             max(self.resolution, other.resolution),
+            _mean_speed(self, other),
         )
 
     def as_record(self) -> Mapping[str, Any]:
@@ -87,7 +92,17 @@ class Noise:
             "foreign": dict(self.foreign),
             "context_switches": self.context_switches,
             "run_queue": self.run_queue,
+            "speed": self.speed,
         }
+
+
+def _mean_speed(one: Noise, other: Noise) -> float | None:
+    known = [(each.speed, each.window) for each in (one, other) if each.speed is not None]
+    return (
+        sum(speed * window for speed, window in known) / max(1e-9, sum(window for _, window in known))
+        if known
+        else None
+    )
 
 
 def total(noises: Iterable[Noise | None]) -> Noise | None:

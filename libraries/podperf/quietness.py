@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.noise import Noise
@@ -164,6 +165,8 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 class Quietness:
     """Watches the measuring CPUs of one host. `own` are the PIDs whose work, with their descendants', is no noise.
 
+    With `speeds`, also how fast the CPUs are just before and just after.
+
     Between `start()` and `stop()` lies the window that the returned Noise speaks of.
     """
 
@@ -173,12 +176,15 @@ class Quietness:
         own: Collection[int] | None = None,
         read: Callable[[], str] = read_local_proc,
         ticks_per_second: int | None = None,
+        speeds: CpuSpeeds | None = None,
     ) -> None:
         self.cpus = tuple(sorted(set(cpus)))
         self.own = set(own) if own is not None else {os.getpid()}
         self._read = read
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
+        self._speeds = speeds
+        self._speed_before: float | None = None
 
     def sample(self) -> Sample:
         """The machine at this moment."""
@@ -186,6 +192,7 @@ class Quietness:
 
     def start(self) -> None:
         """Begin a window."""
+        self._speed_before = self._speed()
         self._before = self.sample()
 
     def stop(self) -> Noise:
@@ -193,4 +200,9 @@ class Quietness:
         if self._before is None:
             raise RuntimeError("Quietness.stop() needs a start()")
         before, self._before = self._before, None
-        return compare(before, self.sample(), self.cpus, self.own, self._ticks)
+        noise = compare(before, self.sample(), self.cpus, self.own, self._ticks)
+        found = [each for each in (self._speed_before, self._speed()) if each is not None]
+        return replace(noise, speed=sum(found) / len(found) if found else None)
+
+    def _speed(self) -> float | None:
+        return min(self._speeds.sample().values(), default=None) if self._speeds else None

@@ -274,6 +274,7 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         context_switches=data["context_switches"],
         run_queue=data["run_queue"],
         resolution=data["resolution"],
+        speed=data.get("speed"),
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from podperf.cleanup import put_back
+from podperf.cpu_speed import CpuSpeeds
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
@@ -88,6 +89,8 @@ class Run:
         cpus = read_cpus(self._host)
         self.placement = place(self.topology, cpus)
         self.testbed = Testbed(self.topology, self.placement, self._host)
+        measuring = (*self.placement.tester, *self.placement.sut)
+        self._quietness = Quietness(measuring, speeds=CpuSpeeds(measuring))
         ways = len(self.topology.traffic.directions)
         self.environment = {**collect(self._host), "placement_remarks": remarks(self.placement, cpus, ways)}
 
@@ -243,7 +246,7 @@ class Run:
                 record.traffic,
                 record.limits,
                 partial(self._trial_ended, test, method.name),
-                Quietness((*self.placement.tester, *self.placement.sut)),
+                self._quietness,
             )
         )
         record.methods = {**record.methods, method.name: result.as_record()}

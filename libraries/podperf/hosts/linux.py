@@ -63,13 +63,18 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     host.run("unshare", "--mount", "sh", "-c", _SWITCH_TO_THREADED_NAPI, "sh", interface)
     threads = host.run("sh", "-c", _PROCESSES_NAMED, "sh", f"napi/{interface}-").stdout.split()
-    if not threads:
+    # A thread of an interface of that name that was just removed may be among them, and gone by now.
+    pinned = [
+        thread
+        for thread in threads
+        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), thread, check=False).exit_code
+        and not host.run("renice", "--priority", "-20", "--pid", thread, check=False).exit_code
+    ]
+    if not pinned:
         raise PodperfError(
-            f"on {host.name}, {interface} has no receive thread of its own: the kernel's veth lacks threaded NAPI"
+            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no threaded "
+            "NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
         )
-    for thread in threads:
-        host.run("taskset", "--cpu-list", "--pid", str(cpu), thread)
-        host.run("renice", "--priority", "-20", "--pid", thread)
 
 
 def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
