@@ -72,8 +72,8 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     ]
     if not pinned:
         raise PodperfError(
-            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no threaded "
-            "NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
+            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no "
+            "threaded NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
         )
 
 
