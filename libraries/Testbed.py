@@ -118,7 +118,8 @@ class Testbed:
         """Robot Framework's listener interface."""
         if self._run is not None:
             outcome = _outcome(result)
-            found = self._run.end_test(outcome, result.message)
+            identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags))
+            found = self._run.end_test(identity, outcome, result.message)
             self._run.progress.test_ends(outcome, found or result.message)
 
     def close(self) -> None:

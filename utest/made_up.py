@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podperf.figures import count
 from podperf.model import (
     Chain,
     Direction,
@@ -138,7 +139,7 @@ def forwarding_record(
     chain = Chain(data_plane, pods)
     verdict = judge(THRESHOLDS, chain, size, metrics, baseline)
     record = TestRecord(
-        id=record_id("4.1.1", data_plane, pods, size.name, "mrr-ndrpdr"),
+        id=record_id("4.1.1", data_plane, count(pods, "pod"), size.name),
         name=f"{data_plane.replace('-', ' ').capitalize()}, {size.name.replace('B', ' B')}"
         + (f", {pods} pods" if pods > 1 else ""),
         suite="4.1 networking models.4.1.1 kernel space",
@@ -170,7 +171,7 @@ def forwarding_record(
 def skipped_record(data_plane: str, reason: str) -> TestRecord:
     """A test that the testbed could not offer."""
     return TestRecord(
-        id=record_id("4.1.1", data_plane, 1, "64B", "mrr-ndrpdr"),
+        id=record_id("4.1.1", data_plane, "1 pod", "64B"),
         name=f"{data_plane}, 64 B",
         suite="4.1 networking models.4.1.1 kernel space",
         tags=["sec-4.1.1", "kernel-space"],

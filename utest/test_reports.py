@@ -326,13 +326,12 @@ def test_the_log_fragment_shows_result_configuration_and_curve(bridge: dict[str,
     assert "<style" not in embed_html(bridge)
 
 
-@given(st.text(max_size=50))
+@given(st.text(max_size=50).map("<made-up>{}".format))
 def test_nothing_in_a_record_becomes_markup(text: str) -> None:
     record = TestRecord("x", text, "s", outcome="failed", reason=text, data_plane={"note": text}, findings=[])
     fragment = embed_html(record.to_json())
     Balanced(fragment)
-    if "<" in text:
-        assert text not in fragment
+    assert "<made-up>" not in fragment
 
 
 @given(st.floats(1e-3, 1e12), st.integers(2, 10))

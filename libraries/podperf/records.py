@@ -151,9 +151,8 @@ class TestRecord:
         return results
 
 
-def record_id(section: str, data_plane: str, pods: int, frame: str, method: str) -> str:
-    """A readable name that any file system takes: `4.1.1-linux-bridge-1pod-64B-mrr-ndrpdr`."""
-    words = (section, data_plane, f"{pods}pod{'' if pods == 1 else 's'}", frame, method)
+def record_id(*words: str) -> str:
+    """A readable name that any file system takes, from the words that say what is measured; empty ones are left out."""
     safe = (re.sub(r"[^A-Za-z0-9._]+", "-", word).strip("-.") for word in words)
     return "-".join(word for word in safe if word)[:120] or "test"
 

@@ -14,7 +14,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
 from podperf.errors import PodperfError
-from podperf.figures import kpps
+from podperf.figures import count, kpps
 from podperf.hosts.local import LocalHost
 from podperf.isolation import refuse_shared_ports
 from podperf.methods.base import Method, MethodResult
@@ -122,7 +122,7 @@ class Run:
         section = next(iter(sections_of(test.tags)), "")
         kind = DATA_PLANES.get(chain.data_plane)
         record = TestRecord(
-            id=record_id(section, chain.data_plane, chain.pods, frame.name, _way(traffic)),
+            id=record_id(section, chain.data_plane, count(chain.pods, "pod"), frame.name, _way(traffic)),
             name=test.name,
             suite=test.suite,
             tags=test.tags,
@@ -221,11 +221,18 @@ class Run:
             self._test.undo.close()
             self._test.sut = None
 
-    def end_test(self, outcome: Outcome, reason: str = "") -> str:
-        """Close the record, with how the test ended; returns its rates in a line. Nothing to do without a test."""
+    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> str:
+        """Close the record, with how the test ended; returns its rates in a line. Without a chain it gets one, too."""
         test, self._test = self._test, None
         if test is None:
-            return ""
+            record = TestRecord(
+                record_id(next(iter(sections_of(identity.tags)), ""), identity.name),
+                identity.name,
+                identity.suite,
+                identity.tags,
+            )
+            record.topology = self.topology
+            test = TestInProgress(record, RecordWriter(self.results / "records", record), ExitStack())
         test.undo.close()
         record = test.record
         record.outcome, record.reason, record.noise = outcome, reason, total(test.noises)
