@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, DataPlane, Receiving, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
@@ -114,7 +114,7 @@ class Testbed:
 
     def _chain(self, data_plane: DataPlane, chain: Chain, frame: FrameSize, undo: ExitStack) -> SystemUnderTest:
         tester_host = add_namespace(self.host, "tester", undo)
-        worker = self._worker(tester_host, _mtu(frame), undo)
+        worker = self._worker(tester_host, _mtu(frame), data_plane.receiving, undo)
         tester = undo.enter_context(self._made_ports(tester_host))
         entries = data_plane.set_up(worker, chain, undo)
         ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
@@ -131,7 +131,7 @@ class Testbed:
         entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
         return SystemUnderTest(chain, tester, data_plane, entries, hosts)
 
-    def _worker(self, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
+    def _worker(self, tester_host: NetworkNamespace, mtu: int, receiving: Receiving, undo: ExitStack) -> Worker:
         host = add_namespace(self.host, "worker", undo)
         for port in ("left", "right"):
             add_veth(
@@ -142,7 +142,8 @@ class Testbed:
                 far_namespace=host.namespace,
                 mtu=mtu,
             )
-        self._dedicate(host, "w-left", "w-right")
+        if receiving is Receiving.KERNEL_THREAD:
+            self._dedicate(host, "w-left", "w-right")
         RUN_DIRECTORY.mkdir(parents=True, exist_ok=True)
         undo.callback(shutil.rmtree, RUN_DIRECTORY, ignore_errors=True)
         left, right = (
@@ -150,7 +151,7 @@ class Testbed:
             for port in ("left", "right")
         )
         pods = NamespacePods(self.host, host)
-        return Worker(host, host.namespace, left, right, pods, mtu, str(RUN_DIRECTORY))
+        return Worker(host, host.namespace, left, right, pods, mtu, self.placement.sut, str(RUN_DIRECTORY))
 
     def _dedicate(self, host: Host, left: str, right: str) -> None:
         """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""

@@ -25,6 +25,13 @@ class Cabling(Enum):
     EXISTING = "whatever the topology says stands there"
 
 
+class Receiving(Enum):
+    """Who does the work that a frame arriving at the worker's port causes."""
+
+    KERNEL_THREAD = "a kernel thread on the SUT's CPU"
+    POLLER = "the data plane's own poller; until it looks, frames wait in its ring"
+
+
 @dataclass(frozen=True)
 class WorkerPort:
     """A port of the worker, and the MAC of the tester port at the other end of the cable."""
@@ -44,6 +51,7 @@ class Worker:
     right: WorkerPort
     pods: PodRuntime
     mtu: int
+    cpus: tuple[int, ...]  # the SUT's, by placement: all that the data plane and its pods may use
     directory: str  # for sockets, databases and logs of this set-up; removed with it
 
 
@@ -53,6 +61,7 @@ class DataPlane(Protocol):
     name: ClassVar[str]
     model: ClassVar[NetworkingModel]
     cabling: ClassVar[Cabling]
+    receiving: ClassVar[Receiving]
     least_pods: ClassVar[int]
 
     @staticmethod

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Cabling, Receiving, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.openvswitch import OpenVSwitch
 from podperf.dataplanes.segments import forward_along
@@ -25,6 +25,7 @@ class OvsKernel:
     name: ClassVar[str] = "ovs-kernel"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     datapath: ClassVar[str] = "system"
 
