@@ -28,7 +28,7 @@ class Testpmd:
         """What it answers at its prompt."""
         self.process.send(question)
         self.process.send("show port summary 65535")  # an answer of known text marks the end of the one before
-        lines = []
+        lines: list[str] = []
         while True:
             line = self.process.receive(5.0)
             if "Invalid port" in line:
