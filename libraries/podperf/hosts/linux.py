@@ -13,9 +13,9 @@ from podperf.hosts.base import Host
 _SWITCH_TO_THREADED_NAPI = (
     'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo 1 > "/sys/class/net/$1/threaded"'
 )
-# Run by `sh -c` with a prefix as $1: the numbers of the processes whose name starts with it.
-_PROCESSES_NAMED = (
-    'for p in /proc/[0-9]*; do read -r n < "$p/comm" && case "$n" in "$1"*) echo "${p#/proc/}";; esac; done; :'
+# Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
+_THREADS_NAMED = (
+    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
 )
 
 
@@ -62,19 +62,25 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     """
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     host.run("unshare", "--mount", "sh", "-c", _SWITCH_TO_THREADED_NAPI, "sh", interface)
-    threads = host.run("sh", "-c", _PROCESSES_NAMED, "sh", f"napi/{interface}-").stdout.split()
+    threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
     pinned = [
         thread
         for thread in threads
-        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), thread, check=False).exit_code
-        and not host.run("renice", "--priority", "-20", "--pid", thread, check=False).exit_code
+        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), str(thread), check=False).exit_code
+        and not host.run("renice", "--priority", "-20", "--pid", str(thread), check=False).exit_code
     ]
     if not pinned:
         raise PodperfError(
             f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no "
             "threaded NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
         )
+
+
+def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
+    """The threads whose name starts with this: those of a process, or all that are processes or the kernel's own."""
+    folder = f"/proc/{of}/task" if of is not None else "/proc"
+    return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
 def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:

@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
+from podperf.cleanup import RUN_DIRECTORY
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import threads_named
 
 Mode = Literal["io", "mac", "macswap"]
-PROMPT = "testpmd>"
-START_TIMEOUT = 20.0
+PROMPT = "testpmd> "
+MARK = "end-of-answer"  # no command of testpmd: its echo shows that the answer before is complete
+START_TIMEOUT = 20.0  # seconds; a device may wait for its peer, which tries again every second
+ANSWER_TIMEOUT = 5.0
+# DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
+POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
+_COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Testpmd:
-    """A running testpmd. `threads` of it poll without a pause."""
+    """A running testpmd."""
 
     __test__ = False  # not a pytest class
 
+    name: str
+    host: Host
     process: Process
     command: Sequence[str]
 
-    def ask(self, question: str) -> str:
-        """What it answers at its prompt."""
+    def ask(self, question: str, timeout: float = ANSWER_TIMEOUT) -> list[str]:
+        """What it answers at its prompt, in lines. `timeout` is in seconds and holds for each line."""
         self.process.send(question)
-        self.process.send("show port summary 65535")  # an answer of known text marks the end of the one before
-        lines: list[str] = []
-        while True:
-            line = self.process.receive(5.0)
-            if "Invalid port" in line:
-                return "\n".join(lines)
-            lines.append(line)
+        self.process.send(MARK)
+        answer: list[str] = []
+        while (line := self.process.receive(timeout)) != PROMPT + MARK:
+            answer.append(line)
+        self.process.receive(timeout)  # it does not know the mark, and says so
+        asked = answer.index(PROMPT + question) if PROMPT + question in answer else -1
+        return answer[asked + 1 :]
+
+    def pollers(self) -> list[int]:
+        """Its threads that poll without a pause."""
+        return [
+            thread for prefix in POLLING_THREADS for thread in threads_named(self.host, prefix, of=self.process.pid)
+        ]
+
+    def check(self) -> None:
+        """PodperfError when it is gone, with the last that it said."""
+        if not self.process.alive():
+            complaints = [line for line in self.process.errors().splitlines() if _COMPLAINT.search(line)]
+            raise PodperfError(f"testpmd has ended in {self.host.name}{''.join(f': {each}' for each in complaints[-1:])}")
+
+    def describe(self) -> dict[str, object]:
+        """Its command line, and what it says of its forwarding and of its devices."""
+        return {
+            "command": list(self.command),
+            "forwarding": [line for line in self.ask("show config fwd") if line],
+            "devices": [line for line in self.ask("show port summary all") if line],
+            "statistics": [line.strip() for line in self.ask("show fwd stats all") if ":" in line],
+        }
 
 
 def start(
@@ -47,21 +78,21 @@ def start(
     hugepages: bool = False,
     memory: int = 128,
 ) -> Testpmd:
-    """Start testpmd on virtual `devices` (EAL --vdev texts), its main and its polling thread on one CPU.
+    """Start testpmd on virtual `devices` (EAL --vdev texts), its main and its polling thread on one CPU, forwarding.
 
     `memory` is in MiB; without `hugepages` it is ordinary memory. PodperfError, with what it said, when it does not
     come up.
     """
     pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
-    eal = ["--no-pci", f"--lcores=0@{cpu},1@{cpu}", "-m", str(memory), f"--file-prefix=podperf-{name}", *pages]
+    eal = ["--no-pci", "--no-telemetry", f"--lcores=0@{cpu},1@{cpu}", "-m", str(memory), f"--file-prefix=podperf-{name}", *pages]
     application = ["--total-num-mbufs=8192", f"--forward-mode={mode}", "--nb-cores=1", "--no-lsc-interrupt", "-i"]
     command = ["dpdk-testpmd", *eal, *(f"--vdev={device}" for device in devices), "--", *application]
-    process = host.spawn(*command, cpus=[cpu])
+    # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
+    process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command, cpus=[cpu])
     undo.callback(process.stop)
-    testpmd = Testpmd(process, command)
+    testpmd = Testpmd(name, host, process, command)
     try:
-        process.send("start")
-        testpmd.ask("show port summary all")
+        testpmd.ask("start", START_TIMEOUT)
     except PodperfError as error:
         raise PodperfError(f"testpmd did not start in {host.name}: {error}") from error
     return testpmd
