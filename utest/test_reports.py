@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
-from podperf.records import Finding, TestRecord
+from podperf.findings import Finding
+from podperf.records import TestRecord
 from podperf.report import command, draft, svg
 from podperf.report.bars import comparison
 from podperf.report.conformance import assess
