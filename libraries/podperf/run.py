@@ -14,7 +14,7 @@ from podperf.cpu_speed import CpuSpeeds
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
 from podperf.findings import Claim, Finding
 from podperf.findings import judge as judge_claim
@@ -124,6 +124,8 @@ class Run:
         record = identity.record(claim.name, claim.frame.name, _way(traffic))
         test = self._begin(record, traffic)
         for chain in claim.chains:
+            if chain.data_plane not in DATA_PLANES:
+                raise Unavailable(f"this version of podperf has no data plane {chain.data_plane!r}")
             self.testbed.demand(chain)
         record.limits = self._limits_for(traffic)
         described: dict[str, Mapping[str, Any]] = {}
