@@ -117,8 +117,7 @@ class Testbed:
         worker = self._worker(tester_host, _mtu(frame), data_plane.receiving, undo)
         tester = undo.enter_context(self._made_ports(tester_host))
         entries = data_plane.set_up(worker, chain, undo)
-        ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
-        return SystemUnderTest(chain, tester, data_plane, entries, ports)
+        return SystemUnderTest(chain, tester, data_plane, entries, worker.ports)
 
     def _black_box(self, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
         refuse_shared_ports(self.topology, self.host)
@@ -151,7 +150,8 @@ class Testbed:
             for port in ("left", "right")
         )
         pods = NamespacePods(self.host, host)
-        return Worker(host, host.namespace, left, right, pods, mtu, self.placement.sut, str(RUN_DIRECTORY))
+        ports: dict[str, Host] = {left.interface: host, right.interface: host}
+        return Worker(host, host.namespace, left, right, pods, mtu, self.placement.sut, str(RUN_DIRECTORY), ports)
 
     def _dedicate(self, host: Host, left: str, right: str) -> None:
         """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""

@@ -53,6 +53,8 @@ class Worker:
     mtu: int
     cpus: tuple[int, ...]  # the SUT's, by placement: all that the data plane and its pods may use
     directory: str  # for sockets, databases and logs of this set-up; removed with it
+    # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
+    ports: dict[str, Host]
 
 
 class DataPlane(Protocol):

@@ -9,10 +9,8 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
-# Run by `sh -c` with the interface as $1: sysfs shows the interfaces of the namespace that mounted it.
-_SWITCH_TO_THREADED_NAPI = (
-    'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo 1 > "/sys/class/net/$1/threaded"'
-)
+# Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
+_WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
 # Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
 _THREADS_NAMED = (
     'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
@@ -54,6 +52,11 @@ def add_veth(
         ip(host, *(["-n", namespace] if namespace else []), "link", "set", interface, "up")
 
 
+def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
+    """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in whichever namespace the host is."""
+    host.run("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
+
+
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     """Let one CPU do all the work that frames arriving at this veth cause, as an interrupt of a NIC would.
 
@@ -61,7 +64,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread.
     """
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
-    host.run("unshare", "--mount", "sh", "-c", _SWITCH_TO_THREADED_NAPI, "sh", interface)
+    write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
     pinned = [
