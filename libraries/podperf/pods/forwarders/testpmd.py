@@ -55,7 +55,9 @@ class Testpmd:
         """PodperfError when it is gone, with the last that it said."""
         if not self.process.alive():
             complaints = [line for line in self.process.errors().splitlines() if _COMPLAINT.search(line)]
-            raise PodperfError(f"testpmd has ended in {self.host.name}{''.join(f': {each}' for each in complaints[-1:])}")
+            raise PodperfError(
+                f"testpmd has ended in {self.host.name}{''.join(f': {each}' for each in complaints[-1:])}"
+            )
 
     def describe(self) -> dict[str, object]:
         """Its command line, and what it says of its forwarding and of its devices."""
@@ -65,6 +67,13 @@ class Testpmd:
             "devices": [line for line in self.ask("show port summary all") if line],
             "statistics": [line.strip() for line in self.ask("show fwd stats all") if ":" in line],
         }
+
+
+def missing(host: Host) -> str | None:
+    """The reason why it cannot be run on this host, or None."""
+    if host.run("which", "dpdk-testpmd", check=False).exit_code:
+        return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
+    return None
 
 
 def start(
@@ -84,7 +93,15 @@ def start(
     come up.
     """
     pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
-    eal = ["--no-pci", "--no-telemetry", f"--lcores=0@{cpu},1@{cpu}", "-m", str(memory), f"--file-prefix=podperf-{name}", *pages]
+    eal = [
+        "--no-pci",
+        "--no-telemetry",
+        f"--lcores=0@{cpu},1@{cpu}",
+        "-m",
+        str(memory),
+        f"--file-prefix=podperf-{name}",
+        *pages,
+    ]
     application = ["--total-num-mbufs=8192", f"--forward-mode={mode}", "--nb-cores=1", "--no-lsc-interrupt", "-i"]
     command = ["dpdk-testpmd", *eal, *(f"--vdev={device}" for device in devices), "--", *application]
     # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
