@@ -9,6 +9,8 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
+LONGEST_SOCKET_PATH = 107  # bytes
+
 # Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
 _WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
 # Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
@@ -84,6 +86,17 @@ def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
     """The threads whose name starts with this: those of a process, or all that are processes or the kernel's own."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
+
+
+def unix_socket(directory: str, name: str) -> str:
+    """The path of a UNIX socket. PodperfError when it is longer than the kernel takes (unix(7), sun_path)."""
+    path = f"{directory}/{name}"
+    if len(path.encode()) > LONGEST_SOCKET_PATH:
+        raise PodperfError(
+            f"the socket path {path} has {len(path.encode())} bytes, and a UNIX socket's has at most "
+            f"{LONGEST_SOCKET_PATH}: use a shorter run directory"
+        )
+    return path
 
 
 def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
