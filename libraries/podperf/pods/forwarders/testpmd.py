@@ -16,6 +16,7 @@ from podperf.hosts.linux import threads_named
 Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
 MARK = "end-of-answer"  # no command of testpmd: its echo shows that the answer before is complete
+DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
 START_TIMEOUT = 20.0  # seconds; a device may wait for its peer, which tries again every second
 ANSWER_TIMEOUT = 5.0
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
@@ -69,10 +70,14 @@ class Testpmd:
         }
 
 
-def missing(host: Host) -> str | None:
-    """The reason why it cannot be run on this host, or None."""
+def missing(host: Host, *drivers: str) -> str | None:
+    """Why pods on this host cannot run it, or it cannot use these drivers (`net_af_xdp`), with the remedy; or None."""
     if host.run("which", "dpdk-testpmd", check=False).exit_code:
         return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
+    for driver in drivers:
+        if host.run("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
+            package = f"librte-{driver.replace('_', '-')}"  # followed by the number of DPDK's binary interface
+            return f"DPDK's driver {driver} is not installed (Debian package {package}…, which comes with dpdk-dev)"
     return None
 
 
