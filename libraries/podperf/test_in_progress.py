@@ -62,12 +62,15 @@ class TestInProgress:
         """Trials across this system under test, each written down when it ends as one of this phase."""
         assert self.record.traffic is not None and self.record.limits is not None
         traffic = addressed(self.record.traffic, sut)
-        return ValidTrials(sut.tester, traffic, self.record.limits, partial(self._trial_ended, phase), self.quietness)
+        return ValidTrials(
+            sut.tester, traffic, self.record.limits, partial(self._trial_ended, sut, phase), self.quietness
+        )
 
-    def _trial_ended(self, phase: str, result: TrialResult) -> None:
+    def _trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
         self.writer.trial(result, phase)
         self.noises.append(result.noise)
         self.progress.trial(phase, result)
+        sut.check()  # a trial across a chain of which a part is gone says nothing
 
     def keep(self, metric: Metric, measured: Measured) -> None:
         """A figure that was found."""

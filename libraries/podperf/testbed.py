@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, DataPlane, Perishable, Receiving, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
@@ -41,6 +41,11 @@ class SystemUnderTest:
     entries: Mapping[Direction, Entry]
     port_hosts: Mapping[str, Host]  # the host on which each port's interface is seen, by the interface's name
 
+    def check(self) -> None:
+        """PodperfError, with the cause, when a process that the chain consists of has ended."""
+        if isinstance(self.data_plane, Perishable):
+            self.data_plane.check()
+
     def probe(self, traffic: Traffic) -> None:
         """Wait until frames cross in each direction. PodperfError when none does within 5 s."""
         deadline = time.monotonic() + PROBE_PATIENCE
@@ -49,6 +54,7 @@ class SystemUnderTest:
             dead = [each.direction.value for each in result.directions if not each.received]
             if not dead:
                 return
+            self.check()
             if time.monotonic() > deadline:
                 corrupted = sum(each.corrupted for each in result.directions)
                 detail = f" ({corrupted} arrived corrupted)" if corrupted else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -75,3 +75,11 @@ class DataPlane(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Versions and effective configuration, read back from the component."""
+
+
+@runtime_checkable
+class Perishable(Protocol):
+    """A data plane with processes of its own, which can end in mid-trial."""
+
+    def check(self) -> None:
+        """PodperfError, naming the one that is gone. Asked after every trial, so it must be quick."""

@@ -12,7 +12,6 @@ from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, cpu_mask, mis
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods import dpdk
 from podperf.pods.forwarders import testpmd
 from podperf.pods.forwarders.testpmd import Testpmd
 from podperf.poller_sharing import Turns, take_turns
@@ -41,7 +40,7 @@ class OvsDpdk:
     def unavailable(host: Host) -> str | None:
         if reason := missing(host, WITH_DPDK):
             return reason
-        return dpdk.missing(host, "net_af_xdp", "net_virtio")
+        return testpmd.missing(host, "net_af_xdp", "net_virtio")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         self._worker, self._hugepages = worker, hugepages.offered(worker.host)
