@@ -149,6 +149,9 @@ class Testbed:
             )
         if receiving is Receiving.KERNEL_THREAD:
             self._dedicate(host, "w-left", "w-right")
+        else:  # a veth that has no receive ring drops what XDP sends to it
+            for port in ("w-left", "w-right"):
+                host.run("ethtool", "-K", port, "gro", "on")
         RUN_DIRECTORY.mkdir(parents=True, exist_ok=True)
         undo.callback(shutil.rmtree, RUN_DIRECTORY, ignore_errors=True)
         left, right = (
