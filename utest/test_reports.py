@@ -137,6 +137,15 @@ def test_findings_decide_a_section(verdicts: list[Any], expected: str, tmp_path:
     assert statuses(*records, folder=tmp_path)["A"][0] == expected
 
 
+def test_findings_have_a_table_and_a_word_of_their_own(tmp_path: Path) -> None:
+    found = Finding("exclusive is best", "refuted", "it is the other way round")
+    record = TestRecord("x", "Exclusive over shared", "x", ["appendix-a"], 0, 1, "passed", findings=[found])
+    made_up.write(tmp_path, record)
+    page = Balanced(command.write_reports(tmp_path).read_text())
+    assert "Exclusive over sharedexclusive is bestit is the other way roundrefuted" in page.text
+    assert "1 test: 1 refuted" in command.summary(tmp_path)
+
+
 def test_only_skipped_tests_leave_a_section_skipped_with_their_reasons(tmp_path: Path) -> None:
     records = [made_up.skipped_record("ipvlan", "no ipvlan"), made_up.skipped_record("ovs-kernel", "no openvswitch")]
     assert statuses(*records, folder=tmp_path)["4.1.1"] == ("skipped", "no ipvlan; no openvswitch")
