@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { MOST_THREADS = 64, WAITS = 40, RUNS = 41, ROTATES = 42 };
-enum { SECOND_NS = 1000 * 1000 * 1000, ROUND_NS = 20 * 1000 * 1000, FAIR_NS = 500 * 1000 };
+enum { SECOND_NS = 1000 * 1000 * 1000, ROUND_NS = 8500 * 1000, FAIR_NS = 500 * 1000 };
 
 static volatile sig_atomic_t stopped;
 static pid_t threads[MOST_THREADS];
