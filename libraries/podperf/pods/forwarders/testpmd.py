@@ -108,6 +108,7 @@ def start(
         *pages,
     ]
     application = ["--total-num-mbufs=8192", f"--forward-mode={mode}", "--nb-cores=1", "--no-lsc-interrupt", "-i"]
+    application.append("--disable-link-check")  # it would wait 9 s for a peer that starts only afterwards
     command = ["dpdk-testpmd", *eal, *(f"--vdev={device}" for device in devices), "--", *application]
     # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
     process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command, cpus=[cpu])
