@@ -34,7 +34,7 @@ class Memif:
 
     _worker: Worker
     _pods: list[Pod]
-    _applications: list[Testpmd]
+    applications: list[Testpmd]
     _turns: Sequence[Turns]
 
     @staticmethod
@@ -43,7 +43,7 @@ class Memif:
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
-        self._worker, self._pods, self._applications = worker, [], []
+        self._worker, self._pods, self.applications = worker, [], []
         sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
         pollers: dict[int, list[int]] = {}
         # From left to right, so that each server listens before its client looks for it.
@@ -56,7 +56,7 @@ class Memif:
             cpu = worker.cpus[number % len(worker.cpus)]
             application = testpmd.start(pod.host, pod.name, [left, right], undo, cpu=cpu)
             self._pods.append(pod)
-            self._applications.append(application)
+            self.applications.append(application)
             pollers.setdefault(cpu, []).extend(application.pollers())
         self._turns = take_turns(worker.host, pollers, undo)
         return {}  # the pods pass frames on as they are
@@ -75,7 +75,7 @@ class Memif:
 
     def check(self) -> None:
         """PodperfError when the application of a pod is gone."""
-        for application in self._applications:
+        for application in self.applications:
             application.check()
         for turns in self._turns:
             turns.check()
@@ -83,6 +83,6 @@ class Memif:
     def describe(self) -> Mapping[str, Any]:
         return describe_kernel(self._worker, self._pods) | {
             "packages": package_versions(self._worker.host, ["dpdk-dev"]),
-            "applications": {each.name: each.describe() for each in self._applications},
+            "applications": {each.name: each.describe() for each in self.applications},
             "pollers": [each.describe() for each in self._turns],
         }

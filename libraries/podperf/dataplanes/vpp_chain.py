@@ -52,8 +52,8 @@ class VppChain(ABC):
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
 
     _worker: Worker
-    _vpp: Vpp
-    _applications: list[Testpmd]
+    vpp: Vpp
+    applications: list[Testpmd]
     _turns: Sequence[Turns]
 
     @staticmethod
@@ -73,7 +73,7 @@ class VppChain(ABC):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
         vpp = Vpp(worker.host, f"{worker.directory}/vpp", worker.cpus[:2], undo)
-        self._worker, self._vpp, self._applications = worker, vpp, []
+        self._worker, self.vpp, self.applications = worker, vpp, []
         for port in (worker.left, worker.right):
             vpp.create(
                 f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
@@ -83,8 +83,8 @@ class VppChain(ABC):
         pod_cpus = worker.cpus[2:] or worker.cpus[:1]  # those that VPP's worker leaves
         for number in range(1, chain.pods + 1):
             cpu = pod_cpus[number % len(pod_cpus)]
-            self._applications.append(self._start_pod(number, cpu, undo))
-            pollers.setdefault(cpu, []).extend(self._applications[-1].pollers())
+            self.applications.append(self._start_pod(number, cpu, undo))
+            pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
         for segment in segments(worker, chain.pods):
             self.connect(vpp, worker, segment)
         self._turns = take_turns(worker.host, pollers, undo)
@@ -92,7 +92,7 @@ class VppChain(ABC):
         return self.entries(worker)
 
     def _start_pod(self, number: int, cpu: int, undo: ExitStack) -> Testpmd:
-        worker, vpp = self._worker, self._vpp
+        worker, vpp = self._worker, self.vpp
         socket = unix_socket(worker.directory, f"memif{number}.sock")
         vpp.configure(f"create memif socket id {number} filename {socket}")
         for connection in (0, 1):
@@ -107,8 +107,8 @@ class VppChain(ABC):
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""
-        self._vpp.check()
-        for application in self._applications:
+        self.vpp.check()
+        for application in self.applications:
             application.check()
         for turns in self._turns:
             turns.check()
@@ -119,8 +119,8 @@ class VppChain(ABC):
             "packages": package_versions(self._worker.host, ["vpp", "dpdk-dev"]),
             "runtime": dict(self._worker.pods.describe()),
             "worker": network_of(self._worker.host),
-            "vpp": self._vpp.describe() | {question: self._vpp.ask(question) for question in self.shown},
-            "applications": {each.name: each.describe() for each in self._applications},
+            "vpp": self.vpp.describe() | {question: self.vpp.ask(question) for question in self.shown},
+            "applications": {each.name: each.describe() for each in self.applications},
             "pollers": [each.describe() for each in self._turns],
         }
 
