@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -41,10 +42,10 @@ class OpenVSwitch:
         *,
         daemon: str = PLAIN,
         cpus: Sequence[int] = (),
-        **configuration: str,
+        configuration: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Start both. `daemon` is the switch to run, held to `cpus` where given; `configuration` is what stands in the
-        column other_config when it starts, with underscores for dashes (ovs-vswitchd.conf.db(5))."""
+        """Start both. `daemon` is the switch to run, held to `cpus` where given; `configuration` is what stands in
+        other_config when it starts (ovs-vswitchd.conf.db(5))."""
         self._host, self._directory = host, directory
         self._database = f"{directory}/db.sock"
         self._control = f"{directory}/vswitchd.ctl"
@@ -62,7 +63,7 @@ class OpenVSwitch:
         undo.callback(server.stop)
         self._await(server, "ovs-appctl", "-t", f"{directory}/ovsdb.ctl", "version")
         self.vsctl("--no-wait", "init")
-        settings = [f"other_config:{key.replace('_', '-')}={json.dumps(value)}" for key, value in configuration.items()]
+        settings = [f"other_config:{key}={json.dumps(value)}" for key, value in configuration.items()]
         if settings:
             self.vsctl("--no-wait", "set", "Open_vSwitch", ".", *settings)
         command = [daemon, self._remote, f"--unixctl={self._control}"]
@@ -72,7 +73,8 @@ class OpenVSwitch:
 
     @property
     def _environment(self) -> list[str]:
-        return [f"OVS_RUNDIR={self._directory}", f"OVS_LOGDIR={self._directory}", f"OVS_DBDIR={self._directory}"]
+        # The last one is DPDK's.
+        return [f"{name}={self._directory}" for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")]
 
     @property
     def _remote(self) -> str:
@@ -93,6 +95,12 @@ class OpenVSwitch:
         if not self.process.alive():
             said = _complaints(self.process.errors())
             raise PodperfError(f"ovs-vswitchd has ended on {self._host.name}{f': {said}' if said else ''}")
+
+    def confine(self, cpus: Sequence[int]) -> None:
+        """Hold all threads but the pollers to these CPUs. While it starts, any CPU may help."""
+        polling = {thread for threads in self.pollers().values() for thread in threads}
+        for thread in set(threads_named(self._host, "", of=self.process.pid)) - polling:
+            self._host.run("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
 
     def pollers(self) -> dict[int, list[int]]:
         """The threads of its PMDs by CPU."""

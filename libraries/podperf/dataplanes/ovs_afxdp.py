@@ -37,9 +37,8 @@ class OvsAfxdp(OvsKernel):
         return entries
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
-        return OpenVSwitch(
-            worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus, pmd_cpu_mask=cpu_mask(worker.cpus[:1])
-        )
+        configuration = {"pmd-cpu-mask": cpu_mask(worker.cpus[:1])}
+        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus, configuration=configuration)
 
     def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
         worker.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then

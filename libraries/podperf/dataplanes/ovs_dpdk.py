@@ -10,7 +10,7 @@ from podperf import hugepages
 from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, cpu_mask, missing
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import await_file, package_versions, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import testpmd
 from podperf.pods.forwarders.testpmd import Testpmd
@@ -50,20 +50,22 @@ class OvsDpdk:
         pmd_cpu, *others = worker.cpus
         pod_cpus = [(others or [pmd_cpu])[number % max(1, len(others))] for number in range(chain.pods)]
 
+        ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
+        sockets = [unix_socket(worker.directory, f"{end}.sock") for end in ends]
+        self._pods = [
+            self._start_pod(f"pod{number + 1}", sockets[2 * number : 2 * number + 2], pod_cpus[number], undo)
+            for number in range(chain.pods)
+        ]
         self._switch = self._start(worker, pmd_cpu, undo)
         ports = [self._add_device(worker.left, "left", pmd_cpu)]
-        sockets = []
-        for number in range(1, chain.pods + 1):
-            for end in "ab":
-                sockets.append(unix_socket(worker.directory, f"pod{number}{end}.sock"))
-                ports.append(self._add_vhost(f"pod{number}{end}", sockets[-1], pmd_cpu))
+        for end, socket in zip(ends, sockets, strict=True):
+            ports.append(self._add_vhost(end, socket, pmd_cpu))
         ports.append(self._add_device(worker.right, "right", pmd_cpu))
         for place in range(0, len(ports), 2):
             self._switch.connect(BRIDGE, ports[place], ports[place + 1])
-        self._pods = [
-            self._start_pod(worker, number + 1, sockets[2 * number : 2 * number + 2], pod_cpus[number], undo)
-            for number in range(chain.pods)
-        ]
+        for pod in self._pods:
+            pod.begin()
+        self._switch.confine(worker.cpus)
         pollers = self._switch.pollers()
         for pod, cpu in zip(self._pods, pod_cpus, strict=True):
             pollers.setdefault(cpu, []).extend(pod.pollers())
@@ -71,40 +73,39 @@ class OvsDpdk:
         return {}  # bridge and pods pass frames on as they are
 
     def _start(self, worker: Worker, pmd_cpu: int, undo: ExitStack) -> OpenVSwitch:
-        memory = {"dpdk_socket_mem": str(SWITCH_MEMORY), "dpdk_socket_limit": str(SWITCH_MEMORY)}
-        pages = "--in-memory" if self._hugepages else f"--no-huge --legacy-mem -m {SWITCH_MEMORY} --iova-mode=va"
-        switch = OpenVSwitch(
-            worker.host,
-            f"{worker.directory}/ovs",
-            undo,
-            daemon=WITH_DPDK,
-            cpus=worker.cpus,
-            dpdk_init="true",
-            dpdk_lcore_mask=cpu_mask(worker.cpus[-1:]),
-            pmd_cpu_mask=cpu_mask([pmd_cpu]),
-            dpdk_extra=f"--no-pci --file-prefix=podperf-ovs {pages}",
-            **(memory if self._hugepages else {}),
-        )
+        size = str(SWITCH_MEMORY)
+        configuration = {
+            "dpdk-init": "true",
+            "dpdk-lcore-mask": cpu_mask(worker.cpus[-1:]),
+            "pmd-cpu-mask": cpu_mask([pmd_cpu]),
+        }
+        if self._hugepages:
+            configuration |= {"dpdk-socket-mem": size, "dpdk-socket-limit": size, "dpdk-extra": "--no-pci --in-memory"}
+        else:
+            configuration["dpdk-extra"] = f"--no-pci --no-huge --legacy-mem -m {size} --iova-mode=va"
+        directory = f"{worker.directory}/ovs"
+        switch = OpenVSwitch(worker.host, directory, undo, daemon=WITH_DPDK, configuration=configuration)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
         switch.ofctl("del-flows", BRIDGE)
         return switch
 
     def _add_device(self, port: WorkerPort, name: str, cpu: int) -> int:
-        self._worker.host.run("ethtool", "-K", port.interface, "gro", "on")  # a veth has its receive ring only then
         settings = {"type": "dpdk", "options:dpdk-devargs": f"net_af_xdp_{name},iface={port.interface}"}
         return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
 
     def _add_vhost(self, name: str, socket: str, cpu: int) -> int:
+        # The pod listens, one device after the other; a switch that finds nobody there tries again after a second.
+        await_file(self._worker.host, socket)
         settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": socket}
         return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
 
-    def _start_pod(self, worker: Worker, number: int, sockets: Sequence[str], cpu: int, undo: ExitStack) -> Testpmd:
-        pod = worker.pods.start(f"pod{number}", [], undo)
+    def _start_pod(self, name: str, sockets: Sequence[str], cpu: int, undo: ExitStack) -> Testpmd:
+        pod = self._worker.pods.start(name, [], undo)
         devices = [
             f"net_virtio_user{index},path={socket},server=1,queue_size={QUEUE_SIZE}"
             for index, socket in enumerate(sockets)
         ]
-        return testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu, hugepages=self._hugepages, memory=POD_MEMORY)
+        return testpmd.launch(pod.host, pod.name, devices, undo, cpu=cpu, hugepages=self._hugepages, memory=POD_MEMORY)
 
     def check(self) -> None:
         self._switch.check()

@@ -88,6 +88,15 @@ def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
+def await_file(host: Host, path: str, timeout: float = 10.0) -> bool:
+    """Wait until a file is there; False when `timeout` seconds were not enough."""
+    wait = 'until [ -e "$1" ]; do sleep 0.02; done'
+    return (
+        host.run("timeout", f"{timeout:g}", "sh", "-c", wait, "sh", path, check=False, timeout=timeout + 5).exit_code
+        == 0
+    )
+
+
 def unix_socket(directory: str, name: str) -> str:
     """The path of a UNIX socket. PodperfError when it is longer than the kernel takes (unix(7), sun_path)."""
     path = f"{directory}/{name}"

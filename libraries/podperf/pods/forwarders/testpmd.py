@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from podperf.cleanup import RUN_DIRECTORY
+from podperf.cpus import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import threads_named
+from podperf.placement import allowed_cpus
 
 Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
@@ -34,6 +36,16 @@ class Testpmd:
     host: Host
     process: Process
     command: Sequence[str]
+    cpu: int
+
+    def begin(self) -> None:
+        """Wait until it is up, and let it forward. PodperfError, with what it said, when it does not come up."""
+        try:
+            self.ask("start", START_TIMEOUT)
+        except PodperfError as error:
+            raise PodperfError(f"testpmd did not start in {self.host.name}: {error}") from error
+        # From here on its main thread only waits for questions.
+        self.host.run("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
 
     def ask(self, question: str, timeout: float = ANSWER_TIMEOUT) -> list[str]:
         """What it answers at its prompt, in lines. `timeout` is in seconds and holds for each line."""
@@ -92,16 +104,37 @@ def start(
     hugepages: bool = False,
     memory: int = 128,
 ) -> Testpmd:
-    """Start testpmd on virtual `devices` (EAL --vdev texts), its main and its polling thread on one CPU, forwarding.
+    """Testpmd on virtual `devices` (EAL --vdev texts), forwarding, with its main and its polling thread on one CPU.
 
     `memory` is in MiB; without `hugepages` it is ordinary memory. PodperfError, with what it said, when it does not
     come up.
     """
+    testpmd = launch(host, name, devices, undo, cpu=cpu, mode=mode, hugepages=hugepages, memory=memory)
+    testpmd.begin()
+    return testpmd
+
+
+def launch(
+    host: Host,
+    name: str,
+    devices: Sequence[str],
+    undo: ExitStack,
+    *,
+    cpu: int,
+    mode: Mode = "io",
+    hugepages: bool = False,
+    memory: int = 128,
+) -> Testpmd:
+    """As `start`, without waiting until it is up: for devices whose peers come afterwards, and for many at once.
+
+    It comes up on any CPU, as its own may be busy with pollers that are up already.
+    """
+    anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
     pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
     eal = [
         "--no-pci",
         "--no-telemetry",
-        f"--lcores=0@{cpu},1@{cpu}",
+        f"--lcores=0@({anywhere}),1@{cpu}",
         "-m",
         str(memory),
         f"--file-prefix=podperf-{name}",
@@ -111,11 +144,6 @@ def start(
     application.append("--disable-link-check")  # it would wait 9 s for a peer that starts only afterwards
     command = ["dpdk-testpmd", *eal, *(f"--vdev={device}" for device in devices), "--", *application]
     # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
-    process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command, cpus=[cpu])
+    process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command)
     undo.callback(process.stop)
-    testpmd = Testpmd(name, host, process, command)
-    try:
-        testpmd.ask("start", START_TIMEOUT)
-    except PodperfError as error:
-        raise PodperfError(f"testpmd did not start in {host.name}: {error}") from error
-    return testpmd
+    return Testpmd(name, host, process, command, cpu)
