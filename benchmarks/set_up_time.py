@@ -81,7 +81,9 @@ def main() -> None:
         with RunLock():
             put_back(LocalHost())
             testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
-            for chain in [Chain(name, pods) for name in names for pods in (1, 2)]:
+            for chain in [
+                Chain(name, pods) for name in names for pods in (1, 2) if pods >= DATA_PLANES[name].least_pods
+            ]:
                 try:
                     testbed.demand(chain)
                     taken[chain] = Times()

@@ -15,8 +15,10 @@ Shorter chains over longer ones              shorter-chains-over-longer
     [Tags]    sec-4.2.4    kernel-space    linux-bridge    64B
 OVS-DPDK over Linux bridge                   ovs-dpdk-over-bridge
     [Tags]    sec-4.1.2    user-space    ovs-dpdk    linux-bridge    64B
+VPP with memif over OVS-DPDK                 vpp-memif-over-ovs-dpdk
+    [Tags]    sec-4.1.2    appendix-c.5    user-space    vpp-l2patch    ovs-dpdk    1518B
 Memif over vhost-user                        memif-over-vhost-user
-    [Tags]    sec-4.1.2    appendix-c.5    user-space    memif    ovs-dpdk    1518B
+    [Tags]    sec-4.1.2    user-space    memif    ovs-dpdk    1518B
 TC redirect over Linux bridge                tc-redirect-over-bridge
     [Tags]    sec-4.1.3    ebpf    tc-redirect    linux-bridge    64B
 TC redirect to the peer over tc redirect     tc-redirect-peer-over-tc-redirect
