@@ -84,7 +84,9 @@ SECTIONS = (
         "4.1.3",
         "eBPF Acceleration Model",
         "Forwarding at the tc and XDP hooks, AF_XDP in pods, AF_XDP below a user-space vSwitch.",
-        not_covered=NOT_IMPLEMENTED,
+        "Own BPF programs at the tc hook (with and without peer redirect) and the XDP hook, pods on AF_XDP sockets with "
+        "and without busy polling; 1 to N pods.",
+        suite="4.1.3_ebpf.robot",
     ),
     Section(
         "4.1.4",
