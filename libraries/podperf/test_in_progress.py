@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from podperf.dataplanes.base import Perishable
+from podperf.errors import PodperfError
 from podperf.figures import kpps
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrialResult
@@ -77,7 +79,10 @@ class TestInProgress:
         self.record.metrics = {**self.record.metrics, metric: measured}
 
     def take_down(self) -> None:
-        """Undo what was set up. Safe to repeat."""
+        """Undo what was set up, after a last look at what its processes have counted. Safe to repeat."""
+        if self.sut is not None and isinstance(self.sut.data_plane, Perishable):
+            with suppress(PodperfError):  # one that is gone stays described as it was when it stood
+                self.record.data_plane = self.sut.data_plane.describe()
         self.undo.close()
         self.sut = None
 
