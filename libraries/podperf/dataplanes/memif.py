@@ -68,7 +68,6 @@ class Memif:
         ]
         pod = self._worker.pods.start(name, attachments, undo)
         for interface, port in given.items():
-            pod.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then
             del self._worker.ports[port]
             self._worker.ports[interface] = pod.host
         return pod
