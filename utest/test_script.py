@@ -55,7 +55,7 @@ class Machine:
         )
         self.tool(
             "make",
-            f"cd '{self.root}' && mkdir -p build/{{tester,bpf}} && install -m 755 /dev/null build/tester/podperf-tester",
+            f"cd '{self.root}/build' && mkdir -p tester bpf && install -m 755 /dev/null tester/podperf-tester",
         )
 
     def tool(self, name: str, script: str, *, note: bool = True) -> None:
