@@ -18,8 +18,8 @@ XDP redirect, 64 B                   xdp-redirect         1       64
     [Tags]    xdp-redirect    64B    quick
 AF_XDP, 64 B                         af-xdp               1       64
     [Tags]    af-xdp    64B    quick
-AF_XDP interrupts, 64 B              af-xdp-interrupts    1       64
-    [Tags]    af-xdp-interrupts    64B
+AF_XDP busy poll, 64 B              af-xdp-busy-poll     1       64
+    [Tags]    af-xdp-busy-poll     64B
 TC redirect, 1518 B                  tc-redirect          1       1518
     [Tags]    tc-redirect    1518B
 TC redirect peer, 1518 B             tc-redirect-peer     1       1518
@@ -28,8 +28,8 @@ XDP redirect, 1518 B                 xdp-redirect         1       1518
     [Tags]    xdp-redirect    1518B
 AF_XDP, 1518 B                       af-xdp               1       1518
     [Tags]    af-xdp    1518B
-AF_XDP interrupts, 1518 B            af-xdp-interrupts    1       1518
-    [Tags]    af-xdp-interrupts    1518B
+AF_XDP busy poll, 1518 B            af-xdp-busy-poll     1       1518
+    [Tags]    af-xdp-busy-poll     1518B
 TC redirect, 64 B, 2 pods            tc-redirect          2       64
     [Tags]    tc-redirect    64B
 TC redirect peer, 64 B, 2 pods       tc-redirect-peer     2       64
@@ -38,8 +38,8 @@ XDP redirect, 64 B, 2 pods           xdp-redirect         2       64
     [Tags]    xdp-redirect    64B
 AF_XDP, 64 B, 2 pods                 af-xdp               2       64
     [Tags]    af-xdp    64B
-AF_XDP interrupts, 64 B, 2 pods      af-xdp-interrupts    2       64
-    [Tags]    af-xdp-interrupts    64B
+AF_XDP busy poll, 64 B, 2 pods      af-xdp-busy-poll     2       64
+    [Tags]    af-xdp-busy-poll     64B
 TC redirect, 1518 B, 2 pods          tc-redirect          2       1518
     [Tags]    tc-redirect    1518B
 TC redirect peer, 1518 B, 2 pods     tc-redirect-peer     2       1518
@@ -48,5 +48,13 @@ XDP redirect, 1518 B, 2 pods         xdp-redirect         2       1518
     [Tags]    xdp-redirect    1518B
 AF_XDP, 1518 B, 2 pods               af-xdp               2       1518
     [Tags]    af-xdp    1518B
-AF_XDP interrupts, 1518 B, 2 pods    af-xdp-interrupts    2       1518
-    [Tags]    af-xdp-interrupts    1518B
+AF_XDP busy poll, 1518 B, 2 pods    af-xdp-busy-poll     2       1518
+    [Tags]    af-xdp-busy-poll     1518B
+OVS AF_XDP, 64 B                     ovs-afxdp            1       64
+    [Tags]    ovs-afxdp    64B
+OVS AF_XDP, 1518 B                   ovs-afxdp            1       1518
+    [Tags]    ovs-afxdp    1518B
+OVS AF_XDP, 64 B, 2 pods             ovs-afxdp            2       64
+    [Tags]    ovs-afxdp    64B
+OVS AF_XDP, 1518 B, 2 pods           ovs-afxdp            2       1518
+    [Tags]    ovs-afxdp    1518B

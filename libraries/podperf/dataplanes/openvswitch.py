@@ -10,11 +10,12 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import threads_named
+from podperf.hosts.linux import await_success, threads_named
 
 PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # what Debian and Ubuntu call it
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+MOST_COMPLAINTS = 4
 START_TIMEOUT = 10.0  # seconds; ovs-vswitchd answers after 0.2 to 1 s
 
 
@@ -81,13 +82,7 @@ class OpenVSwitch:
         return f"unix:{self._database}"
 
     def _await(self, process: Process, *command: str) -> None:
-        # `timeout` bounds the wait; the shell asks again until the daemon answers.
-        done = self._host.run(
-            *("timeout", str(START_TIMEOUT), "sh", "-c", 'until "$@" >/dev/null 2>&1; do sleep 0.05; done', "sh"),
-            *command,
-            check=False,
-        )
-        if done.exit_code != 0 or not process.alive():
+        if not await_success(self._host, process, START_TIMEOUT, *command):
             raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {_complaints(process.errors())}")
 
     def check(self) -> None:
@@ -159,6 +154,6 @@ class OpenVSwitch:
 
 
 def _complaints(log: str) -> str:
-    """The last that a daemon complained of, without time and module: `2026-01-01T00:00:00Z|00001|dpdk|ERR|text`."""
-    complaints = [line.split("|", 4) for line in log.splitlines() if "|ERR|" in line or "|EMER|" in line]
-    return complaints[-1][-1] if complaints else " ".join(log.split())[-300:]
+    """What a daemon complained of last, without time and module: `2026-01-01T00:00:00Z|00001|dpdk|ERR|text`."""
+    complaints = [line.split("|", 4)[-1] for line in log.splitlines() if "|ERR|" in line or "|EMER|" in line]
+    return "; ".join(dict.fromkeys(complaints[-MOST_COMPLAINTS:])) if complaints else " ".join(log.split())[-300:]

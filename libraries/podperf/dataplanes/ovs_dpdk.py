@@ -10,7 +10,7 @@ from podperf import hugepages
 from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, cpu_mask, missing
 from podperf.hosts.base import Host
-from podperf.hosts.linux import await_file, package_versions, unix_socket
+from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import testpmd
 from podperf.pods.forwarders.testpmd import Testpmd
@@ -58,7 +58,9 @@ class OvsDpdk:
         ]
         self._switch = self._start(worker, pmd_cpu, undo)
         ports = [self._add_device(worker.left, "left", pmd_cpu)]
-        for end, socket in zip(ends, sockets, strict=True):
+        for index, (end, socket) in enumerate(zip(ends, sockets, strict=True)):
+            # The pod listens, one device after the other; a switch that finds nobody there tries again after a second.
+            await_success(worker.host, self._pods[index // 2].process, testpmd.START_TIMEOUT, "test", "-e", socket)
             ports.append(self._add_vhost(end, socket, pmd_cpu))
         ports.append(self._add_device(worker.right, "right", pmd_cpu))
         for place in range(0, len(ports), 2):
@@ -94,8 +96,6 @@ class OvsDpdk:
         return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
 
     def _add_vhost(self, name: str, socket: str, cpu: int) -> int:
-        # The pod listens, one device after the other; a switch that finds nobody there tries again after a second.
-        await_file(self._worker.host, socket)
         settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": socket}
         return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, Process
 
 LONGEST_SOCKET_PATH = 107  # bytes
+
+# Run by `sh -c` with a process as $1 and a command behind it. A process that has ended has no command line.
+_UNTIL_SUCCESS = 'p=$1; shift; until "$@" >/dev/null 2>&1; do grep -q . "/proc/$p/cmdline" || exit 1; sleep 0.02; done'
 
 # Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
 _WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
@@ -88,13 +91,10 @@ def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
-def await_file(host: Host, path: str, timeout: float = 10.0) -> bool:
-    """Wait until a file is there; False when `timeout` seconds were not enough."""
-    wait = 'until [ -e "$1" ]; do sleep 0.02; done'
-    return (
-        host.run("timeout", f"{timeout:g}", "sh", "-c", wait, "sh", path, check=False, timeout=timeout + 5).exit_code
-        == 0
-    )
+def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
+    """Wait until a command succeeds; False when `timeout` seconds were not enough, or the process has ended."""
+    wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
+    return host.run(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
 
 
 def unix_socket(directory: str, name: str) -> str:

@@ -1,0 +1,190 @@
+"""Open vSwitch in user space: it forwards, says what it is, and each way in which it breaks is named and cleaned up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from machine import snapshot
+from podperf import hugepages
+from podperf import testbed as testbed_module
+from podperf.cleanup import RUN_DIRECTORY, put_back
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.placement import place, read_cpus
+from podperf.testbed import Testbed, addressed
+from podperf.topology import load_topology
+from robot_run import ROOT, Robot, podperf
+
+SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
+TRAFFIC = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS, 16)
+
+
+@pytest.fixture(autouse=True)
+def machine_as_before() -> Iterator[None]:
+    before = snapshot()
+    yield
+    assert put_back(LocalHost()) == [], "something was left behind"
+    after = snapshot()
+    for what, value in before.items():
+        assert after[what] == value, f"{what} changed"
+
+
+@pytest.fixture
+def testbed(request: pytest.FixtureRequest) -> Testbed:
+    topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
+    return Testbed(topology, place(topology, read_cpus(LocalHost())))
+
+
+def need(name: str) -> None:
+    if reason := DATA_PLANES[name].unavailable(LocalHost()):
+        pytest.skip(reason)
+
+
+def forward(testbed: Testbed, chain: Chain, traffic: Traffic = TRAFFIC) -> dict[str, object]:
+    """Set the chain up, send frames both ways, and return the data plane's description."""
+    with testbed.build(chain, traffic.frame) as sut:
+        addressed_traffic = addressed(traffic, sut)
+        sut.probe(addressed_traffic)
+        for each in sut.tester.measure(Trial(addressed_traffic, 2000, 0.1)).directions:
+            assert each.received >= 0.9 * each.sent, f"{each.direction}: {each}"
+            assert not each.duplicated
+            assert not each.corrupted
+        return dict(sut.data_plane.describe())
+
+
+@pytest.mark.parametrize("size", ["64", "1518"])
+@pytest.mark.parametrize("pods", [1, 2, 4])
+@pytest.mark.parametrize("name", SWITCHES)
+def test_forwards_both_ways(testbed: Testbed, name: str, pods: int, size: str) -> None:
+    need(name)
+    description = forward(testbed, Chain(name, pods), Traffic(FrameSize.parse(size), BOTH_DIRECTIONS))
+    assert len(description["flows"]) == 2 * (pods + 1)  # type: ignore[arg-type]
+    assert len(description["pods"]) == pods  # type: ignore[arg-type]
+
+
+def test_what_was_asked_for_is_read_back(testbed: Testbed) -> None:
+    need("ovs-dpdk")
+    description = forward(testbed, Chain("ovs-dpdk", 1))
+    assert description["dpdk_initialized"] is True
+    config = description["other_config"]
+    assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)  # type: ignore[call-overload]
+    text = "\n".join(description["pmd_rxq"])  # type: ignore[arg-type]
+    for port in ("left", "pod1a", "pod1b", "right"):
+        assert port in text
+    assert any("packets received" in line for line in description["pmd_stats"])  # type: ignore[attr-defined]
+    (turns, *_) = description["pollers"]  # type: ignore[misc]
+    assert turns["pollers"] >= 1
+
+
+# --- what breaks -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Two tests; the first measures for long, so that something can break in the middle of it."""
+    path = tmp_path / "suite.robot"
+    path.write_text(
+        f"""*** Settings ***
+Resource    {ROOT}/resources/networking_model.resource
+Suite Setup    Open Testbed    ${{TOPOLOGY}}
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Breaks
+    Set Up Chain    ovs-dpdk    1    64
+    Measure Maximum Receive Rate
+    Measure Maximum Receive Rate
+    [Teardown]    Tear Down Chain
+
+The Next One
+    Set Up Chain    ovs-dpdk    1    64
+    [Teardown]    Tear Down Chain
+"""
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("process", "cause"),
+    [("ovs-vswitchd", "ovs-vswitchd has ended"), ("dpdk-testpmd", "testpmd has ended in namespace podperf-pod1")],
+)
+def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
+    need("ovs-dpdk")
+    robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
+    robot.wait_for("trial 1")
+    os.kill(_process_of_the_run(process), signal.SIGKILL)
+    assert robot.wait(60) == 1, robot.output.read_text()
+    assert f"Breaks: FAIL: {cause}" in robot.messages()
+    assert "The Next One: PASS" in robot.messages()
+
+
+def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
+    need("ovs-dpdk")
+    if not hugepages.offered(LocalHost()):
+        pytest.skip("the kernel has no hugepages")
+    robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
+    robot.wait_for("trial 1")
+    robot.process.kill()
+    robot.wait()
+    assert "hugepages" in podperf("clean").stdout
+
+
+def _process_of_the_run(name: str) -> int:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_text().split("\0")
+        except OSError:  # it ended meanwhile
+            continue
+        if Path(words[0]).name.startswith(name):
+            return int(path.parent.name)
+    raise AssertionError(f"no {name} runs")
+
+
+def test_exhausted_hugepages_are_named(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    if not hugepages.offered(LocalHost()):
+        pytest.skip("the kernel has no hugepages")
+    monkeypatch.setattr(hugepages, "_write", lambda *_: None)  # the kernel gives none
+    with pytest.raises(PodperfError, match=r"has no 384 MiB of hugepages left: \d+ of 192 pages of 2 MiB are free"):
+        forward(testbed, Chain("ovs-dpdk", 1))
+
+
+def test_hugepages_that_another_takes_first_are_named(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    if not hugepages.offered(LocalHost()):
+        pytest.skip("the kernel has no hugepages")
+    monkeypatch.setattr(hugepages, "reserve", lambda *_: None)
+    with pytest.raises(PodperfError, match=r"Open vSwitch did not start on namespace podperf-worker: .*hugepage"):
+        forward(testbed, Chain("ovs-dpdk", 1))
+
+
+def test_without_hugepages_it_forwards_as_well(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    monkeypatch.setattr(hugepages, "offered", lambda _: False)
+    description = forward(testbed, Chain("ovs-dpdk", 2))
+    assert description["memory"] == "no hugepages"
+    assert "--no-huge" in description["other_config"]["dpdk-extra"]  # type: ignore[index]
+
+
+def test_a_socket_path_too_long_is_named(testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    monkeypatch.setattr(testbed_module, "RUN_DIRECTORY", tmp_path / ("long" * 30))
+    with pytest.raises(PodperfError, match=r"the socket path .* bytes, and a UNIX socket's has at most 107"):
+        forward(testbed, Chain("ovs-dpdk", 1))
+
+
+def test_what_a_killed_switch_left_is_not_in_the_way(testbed: Testbed) -> None:
+    need("ovs-netdev")
+    folder = RUN_DIRECTORY / "ovs"
+    folder.mkdir(parents=True)
+    (folder / "conf.db").write_text("half a data")
+    (folder / "ovs-vswitchd.pid").write_text("1\n")
+    (folder / "db.sock").touch()
+    forward(testbed, Chain("ovs-netdev", 1))
