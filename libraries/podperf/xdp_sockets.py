@@ -12,7 +12,7 @@ from podperf.hosts.base import Host
 _READ_SOCKETS = """
 import ctypes, json, os, socket, struct, sys
 AF_XDP, SOL_XDP, XDP_STATISTICS, XDP_OPTIONS, XDP_OPTIONS_ZEROCOPY = 44, 283, 7, 8, 1
-SO_BUSY_POLL, SO_PREFER_BUSY_POLL, PIDFD_GETFD = 46, 69, 438
+SO_BUSY_POLL, SO_INCOMING_NAPI_ID, SO_PREFER_BUSY_POLL, PIDFD_GETFD = 46, 56, 69, 438
 process, found = os.pidfd_open(int(sys.argv[1])), []
 for number in sorted(map(int, os.listdir(f"/proc/{sys.argv[1]}/fd"))):
     if not os.readlink(f"/proc/{sys.argv[1]}/fd/{number}").startswith("socket:"):
@@ -27,6 +27,7 @@ for number in sorted(map(int, os.listdir(f"/proc/{sys.argv[1]}/fd"))):
         "mode": "zero-copy" if option & XDP_OPTIONS_ZEROCOPY else "copy",
         "prefers_busy_polling": bool(each.getsockopt(socket.SOL_SOCKET, SO_PREFER_BUSY_POLL)),
         "busy_poll_us": each.getsockopt(socket.SOL_SOCKET, SO_BUSY_POLL),
+        "has_napi": each.getsockopt(socket.SOL_SOCKET, SO_INCOMING_NAPI_ID) > 0,
         "dropped": dropped, "receive_ring_full": full, "fill_ring_empty": empty,
     })
 print(json.dumps(found))
@@ -34,6 +35,9 @@ print(json.dumps(found))
 
 
 def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
-    """Each AF_XDP socket of a process: mode, busy polling, and the frames that it could not take."""
+    """Each AF_XDP socket of a process: mode, busy polling, and the frames that it could not take.
+
+    Busy polling is in force where it is preferred and the socket knows the NAPI context that it is to poll.
+    """
     answer = json.loads(host.run("python3", "-", str(process), stdin=_READ_SOCKETS).stdout)
     return [dict(each) for each in answer]

@@ -19,7 +19,7 @@ XDP redirect, 64 B                   xdp-redirect         1       64
 AF_XDP, 64 B                         af-xdp               1       64
     [Tags]    af-xdp    64B    quick
 AF_XDP busy poll, 64 B              af-xdp-busy-poll     1       64
-    [Tags]    af-xdp-busy-poll     64B
+    [Tags]    af-xdp-busy-poll    64B
 TC redirect, 1518 B                  tc-redirect          1       1518
     [Tags]    tc-redirect    1518B
 TC redirect peer, 1518 B             tc-redirect-peer     1       1518
@@ -29,7 +29,7 @@ XDP redirect, 1518 B                 xdp-redirect         1       1518
 AF_XDP, 1518 B                       af-xdp               1       1518
     [Tags]    af-xdp    1518B
 AF_XDP busy poll, 1518 B            af-xdp-busy-poll     1       1518
-    [Tags]    af-xdp-busy-poll     1518B
+    [Tags]    af-xdp-busy-poll    1518B
 TC redirect, 64 B, 2 pods            tc-redirect          2       64
     [Tags]    tc-redirect    64B
 TC redirect peer, 64 B, 2 pods       tc-redirect-peer     2       64
@@ -39,7 +39,7 @@ XDP redirect, 64 B, 2 pods           xdp-redirect         2       64
 AF_XDP, 64 B, 2 pods                 af-xdp               2       64
     [Tags]    af-xdp    64B
 AF_XDP busy poll, 64 B, 2 pods      af-xdp-busy-poll     2       64
-    [Tags]    af-xdp-busy-poll     64B
+    [Tags]    af-xdp-busy-poll    64B
 TC redirect, 1518 B, 2 pods          tc-redirect          2       1518
     [Tags]    tc-redirect    1518B
 TC redirect peer, 1518 B, 2 pods     tc-redirect-peer     2       1518
@@ -49,7 +49,7 @@ XDP redirect, 1518 B, 2 pods         xdp-redirect         2       1518
 AF_XDP, 1518 B, 2 pods               af-xdp               2       1518
     [Tags]    af-xdp    1518B
 AF_XDP busy poll, 1518 B, 2 pods    af-xdp-busy-poll     2       1518
-    [Tags]    af-xdp-busy-poll     1518B
+    [Tags]    af-xdp-busy-poll    1518B
 OVS AF_XDP, 64 B                     ovs-afxdp            1       64
     [Tags]    ovs-afxdp    64B
 OVS AF_XDP, 1518 B                   ovs-afxdp            1       1518

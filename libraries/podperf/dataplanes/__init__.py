@@ -1,6 +1,6 @@
 """Data planes: what switches frames. A new one is one file and one line here."""
 
-from podperf.dataplanes.af_xdp import AfXdp, AfXdpInterrupts
+from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.docker import Docker
 from podperf.dataplanes.external import External
@@ -44,6 +44,6 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         TcRedirectPeer,
         XdpRedirect,
         AfXdp,
-        AfXdpInterrupts,
+        AfXdpBusyPoll,
     )
 }

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import describe_kernel
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, write_attribute
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
@@ -29,19 +29,16 @@ LARGEST_MTU = 1500  # a frame must fit into one buffer of the UMEM: 2048 bytes, 
 
 
 class AfXdp:
-    """With preferred busy polling: the application's own calls run the driver, so that no interrupt competes with it.
-
-    The two settings of an interface hold its interrupts back as long as the application polls (kernel documentation,
-    networking/napi.rst, "Busy polling").
-    """
+    """The kernel fills the sockets from a port's receive thread, which takes turns with the pod's poller on one CPU."""
 
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
-    busy_budget: ClassVar[int] = 64  # frames a call; DPDK's own default
-    interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}  # ns
+    forwarder: ClassVar[str] = "testpmd"
+    busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
+    interface_settings: ClassVar[Mapping[str, int]] = {}
 
     _worker: Worker
     _pods: Sequence[Pod]
@@ -66,6 +63,8 @@ class AfXdp:
             application = testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu)
             self._applications.append(application)
             pollers[cpu] += application.pollers()
+        for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):
+            pollers[cpu] += threads_named(worker.host, f"napi/{interface}-")
         self._turns = take_turns(worker.host, pollers, undo)
         return {}
 
@@ -80,7 +79,7 @@ class AfXdp:
             add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
         worker.ports.clear()
         worker.ports.update({"net1": pods[0].host, "net2": pods[-1].host})
-        # A port's receive thread ended with the move.
+        # A port's receive thread ended with the move, and a new one began.
         dedicate_receive_processing(pods[0].host, "net1", worker.cpus[0])
         dedicate_receive_processing(pods[-1].host, "net2", worker.cpus[-1])
         return pods
@@ -110,9 +109,23 @@ class AfXdp:
         }
 
 
-class AfXdpInterrupts(AfXdp):
-    """Without busy polling: the kernel fills the sockets by itself, from the receive thread on the same CPU."""
+class AfXdpBusyPoll(AfXdp):
+    """With preferred busy polling: the application's own calls run the driver, and interrupts are held back meanwhile.
 
-    name: ClassVar[str] = "af-xdp-interrupts"
-    busy_budget: ClassVar[int] = 0
-    interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 0, "gro_flush_timeout": 0}
+    Needs a driver that tells sockets their NAPI context. veth does not since Linux 6.14, which takes it from the queue
+    when a socket is bound (netif_queue_set_napi), no longer from the first frame.
+    """
+
+    name: ClassVar[str] = "af-xdp-busy-poll"
+    busy_budget: ClassVar[int] = 64  # DPDK's own default
+    # As DPDK's guide to this driver has them: the kernel steps in after 200 us without a poll.
+    interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
+
+    def describe(self) -> Mapping[str, Any]:
+        # A socket knows after the first frame at the latest, so not before the chain was seen to forward.
+        sockets = [each for it in self._applications for each in describe_sockets(it.host, it.process.pid)]
+        if not any(each["has_napi"] for each in sockets):
+            raise Unavailable(
+                "the driver of these interfaces gives AF_XDP sockets no NAPI context, so there is nothing to busy-poll"
+            )
+        return super().describe()
