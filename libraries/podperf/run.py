@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from secrets import randbits
@@ -101,7 +102,8 @@ class Run:
         record = identity.record(chain.data_plane, count(chain.pods, "pod"), frame.name, _way(traffic))
         kind = DATA_PLANES.get(chain.data_plane)
         record.model = kind.model if kind else None
-        record.chain, record.thresholds = chain, applicable(self.topology.thresholds, chain, frame)
+        record.chain = replace(chain, forwarder=kind.forwarder) if kind else chain
+        record.thresholds = applicable(self.topology.thresholds, chain, frame)
         test = self._begin(record, traffic)
         self.testbed.demand(chain)  # a test that is to be skipped need not wait for a calibration
         record.limits = self._limits_for(traffic)

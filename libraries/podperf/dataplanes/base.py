@@ -65,6 +65,7 @@ class DataPlane(Protocol):
     cabling: ClassVar[Cabling]
     receiving: ClassVar[Receiving]
     least_pods: ClassVar[int]
+    forwarder: ClassVar[str]  # what moves frames within a pod
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

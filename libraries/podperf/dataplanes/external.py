@@ -19,6 +19,7 @@ class External:
     cabling: ClassVar[Cabling] = Cabling.EXISTING
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
+    forwarder: ClassVar[str] = "none"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -31,6 +31,7 @@ class Memif:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.POLLER
     least_pods: ClassVar[int] = 2
+    forwarder: ClassVar[str] = "testpmd"
 
     _worker: Worker
     _pods: list[Pod]

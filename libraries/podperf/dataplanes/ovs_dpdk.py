@@ -29,6 +29,7 @@ class OvsDpdk:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.POLLER
     least_pods: ClassVar[int] = 1
+    forwarder: ClassVar[str] = "testpmd"
 
     _worker: Worker
     _switch: OpenVSwitch

@@ -27,6 +27,7 @@ class OvsKernel:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
+    forwarder: ClassVar[str] = "kernel"
     datapath: ClassVar[str] = "system"
 
     _worker: Worker

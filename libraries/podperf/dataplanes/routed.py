@@ -30,6 +30,7 @@ class Routed:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
+    forwarder: ClassVar[str] = "kernel"
 
     _worker: Worker
     _pods: Sequence[Pod]

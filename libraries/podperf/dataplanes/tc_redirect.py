@@ -23,6 +23,7 @@ class TcRedirect:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
+    forwarder: ClassVar[str] = "kernel"
     to_pod: ClassVar[str] = TC_REDIRECT
 
     _worker: Worker

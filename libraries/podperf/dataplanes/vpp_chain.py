@@ -49,6 +49,7 @@ class VppChain(ABC):
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.POLLER
     least_pods: ClassVar[int] = 1
+    forwarder: ClassVar[str] = "testpmd"
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
 
     _worker: Worker

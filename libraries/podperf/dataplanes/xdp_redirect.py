@@ -23,6 +23,7 @@ class XdpRedirect:
     cabling: ClassVar[Cabling] = Cabling.WORKER
     receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
+    forwarder: ClassVar[str] = "kernel"
     modes: ClassVar[Sequence[str]] = ("native", "generic")
 
     _worker: Worker
