@@ -14,7 +14,7 @@ from robot_run import Robot
 
 TOPOLOGY = """
 version: 1
-name: a box somebody else built
+name: box-of-somebody-else
 tester:
   ports:
     left: {interface: box-left, namespace: box-test}
