@@ -36,6 +36,7 @@ from podperf.run_lock import RunLock
 from podperf.testbed import SystemUnderTest, Testbed, addressed
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate
+from podperf.testers.software import Engine
 from podperf.topology import Metric, Topology, load_topology
 from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
 
@@ -76,7 +77,7 @@ class Run:
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._undo = ExitStack()
-        self._limits: dict[TrafficKind, TesterLimits] = {}
+        self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._test: TestInProgress | None = None
 
@@ -136,26 +137,25 @@ class Run:
         )
         undo = ExitStack()
         self._test = TestInProgress(record, RecordWriter(self.results / "records", record), undo)
-        self.testbed.demand(chain)  # a test that is to be skipped need not wait for a calibration
-        record.limits = self._limits_for(traffic)
         sut = undo.enter_context(self.testbed.build(chain, frame))
         record.traffic = addressed(traffic, sut)
         sut.probe(record.traffic)
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
+        record.limits = self._limits_for(traffic, record.tester["engine"])
         record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
         speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
         record.link_bits_per_second = min(speeds) if all(speeds) else None
         self._test.sut = sut
 
-    def _limits_for(self, traffic: Traffic) -> TesterLimits:
-        key = _kind_of(traffic)
-        if key not in self._limits:
-            with self.testbed.bare_path(traffic.frame) as bare:
-                self._limits[key] = calibrate(bare.tester, traffic)
-            limit = Measured(self._limits[key].maximum_load, lower_bound=True)
-            self._baselines[key] = {"mrr": limit, "pdr": limit}
-        return self._limits[key]
+    def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        kind = _kind_of(traffic)
+        if (kind, engine) not in self._limits:
+            with self.testbed.bare_path(traffic.frame, engine) as bare:
+                limits = self._limits[kind, engine] = calibrate(bare.tester, traffic)
+            limit = Measured(limits.maximum_load, lower_bound=True)
+            self._baselines[kind] = {"mrr": limit, "pdr": limit}
+        return self._limits[kind, engine]
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
