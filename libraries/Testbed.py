@@ -14,7 +14,8 @@ from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.records import Outcome
-from podperf.run import Run, TestIdentity
+from podperf.run import Run
+from podperf.test_in_progress import TestIdentity
 
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 
@@ -87,13 +88,11 @@ class Testbed:
         `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
         given. The test is skipped, with the reason, when the testbed cannot offer this data plane.
         """
-        test = BuiltIn().get_variables()
-        identity = TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
         try:
             size = FrameSize.parse(frame)
         except ValueError as error:
             raise PodperfError(str(error)) from error
-        self.run.begin_test(identity, Chain(data_plane, pods), size, _directions(directions), flows)
+        self.run.begin_test(running_test(), Chain(data_plane, pods), size, _directions(directions), flows)
         logger.info(f"{data_plane} with {pods} pods forwards {size.name} frames")
 
     @keyword
@@ -125,6 +124,12 @@ class Testbed:
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""
         self.close_testbed()
+
+
+def running_test() -> TestIdentity:
+    """The test that runs now."""
+    test = BuiltIn().get_variables()
+    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
 
 
 def _directions(word: Directions | None) -> tuple[Direction, ...] | None:

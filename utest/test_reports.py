@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
-from podperf.records import Finding, TestRecord
+from podperf.findings import Finding
+from podperf.records import TestRecord
 from podperf.report import command, draft, svg
 from podperf.report.bars import comparison
 from podperf.report.conformance import assess
@@ -134,6 +135,15 @@ def test_findings_decide_a_section(verdicts: list[Any], expected: str, tmp_path:
         for number, each in enumerate(verdicts)
     ]
     assert statuses(*records, folder=tmp_path)["A"][0] == expected
+
+
+def test_findings_have_a_table_and_a_word_of_their_own(tmp_path: Path) -> None:
+    found = Finding("exclusive is best", "refuted", "it is the other way round")
+    record = TestRecord("x", "Exclusive over shared", "x", ["appendix-a"], 0, 1, "passed", findings=[found])
+    made_up.write(tmp_path, record)
+    page = Balanced(command.write_reports(tmp_path).read_text())
+    assert "Exclusive over sharedexclusive is bestit is the other way roundrefuted" in page.text
+    assert "1 test: 1 refuted" in command.summary(tmp_path)
 
 
 def test_only_skipped_tests_leave_a_section_skipped_with_their_reasons(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Machine:
         self.installed = folder / "installed"
         self.tools.mkdir()
         (self.root / "tester").mkdir(parents=True)
+        (self.root / "libraries/podperf/dataplanes/bpf").mkdir(parents=True)
         (self.root / "tests").mkdir()
         shutil.copy(SOURCE / "podperf", self.root)
         (self.root / "requirements.txt").write_text("robotframework\n")
@@ -54,7 +55,7 @@ class Machine:
         )
         self.tool(
             "make",
-            f"cd '{self.root}' && mkdir -p build/tester && install -m 755 /dev/null build/tester/podperf-tester",
+            f"cd '{self.root}/build' && mkdir -p tester bpf && install -m 755 /dev/null tester/podperf-tester",
         )
 
     def tool(self, name: str, script: str, *, note: bool = True) -> None:
@@ -124,7 +125,7 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
     done = machine.podperf("set-up")
     assert done.returncode == 0, done.stderr
     calls = machine.calls()
-    assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "make"]
+    assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "make", "make"]
     assert "clang" in calls[1]
     assert "--no-install-recommends" in calls[1]
     assert calls[3].endswith(f"--requirement {machine.root}/requirements.txt")
@@ -369,7 +370,7 @@ def run_real_robot(machine: Machine) -> None:
     """From now on `podperf run` runs a suite with the real Robot."""
     robot = machine.root / ".venv" / "bin" / "robot"
     robot.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m robot "$@"\n')
-    (machine.root / "libraries").mkdir()
+    (machine.root / "libraries").mkdir(exist_ok=True)
     shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", machine.root / "libraries")
     (machine.root / "tests" / "suite.robot").write_text(
         "*** Test Cases ***\nQuick\n    [Tags]    quick\n    Log    ${TOPOLOGY}\nLong\n    Fail    not asked for\n"

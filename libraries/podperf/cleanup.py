@@ -9,6 +9,7 @@ from pathlib import Path
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
+from podperf.hugepages import give_back
 from podperf.run_lock import RunLock
 
 RUN_DIRECTORY = Path("/run/podperf")
@@ -17,12 +18,14 @@ RUN_DIRECTORY = Path("/run/podperf")
 def put_back(host: Host) -> list[str]:
     """Remove what killed runs left; returns what that was. Call it under the run lock.
 
-    Everything that a run makes lies in namespaces of its own prefix or in its run directory, and its processes die with
-    it, so there is nothing else to look for.
+    Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says how many
+    hugepages there were, and its processes die with it, so there is nothing else to look for.
     """
     found = left_behind(host)
     for namespace in found:
         remove_namespace(host, namespace)
+    if give_back(host, str(RUN_DIRECTORY)):
+        found.append("hugepages")
     if RUN_DIRECTORY.exists():
         shutil.rmtree(RUN_DIRECTORY)
         found.append(str(RUN_DIRECTORY))

@@ -303,6 +303,10 @@ class Chain:
         if self.pods < 0:
             raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
 
+    def __str__(self) -> str:
+        """`linux-bridge, 1 pod`."""
+        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}"
+
 
 @dataclass(frozen=True)
 class Placement:

@@ -26,6 +26,7 @@ import jsonschema
 
 from podperf.errors import PodperfError
 from podperf.files import replace_file, sync_folder, write_all
+from podperf.findings import Finding
 from podperf.histogram import to_hdr
 from podperf.model import (
     Chain,
@@ -53,15 +54,6 @@ SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
 TRIALS_SUFFIX = ".trials.jsonl"
 
 Outcome = Literal["passed", "failed", "skipped", "error", "interrupted"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A claim of the draft that this test's measurements speak about."""
-
-    claim: str
-    verdict: Literal["confirmed", "refuted", "inconclusive"]
-    detail: str
 
 
 @dataclass

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from secrets import randbits
+from typing import Any
 
 from podperf.cleanup import put_back
 from podperf.cpu_speed import CpuSpeeds
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.environment import collect, interface_details
-from podperf.errors import PodperfError
-from podperf.figures import count, kpps
+from podperf.errors import PodperfError, Unavailable
+from podperf.figures import count
+from podperf.findings import Claim, Finding
+from podperf.findings import judge as judge_claim
 from podperf.hosts.local import LocalHost
 from podperf.isolation import refuse_shared_ports
 from podperf.methods.base import Method, MethodResult
+from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
 from podperf.methods.trials import ValidTrials
 from podperf.metrics import of_goal, of_mrr
-from podperf.model import Chain, Direction, FrameSize, Traffic, TrialResult
-from podperf.noise import Noise, total
+from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.noise import total
 from podperf.placement import place, read_cpus, remarks
 from podperf.progress import Progress
 from podperf.quietness import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
-from podperf.report.fragment import embed_html
 from podperf.run_lock import RunLock
-from podperf.testbed import SystemUnderTest, Testbed, addressed
+from podperf.test_in_progress import TestIdentity, TestInProgress
+from podperf.testbed import Testbed, addressed
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate
 from podperf.testers.software import Engine
@@ -41,31 +45,6 @@ from podperf.topology import Metric, Topology, load_topology
 from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
-
-
-@dataclass(frozen=True)
-class TestIdentity:
-    """Which test this is, as Robot Framework knows it."""
-
-    __test__ = False  # not a pytest class
-
-    name: str
-    suite: str
-    tags: Sequence[str] = ()
-
-
-@dataclass
-class TestInProgress:
-    """What one test has built and found so far."""
-
-    __test__ = False
-
-    record: TestRecord
-    writer: RecordWriter
-    undo: ExitStack
-    sut: SystemUnderTest | None = None
-    noises: list[Noise | None] = field(default_factory=list)
-    finished: bool = False
 
 
 class Run:
@@ -112,32 +91,20 @@ class Run:
 
     def begin_test(
         self,
-        test: TestIdentity,
+        identity: TestIdentity,
         chain: Chain,
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
         flows: int | None = None,
     ) -> None:
         """Open the record of a test, build its chain and see frames cross it."""
-        traffic = Traffic(frame, directions or self.topology.traffic.directions, flows or self.topology.traffic.flows)
-        section = next(iter(sections_of(test.tags)), "")
+        traffic = self._traffic(frame, directions, flows)
+        record = identity.record(chain.data_plane, count(chain.pods, "pod"), frame.name, _way(traffic))
         kind = DATA_PLANES.get(chain.data_plane)
-        record = TestRecord(
-            id=record_id(section, chain.data_plane, count(chain.pods, "pod"), frame.name, _way(traffic)),
-            name=test.name,
-            suite=test.suite,
-            tags=test.tags,
-            topology=self.topology,
-            model=kind.model if kind else None,
-            chain=chain,
-            traffic=traffic,
-            placement=self.placement,
-            environment=self.environment,
-            thresholds=applicable(self.topology.thresholds, chain, frame),
-        )
-        undo = ExitStack()
-        self._test = TestInProgress(record, RecordWriter(self.results / "records", record), undo)
-        sut = undo.enter_context(self.testbed.build(chain, frame))
+        record.model = kind.model if kind else None
+        record.chain, record.thresholds = chain, applicable(self.topology.thresholds, chain, frame)
+        test = self._begin(record, traffic)
+        sut = test.undo.enter_context(self.testbed.build(chain, frame))
         record.traffic = addressed(traffic, sut)
         sut.probe(record.traffic)
         record.data_plane = sut.data_plane.describe()
@@ -146,7 +113,50 @@ class Run:
         record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
         speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
         record.link_bits_per_second = min(speeds) if all(speeds) else None
-        self._test.sut = sut
+        test.sut = sut
+
+    def compare(self, identity: TestIdentity, claim: Claim) -> Finding:
+        """Measure the chains of a claim beside each other, in a test of its own, and judge the claim.
+
+        Unavailable, before anything is measured, when this testbed cannot offer one of the chains.
+        """
+        traffic = self._traffic(claim.frame)
+        record = identity.record(claim.name, claim.frame.name, _way(traffic))
+        test = self._begin(record, traffic)
+        for chain in claim.chains:
+            if chain.data_plane not in DATA_PLANES:
+                raise Unavailable(f"this version of podperf has no data plane {chain.data_plane!r}")
+            self.testbed.demand(chain)
+        record.limits = self._limits_for(traffic, self.topology.tester.engine)
+        described: dict[str, Mapping[str, Any]] = {}
+
+        @contextmanager
+        def standing(chain: Chain) -> Iterator[ValidTrials]:
+            with self.testbed.build(chain, claim.frame) as sut:
+                sut.probe(addressed(traffic, sut))
+                if str(chain) not in described:
+                    described[str(chain)] = sut.data_plane.describe()
+                    record.data_plane, record.tester = described, sut.tester.describe()
+                yield test.trials(sut, str(chain))
+
+        result = Comparison().run({str(each): partial(standing, each) for each in claim.chains}, seed=randbits(32))
+        record.methods = {"comparison": {"claim": claim.name, **result.as_record()}}
+        finding = judge_claim(claim, [result.rates(str(each)) for each in claim.chains], result.noisy_trials)
+        record.findings = [finding]
+        return finding
+
+    def _traffic(
+        self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None
+    ) -> Traffic:
+        usual = self.topology.traffic
+        return Traffic(frame, directions or usual.directions, flows or usual.flows)
+
+    def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
+        record.topology, record.traffic = self.topology, traffic
+        if traffic is not None:
+            record.placement, record.environment = self.placement, self.environment
+        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness)
+        return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
         kind = _kind_of(traffic)
@@ -162,7 +172,7 @@ class Run:
         settings = self.topology.method
         result = self._measure(Mrr(settings.mrr_trials, settings.mrr_trial_duration))
         assert isinstance(result, MrrResult)
-        self._keep("mrr", of_mrr(result))
+        self.current.keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
@@ -174,7 +184,7 @@ class Run:
             goal = result.goal(name)
             measured = of_goal(goal) if goal else None
             if measured is not None:
-                self._keep(metric, measured)
+                self.current.keep(metric, measured)
         return result
 
     def measure_latency(self) -> None:
@@ -187,8 +197,8 @@ class Run:
         assert isinstance(result, LatencyResult)
         if result.latency is not None:
             record.latency, record.latency_of = result.latency, result.statement
-            self._keep("latency_p50", Measured(result.latency.percentile(50)))
-            self._keep("latency_p99", Measured(result.latency.percentile(99)))
+            self.current.keep("latency_p50", Measured(result.latency.percentile(50)))
+            self.current.keep("latency_p99", Measured(result.latency.percentile(99)))
 
     def judge(self) -> Verdict:
         """The figures of this test against the testbed's thresholds."""
@@ -210,63 +220,25 @@ class Run:
 
     def readable(self) -> str:
         """What the current test has found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        test = self._test
-        if test is None or not test.writer.trials:
-            return ""
-        return embed_html(test.record.to_json(test.writer.trials))
+        return self._test.readable() if self._test is not None else ""
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""
         if self._test is not None:
-            self._test.undo.close()
-            self._test.sut = None
+            self._test.take_down()
 
     def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> str:
         """Close the record, with how the test ended; returns its rates in a line. Without a chain it gets one, too."""
-        test, self._test = self._test, None
-        if test is None:
-            record = TestRecord(
-                record_id(next(iter(sections_of(identity.tags)), ""), identity.name),
-                identity.name,
-                identity.suite,
-                identity.tags,
-            )
-            record.topology = self.topology
-            test = TestInProgress(record, RecordWriter(self.results / "records", record), ExitStack())
-        test.undo.close()
-        record = test.record
-        record.outcome, record.reason, record.noise = outcome, reason, total(test.noises)
-        test.writer.finish(record)
-        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-        found = [
-            f"{metric.upper()} {kpps(record.metrics[metric].value)}" for metric in rates if metric in record.metrics
-        ]
-        return f"{', '.join(found)} kpps" if found else ""
+        test = self._test or self._begin(identity.record(identity.name))
+        self._test = None
+        return test.end(outcome, reason)
 
     def _measure(self, method: Method) -> MethodResult:
         test = self.current
-        record = test.record
-        assert test.sut is not None and record.traffic is not None and record.limits is not None
-        result = method.run(
-            ValidTrials(
-                test.sut.tester,
-                record.traffic,
-                record.limits,
-                partial(self._trial_ended, test, method.name),
-                self._quietness,
-            )
-        )
-        record.methods = {**record.methods, method.name: result.as_record()}
+        assert test.sut is not None
+        result = method.run(test.trials(test.sut, method.name))
+        test.record.methods = {**test.record.methods, method.name: result.as_record()}
         return result
-
-    def _trial_ended(self, test: TestInProgress, phase: str, result: TrialResult) -> None:
-        test.writer.trial(result, phase)
-        test.noises.append(result.noise)
-        self.progress.trial(phase, result)
-
-    def _keep(self, metric: Metric, measured: Measured) -> None:
-        record = self.current.record
-        record.metrics = {**record.metrics, metric: measured}
 
 
 def _kind_of(traffic: Traffic) -> TrafficKind:

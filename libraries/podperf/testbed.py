@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, DataPlane, Perishable, Receiving, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
@@ -47,6 +47,11 @@ class SystemUnderTest:
         result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
         return all(each.received for each in result.directions)
 
+    def check(self) -> None:
+        """PodperfError, with the cause, when a process that the chain consists of has ended."""
+        if isinstance(self.data_plane, Perishable):
+            self.data_plane.check()
+
     def probe(self, traffic: Traffic) -> None:
         """Wait until frames cross in each direction. PodperfError when none does within 5 s."""
         deadline = time.monotonic() + PROBE_PATIENCE
@@ -55,6 +60,7 @@ class SystemUnderTest:
             dead = [each.direction.value for each in result.directions if not each.received]
             if not dead:
                 return
+            self.check()
             if time.monotonic() > deadline:
                 corrupted = sum(each.corrupted for each in result.directions)
                 detail = f" ({corrupted} arrived corrupted)" if corrupted else ""
@@ -120,11 +126,10 @@ class Testbed:
 
     def _chain(self, data_plane: DataPlane, chain: Chain, frame: FrameSize, undo: ExitStack) -> SystemUnderTest:
         tester_host = add_namespace(self.host, "tester", undo)
-        worker = self._worker(tester_host, _mtu(frame), undo)
+        worker = self._worker(tester_host, _mtu(frame), data_plane.receiving, undo)
         tester = undo.enter_context(self._made_ports(tester_host, self.topology.tester.engine))
         entries = data_plane.set_up(worker, chain, undo)
-        ports = {worker.left.interface: worker.host, worker.right.interface: worker.host}
-        return SystemUnderTest(chain, tester, data_plane, entries, ports)
+        return SystemUnderTest(chain, tester, data_plane, entries, worker.ports)
 
     def _black_box(self, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
         refuse_shared_ports(self.topology, self.host)
@@ -144,7 +149,7 @@ class Testbed:
             sut = replace(sut, tester=tester)
         return sut
 
-    def _worker(self, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
+    def _worker(self, tester_host: NetworkNamespace, mtu: int, receiving: Receiving, undo: ExitStack) -> Worker:
         host = add_namespace(self.host, "worker", undo)
         for port in ("left", "right"):
             add_veth(
@@ -155,7 +160,11 @@ class Testbed:
                 far_namespace=host.namespace,
                 mtu=mtu,
             )
-        self._dedicate(host, "w-left", "w-right")
+        if receiving is Receiving.KERNEL_THREAD:
+            self._dedicate(host, "w-left", "w-right")
+        else:  # a veth that has no receive ring drops what XDP sends to it
+            for port in ("w-left", "w-right"):
+                host.run("ethtool", "-K", port, "gro", "on")
         RUN_DIRECTORY.mkdir(parents=True, exist_ok=True)
         undo.callback(shutil.rmtree, RUN_DIRECTORY, ignore_errors=True)
         left, right = (
@@ -163,7 +172,8 @@ class Testbed:
             for port in ("left", "right")
         )
         pods = NamespacePods(self.host, host)
-        return Worker(host, host.namespace, left, right, pods, mtu, str(RUN_DIRECTORY))
+        ports: dict[str, Host] = {left.interface: host, right.interface: host}
+        return Worker(host, host.namespace, left, right, pods, mtu, self.placement.sut, str(RUN_DIRECTORY), ports)
 
     def _dedicate(self, host: Host, left: str, right: str) -> None:
         """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""

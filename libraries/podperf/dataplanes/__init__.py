@@ -1,16 +1,49 @@
 """Data planes: what switches frames. A new one is one file and one line here."""
 
+from podperf.dataplanes.af_xdp import AfXdp, AfXdpInterrupts
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.docker import Docker
 from podperf.dataplanes.external import External
 from podperf.dataplanes.ipvlan import Ipvlan
 from podperf.dataplanes.linux_bridge import LinuxBridge
 from podperf.dataplanes.macvlan import Macvlan
+from podperf.dataplanes.memif import Memif
+from podperf.dataplanes.ovs_afxdp import OvsAfxdp
+from podperf.dataplanes.ovs_dpdk import OvsDpdk
 from podperf.dataplanes.ovs_kernel import OvsKernel
+from podperf.dataplanes.ovs_netdev import OvsNetdev
 from podperf.dataplanes.ptp import PointToPoint
 from podperf.dataplanes.routed import Routed
+from podperf.dataplanes.tc_redirect import TcRedirect, TcRedirectPeer
+from podperf.dataplanes.vpp_bridge_domain import VppBridgeDomain
+from podperf.dataplanes.vpp_l2patch import VppL2Patch
+from podperf.dataplanes.vpp_vrf import VppVrf
 from podperf.dataplanes.wire import Wire
+from podperf.dataplanes.xdp_redirect import XdpRedirect
 
 DATA_PLANES: dict[str, type[DataPlane]] = {
-    each.name: each for each in (Wire, External, LinuxBridge, PointToPoint, Macvlan, Ipvlan, Routed, Docker, OvsKernel)
+    each.name: each
+    for each in (
+        Wire,
+        External,
+        LinuxBridge,
+        PointToPoint,
+        Macvlan,
+        Ipvlan,
+        Routed,
+        Docker,
+        OvsKernel,
+        OvsNetdev,
+        OvsDpdk,
+        Memif,
+        VppL2Patch,
+        VppBridgeDomain,
+        VppVrf,
+        OvsAfxdp,
+        TcRedirect,
+        TcRedirectPeer,
+        XdpRedirect,
+        AfXdp,
+        AfXdpInterrupts,
+    )
 }

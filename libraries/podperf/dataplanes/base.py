@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -23,6 +23,13 @@ class Cabling(Enum):
     WORKER = "the worker's two ports"
     BACK_TO_BACK = "each other"
     EXISTING = "whatever the topology says stands there"
+
+
+class Receiving(Enum):
+    """Who does the work that a frame arriving at the worker's port causes."""
+
+    KERNEL_THREAD = "a kernel thread on the SUT's CPU"
+    POLLER = "the data plane's own poller; until it looks, frames wait in its ring"
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,10 @@ class Worker:
     right: WorkerPort
     pods: PodRuntime
     mtu: int
+    cpus: tuple[int, ...]  # the SUT's, by placement: all that the data plane and its pods may use
     directory: str  # for sockets, databases and logs of this set-up; removed with it
+    # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
+    ports: dict[str, Host]
 
 
 class DataPlane(Protocol):
@@ -53,6 +63,7 @@ class DataPlane(Protocol):
     name: ClassVar[str]
     model: ClassVar[NetworkingModel]
     cabling: ClassVar[Cabling]
+    receiving: ClassVar[Receiving]
     least_pods: ClassVar[int]
 
     @staticmethod
@@ -64,3 +75,11 @@ class DataPlane(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Versions and effective configuration, read back from the component."""
+
+
+@runtime_checkable
+class Perishable(Protocol):
+    """A data plane with processes of its own, which can end in mid-trial."""
+
+    def check(self) -> None:
+        """PodperfError, naming the one that is gone. Asked after every trial, so it must be quick."""

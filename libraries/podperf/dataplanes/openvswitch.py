@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import threads_named
 
+PLAIN = "ovs-vswitchd"
+WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # what Debian and Ubuntu call it
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 START_TIMEOUT = 10.0  # seconds; ovs-vswitchd answers after 0.2 to 1 s
+
+
+def missing(host: Host, daemon: str) -> str | None:
+    """The reason why this switch cannot be run on the host, or None."""
+    if not host.run("which", "ovsdb-server", daemon, check=False).exit_code:
+        return None
+    package = "openvswitch-switch" if daemon == PLAIN else "openvswitch-switch-dpdk"
+    return f"Open vSwitch{'' if daemon == PLAIN else ' with DPDK'} is not installed (Debian package {package})"
+
+
+def cpu_mask(cpus: Sequence[int]) -> str:
+    """CPU numbers as the hexadecimal mask that Open vSwitch wants."""
+    return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
 class OpenVSwitch:
     """ovsdb-server and ovs-vswitchd of one set-up, in the host's network."""
 
-    def __init__(self, host: Host, directory: str, undo: ExitStack) -> None:
+    def __init__(
+        self,
+        host: Host,
+        directory: str,
+        undo: ExitStack,
+        *,
+        daemon: str = PLAIN,
+        cpus: Sequence[int] = (),
+        configuration: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start both. `daemon` is the switch to run, held to `cpus` where given; `configuration` is what stands in
+        other_config when it starts (ovs-vswitchd.conf.db(5))."""
         self._host, self._directory = host, directory
         self._database = f"{directory}/db.sock"
         self._control = f"{directory}/vswitchd.ctl"
+        host.run("rm", "-rf", directory)  # a killed run may have left a database
         host.run("mkdir", "-p", directory)
         host.run("ovsdb-tool", "create", f"{directory}/conf.db", SCHEMA)
         server = host.spawn(
@@ -33,13 +63,18 @@ class OpenVSwitch:
         undo.callback(server.stop)
         self._await(server, "ovs-appctl", "-t", f"{directory}/ovsdb.ctl", "version")
         self.vsctl("--no-wait", "init")
-        switch = host.spawn("env", *self._environment, "ovs-vswitchd", self._remote, f"--unixctl={self._control}")
-        undo.callback(switch.stop)
-        self._await(switch, "ovs-appctl", "-t", self._control, "version")
+        settings = [f"other_config:{key}={json.dumps(value)}" for key, value in configuration.items()]
+        if settings:
+            self.vsctl("--no-wait", "set", "Open_vSwitch", ".", *settings)
+        command = [daemon, self._remote, f"--unixctl={self._control}"]
+        self.process = host.spawn("env", *self._environment, *command, cpus=cpus)
+        undo.callback(self.process.stop)
+        self._await(self.process, "ovs-appctl", "-t", self._control, "version")
 
     @property
     def _environment(self) -> list[str]:
-        return [f"OVS_RUNDIR={self._directory}", f"OVS_LOGDIR={self._directory}", f"OVS_DBDIR={self._directory}"]
+        # The last one is DPDK's.
+        return [f"{name}={self._directory}" for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")]
 
     @property
     def _remote(self) -> str:
@@ -53,7 +88,41 @@ class OpenVSwitch:
             check=False,
         )
         if done.exit_code != 0 or not process.alive():
-            raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {process.errors().strip()}")
+            raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {_complaints(process.errors())}")
+
+    def check(self) -> None:
+        """PodperfError when ovs-vswitchd is gone, with the last that it complained of."""
+        if not self.process.alive():
+            said = _complaints(self.process.errors())
+            raise PodperfError(f"ovs-vswitchd has ended on {self._host.name}{f': {said}' if said else ''}")
+
+    def confine(self, cpus: Sequence[int]) -> None:
+        """Hold all threads but the pollers to these CPUs. While it starts, any CPU may help."""
+        polling = {thread for threads in self.pollers().values() for thread in threads}
+        for thread in set(threads_named(self._host, "", of=self.process.pid)) - polling:
+            self._host.run("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
+
+    def pollers(self) -> dict[int, list[int]]:
+        """The threads of its PMDs by CPU."""
+        found = {}
+        for thread in threads_named(self._host, "pmd-c", of=self.process.pid):
+            # Named after their CPU and their number: pmd-c01/id:8.
+            name = self._host.get(f"/proc/{self.process.pid}/task/{thread}/comm").decode()
+            found[int(name.removeprefix("pmd-c").split("/")[0])] = [thread]
+        return found
+
+    def describe_pmds(self) -> dict[str, Any]:
+        """Versions and configuration of the switch, its ports, and what its polling threads poll and have done."""
+        config = self.row("Open_vSwitch", ".")
+        return {
+            "version": self.appctl("version").splitlines(),
+            "dpdk_version": config["dpdk_version"],
+            "dpdk_initialized": config["dpdk_initialized"],
+            "other_config": dict(config["other_config"][1]),
+            "datapath": self.appctl("dpif/show").splitlines(),
+            "pmd_rxq": self.appctl("dpif-netdev/pmd-rxq-show").splitlines(),
+            "pmd_stats": [line.strip() for line in self.appctl("dpif-netdev/pmd-stats-show").splitlines()],
+        }
 
     def vsctl(self, *arguments: str) -> str:
         """Configure through the database; waits until ovs-vswitchd has taken it in."""
@@ -87,3 +156,9 @@ class OpenVSwitch:
         answer = json.loads(self.vsctl("--format=json", "list", table, record))
         values = (None if value == ["set", []] else value for value in answer["data"][0])
         return dict(zip(answer["headings"], values, strict=True))
+
+
+def _complaints(log: str) -> str:
+    """The last that a daemon complained of, without time and module: `2026-01-01T00:00:00Z|00001|dpdk|ERR|text`."""
+    complaints = [line.split("|", 4) for line in log.splitlines() if "|ERR|" in line or "|EMER|" in line]
+    return complaints[-1][-1] if complaints else " ".join(log.split())[-300:]

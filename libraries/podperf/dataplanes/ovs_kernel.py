@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Cabling, Receiving, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
-from podperf.dataplanes.openvswitch import OpenVSwitch
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, mac_address
@@ -25,6 +25,7 @@ class OvsKernel:
     name: ClassVar[str] = "ovs-kernel"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     datapath: ClassVar[str] = "system"
 
@@ -34,32 +35,41 @@ class OvsKernel:
 
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
-        if host.run("which", "ovs-vswitchd", "ovsdb-server", check=False).exit_code:
-            return "Open vSwitch is not installed (Debian package openvswitch-switch)"
+        if reason := missing(host, PLAIN):
+            return reason
         host.run("modprobe", "--quiet", "openvswitch", check=False)
         if host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code:
             return f"the kernel of {host.name} has no Open vSwitch datapath (module openvswitch)"
         return None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo)
+        switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")
         undo.callback(switch.vsctl, "--if-exists", "del-br", BRIDGE)
         switch.ofctl("del-flows", BRIDGE)
 
-        ports = [switch.add_port(BRIDGE, worker.left.interface)]
+        ports = [self._add_port(worker, switch, worker.left.interface)]
         pods = []
         for number in range(1, chain.pods + 1):
             pod = worker.pods.start(f"pod{number}", [], undo)
             net1 = self._attach(worker, pod, "net1", f"pod{number}a", right_of(number - 1))
             net2 = self._attach(worker, pod, "net2", f"pod{number}b", left_of(number))
             pods.append(Pod(pod.name, pod.namespace, pod.host, {"net1": net1, "net2": net2}))
-            ports += [switch.add_port(BRIDGE, f"pod{number}{end}") for end in "ab"]
-        ports.append(switch.add_port(BRIDGE, worker.right.interface))
+            ports += [self._add_port(worker, switch, f"pod{number}{end}") for end in "ab"]
+        ports.append(self._add_port(worker, switch, worker.right.interface))
         for place in range(0, len(ports), 2):
             switch.connect(BRIDGE, ports[place], ports[place + 1])
         self._worker, self._pods, self._switch = worker, pods, switch
         return forward_along(pods, worker)
+
+    def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
+        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus)
+
+    def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
+        return switch.add_port(BRIDGE, interface)
+
+    def check(self) -> None:
+        self._switch.check()
 
     def _attach(self, worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
         add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)

@@ -8,9 +8,9 @@ from typing import Any
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth
+from podperf.hosts.linux import add_veth, ip, mac_address
 from podperf.model import Chain, Direction, Entry
-from podperf.pods.base import Attachment, Pod
+from podperf.pods.base import Attachment, Pod, PodInterface
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 
@@ -35,6 +35,35 @@ def start_pods(
         ]
         pods.append(worker.pods.start(f"pod{number}", attachments, undo))
     return pods
+
+
+def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
+    """The chain's pods, each interface one end of a veth pair whose other end the worker switches by itself."""
+    pods = []
+    for number in range(1, chain.pods + 1):
+        pod = worker.pods.start(f"pod{number}", [], undo)
+        net1 = _veth_interface(worker, pod, "net1", f"pod{number}a", right_of(number - 1))
+        net2 = _veth_interface(worker, pod, "net2", f"pod{number}b", left_of(number))
+        pods.append(Pod(pod.name, pod.namespace, pod.host, {"net1": net1, "net2": net2}))
+    return pods
+
+
+def _veth_interface(worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
+    add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
+    ip(pod.host, "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", interface)
+    return PodInterface(interface, mac_address(pod.host, interface), address, None, host_interface)
+
+
+def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
+    """For each interface of the worker along the chain: where it receives, and where that goes on to.
+
+    Each segment joins two interfaces, in both directions: the left port and net1 of the first pod, net2 of a pod and
+    net1 of the next one, net2 of the last pod and the right port.
+    """
+    pod_ends = [pod.interfaces[name].host_interface for pod in pods for name in ("net1", "net2")]
+    line = [worker.left.interface, *(end for end in pod_ends if end is not None), worker.right.interface]
+    pairs = list(zip(line[::2], line[1::2], strict=True))
+    return [way for one, other in pairs for way in ((one, other), (other, one))]
 
 
 def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:

@@ -9,13 +9,13 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
-# Run by `sh -c` with the interface as $1: sysfs shows the interfaces of the namespace that mounted it.
-_SWITCH_TO_THREADED_NAPI = (
-    'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo 1 > "/sys/class/net/$1/threaded"'
-)
-# Run by `sh -c` with a prefix as $1: the numbers of the processes whose name starts with it.
-_PROCESSES_NAMED = (
-    'for p in /proc/[0-9]*; do read -r n < "$p/comm" && case "$n" in "$1"*) echo "${p#/proc/}";; esac; done; :'
+LONGEST_SOCKET_PATH = 107  # bytes
+
+# Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
+_WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
+# Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
+_THREADS_NAMED = (
+    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
 )
 
 
@@ -54,6 +54,11 @@ def add_veth(
         ip(host, *(["-n", namespace] if namespace else []), "link", "set", interface, "up")
 
 
+def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
+    """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in whichever namespace the host is."""
+    host.run("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
+
+
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     """Let one CPU do all the work that frames arriving at this veth cause, as an interrupt of a NIC would.
 
@@ -62,20 +67,46 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     interrupt would, it goes before ordinary processes (sched(7)); of two such threads on one CPU each has its turn.
     """
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
-    host.run("unshare", "--mount", "sh", "-c", _SWITCH_TO_THREADED_NAPI, "sh", interface)
-    threads = host.run("sh", "-c", _PROCESSES_NAMED, "sh", f"napi/{interface}-").stdout.split()
+    write_attribute(host, interface, "threaded", 1)
+    threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
     pinned = [
         thread
         for thread in threads
-        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), thread, check=False).exit_code
-        and not host.run("chrt", "--rr", "--pid", "1", thread, check=False).exit_code
+        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), str(thread), check=False).exit_code
+        and not host.run("chrt", "--rr", "--pid", "1", str(thread), check=False).exit_code
     ]
     if not pinned:
         raise PodperfError(
             f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no "
             "threaded NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
         )
+
+
+def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
+    """The threads whose name starts with this: those of a process, or all that are processes or the kernel's own."""
+    folder = f"/proc/{of}/task" if of is not None else "/proc"
+    return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
+
+
+def await_file(host: Host, path: str, timeout: float = 10.0) -> bool:
+    """Wait until a file is there; False when `timeout` seconds were not enough."""
+    wait = 'until [ -e "$1" ]; do sleep 0.02; done'
+    return (
+        host.run("timeout", f"{timeout:g}", "sh", "-c", wait, "sh", path, check=False, timeout=timeout + 5).exit_code
+        == 0
+    )
+
+
+def unix_socket(directory: str, name: str) -> str:
+    """The path of a UNIX socket. PodperfError when it is longer than the kernel takes (unix(7), sun_path)."""
+    path = f"{directory}/{name}"
+    if len(path.encode()) > LONGEST_SOCKET_PATH:
+        raise PodperfError(
+            f"the socket path {path} has {len(path.encode())} bytes, and a UNIX socket's has at most "
+            f"{LONGEST_SOCKET_PATH}: use a shorter run directory"
+        )
+    return path
 
 
 def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:

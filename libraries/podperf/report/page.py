@@ -106,16 +106,30 @@ def _section(report: SectionReport, conformance: Conformance) -> str:
         f"<h3 id='{_anchor(report)}'>{section.number} {escape(section.title)} {_state(report.status)}</h3>",
         f"<p class='muted'>{escape(section.asks)}</p>",
     ]
-    findings = [finding for record in report.records for finding in record["findings"]]
-    parts += [
-        f"<p>{_state(each['verdict'])} {escape(each['claim'])}: {escape(each['detail'])}</p>" for each in findings
-    ]
-    for frame in dict.fromkeys(_frame(each) for each in report.records if each["results"]):
-        parts.append(_plot(report, frame))
-    parts.append(_results_table(report.records, conformance))
+    parts.append(_findings_table(report.records, conformance))
+    frames = dict.fromkeys(_frame(each) for each in report.records if each["results"])
+    parts += [_plot(report, frame) for frame in frames]
+    measured = [each for each in report.records if each["results"] or not each["findings"]]
+    if measured:
+        parts.append(_results_table(measured, conformance))
     if len(conformance.runs) > 1:
         parts.append(_history_table(report.records, conformance))
     return "\n".join(parts)
+
+
+def _findings_table(records: Sequence[Record], conformance: Conformance) -> str:
+    rows = "".join(
+        f"<tr><td class='test'>{_link(record, conformance)}</td>{_cell(each['claim'])}{_cell(each['detail'])}"
+        f"<td class='nowrap'>{_state(each['verdict'])}{' noisy' if noisy(record) else ''}</td></tr>"
+        for record in records
+        for each in record["findings"]
+    )
+    return (
+        "<table><thead><tr><th>Test (record)</th><th>The draft says</th><th>Measured here</th><th>Finding</th>"
+        f"</tr></thead><tbody>{rows}</tbody></table>"
+        if rows
+        else ""
+    )
 
 
 def _plot(report: SectionReport, frame: str) -> str:

@@ -111,9 +111,12 @@ def _parsed(text: str, otherwise: str) -> Record:
 
 
 def verdict_word(record: Record) -> str:
-    """One word for the end of a table row: the outcome, made more precise by the verdict."""
-    if record["outcome"] != "passed" or record["verdict"] is None:
+    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings."""
+    if record["outcome"] != "passed":
         return str(record["outcome"])
+    if record["verdict"] is None:
+        found = {each["verdict"] for each in record["findings"]}
+        return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")
     status = str(record["verdict"]["status"])
     return "passed" if status == "no threshold" else status
 

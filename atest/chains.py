@@ -1,0 +1,44 @@
+"""Chains for the tests of data planes: built on this machine, and sent frames across."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.local import LocalHost
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.placement import place, read_cpus
+from podperf.testbed import SystemUnderTest, Testbed, addressed
+from podperf.topology import load_topology
+from robot_run import ROOT
+
+
+def local_testbed() -> Testbed:
+    """The testbed of topologies/local.yaml."""
+    topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
+    return Testbed(topology, place(topology, read_cpus(LocalHost())))
+
+
+def need(name: str) -> None:
+    """Skip, with the reason, where this machine cannot run a data plane."""
+    if reason := DATA_PLANES[name].unavailable(LocalHost()):
+        pytest.skip(reason)
+
+
+def send(sut: SystemUnderTest, size: str = "64") -> None:
+    """Frames of this size, both ways: nearly all of them arrive, as they were and once."""
+    traffic = addressed(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
+    sut.probe(traffic)
+    for each in sut.tester.measure(Trial(traffic, 2000, 0.1)).directions:
+        assert each.received >= 0.9 * each.sent, f"{each.direction}: {each}"
+        assert not each.duplicated
+        assert not each.corrupted
+
+
+def forward(chain: Chain, size: str = "64") -> dict[str, Any]:
+    """Set the chain up, send frames of this size across it, and return the data plane's description."""
+    with local_testbed().build(chain, FrameSize.parse(size)) as sut:
+        send(sut, size)
+        return dict(sut.data_plane.describe())

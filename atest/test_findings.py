@@ -1,0 +1,37 @@
+"""A claim is judged on chains that really forward, and leaves its rounds on disk and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from machine import snapshot
+from podperf.findings import CLAIMS
+from podperf.records import schema_errors
+from robot_run import ROOT, Robot
+
+
+def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> None:
+    before = snapshot()
+    robot = Robot(tmp_path, "--test", "MACVLAN over Linux bridge", "--test", "VPP with memif*", str(ROOT / "tests"))
+    assert robot.wait(180) == 0, robot.messages()
+    found = {each["test"]["name"]: each for each in robot.records()}
+    assert snapshot() == before
+
+    record = found["MACVLAN over Linux bridge"]
+    assert schema_errors(record) == []
+    (finding,) = record["findings"]
+    assert finding["claim"] == CLAIMS["macvlan-over-bridge"].text
+    assert finding["verdict"] != "refuted", finding["detail"]
+    assert record["reason"] == f"{finding['verdict']}: {finding['detail']}"
+    rounds = record["methods"]["comparison"]
+    assert {len(rates) for rates in rounds["rates"].values()} == {10}
+    assert len({tuple(order) for order in rounds["orders"]}) == 2, "the order was drawn by lot"
+    assert {each["phase"] for each in record["trials"]} == set(rounds["rates"]) == set(record["data_plane"])
+    assert {each["kind"] for each in record["data_plane"]["macvlan, 1 pod"]["pods"]["pod1"]["links"]} >= {"macvlan"}
+
+    if shutil.which("vpp") is None:
+        skipped = found["VPP with memif over OVS-DPDK"]
+        assert skipped["outcome"] == "skipped"
+        assert "vpp" in skipped["reason"].lower()
+        assert not skipped["trials"]

@@ -1,0 +1,72 @@
+"""Pods joined by memif forward, say what they are, and what breaks is named and cleaned up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chains import forward, local_testbed, need, send
+from machine import snapshot
+from podperf import testbed as testbed_module
+from podperf.cleanup import put_back
+from podperf.dataplanes.memif import Memif
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
+
+
+@pytest.fixture(autouse=True)
+def machine_as_before() -> Iterator[None]:
+    need("memif")
+    before = snapshot()
+    yield
+    assert put_back(LocalHost()) == [], "something was left behind"
+    after = snapshot()
+    for what, value in before.items():
+        assert after[what] == value, f"{what} changed"
+
+
+@pytest.mark.parametrize("size", ["64", "1518", "IMIX"])
+@pytest.mark.parametrize("pods", [2, 3, 4])
+def test_forwards_both_ways(pods: int, size: str) -> None:
+    description = forward(Chain("memif", pods), size)
+    assert len(description["applications"]) == pods
+
+
+def test_description_is_read_back_from_the_pods() -> None:
+    description = forward(Chain("memif", 3))
+    drivers = [" ".join(each["devices"]) for each in description["applications"].values()]
+    assert "net_af_xdp" in drivers[0]
+    assert "net_af_xdp" not in drivers[1]
+    assert all("net_memif" in each for each in drivers)
+    assert {each["name"] for each in description["pods"]["pod1"]["links"]} == {"lo", "net1"}
+    assert sum(each["pollers"] for each in description["pollers"]) == 3
+
+
+def test_a_single_pod_has_no_memif() -> None:
+    with pytest.raises(PodperfError, match="memif needs 2 or more pods, not 1"):
+        forward(Chain("memif", 1))
+
+
+def test_frames_that_no_buffer_holds_are_refused() -> None:
+    with pytest.raises(Unavailable, match="frames of up to 1518 bytes"):
+        forward(Chain("memif", 2), "3000")
+
+
+def test_a_pod_that_ends_is_named() -> None:
+    with local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
+        send(sut)
+        assert isinstance(sut.data_plane, Memif)
+        os.kill(sut.data_plane.applications[1].process.pid, signal.SIGKILL)
+        with pytest.raises(PodperfError, match="testpmd has ended in namespace podperf-pod2"):
+            send(sut)
+
+
+def test_a_socket_path_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testbed_module, "RUN_DIRECTORY", tmp_path / ("long" * 30))
+    with pytest.raises(PodperfError, match=r"the socket path .* bytes, and a UNIX socket's has at most 107"):
+        forward(Chain("memif", 2))

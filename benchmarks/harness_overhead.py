@@ -1,0 +1,67 @@
+"""Which share of a run is not a trial, and where it goes: `harness_overhead.py [RESULTS]` (default results/latest).
+
+Reads the run's records and Robot Framework's output.xml; measures nothing. A trial counts with all that lies around its
+sending (start, drain, reading of counters): the frames of the next one must wait for that, whoever runs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from robot.api import ExecutionResult
+from robot.result import Keyword, ResultVisitor
+
+from podperf.errors import PodperfError
+from podperf.figures import percent
+from podperf.report.results import Run, read_run
+
+ROOT = Path(__file__).resolve().parents[1]
+AIM = 0.15
+
+
+class Keywords(ResultVisitor):
+    """Seconds that each library keyword took in all; keywords of resource files only contain others."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def start_keyword(self, keyword: Keyword) -> None:
+        if keyword.owner and not any(each.type == each.KEYWORD for each in keyword.body):
+            self.seconds[f"{keyword.owner}.{keyword.name}"] += keyword.elapsed_time.total_seconds()
+
+
+def trial_seconds(run: Run) -> tuple[float, float]:
+    """Seconds that the run's trials took: with all that lies around the sending, and the sending alone."""
+    trials = [trial for record in run.records for trial in record["trials"]]
+    sending = sum(max((way["duration"] for way in each["directions"]), default=0.0) for each in trials)
+    return sum(each["elapsed"] for each in trials), sending
+
+
+def main() -> None:
+    """Print the shares."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "results" / "latest"
+    try:
+        run = read_run(folder)
+        result = ExecutionResult(str(folder / "output.xml"))
+    except (PodperfError, OSError) as error:
+        sys.exit(str(error))
+    whole = result.suite.elapsed_time.total_seconds()
+    in_trials, sending = trial_seconds(run)
+    share = 1 - in_trials / whole
+    print(f"{len(run.records)} tests, {whole:.0f} s, of which {in_trials:.0f} s in trials ({sending:.0f} s sending)")
+    print(f"not a trial: {percent(round(share, 3))} of the run; aim: at most {percent(AIM)}; met: {share <= AIM}")
+    keywords = Keywords()
+    result.visit(keywords)
+    print("\nwhere the time went, seconds and share of the run (measuring keywords with their trials):")
+    for name, seconds in sorted(keywords.seconds.items(), key=lambda each: -each[1]):
+        print(f"  {name:48s} {seconds:7.1f} {percent(round(seconds / whole, 3)):>7s}")
+    known = sum(keywords.seconds.values())
+    print(f"  {'Robot Framework itself':48s} {whole - known:7.1f} {percent(round((whole - known) / whole, 3)):>7s}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""How long it takes until a chain forwards, and until it is gone: `set_up_time.py [--repeats N] [DATA PLANE...]`.
+
+Needs root. Each repeat takes every chain once, so that all of them meet the same machine; ratios are to the bare path.
+Set-up is what a test waits for before its first trial: asking whether the data plane is there, building the chain,
+seeing frames cross it in each direction, and reading its description back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.cleanup import put_back
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, Traffic
+from podperf.placement import place, read_cpus
+from podperf.run_lock import RunLock
+from podperf.testbed import Testbed, addressed
+from podperf.topology import load_topology
+
+ROOT = Path(__file__).resolve().parents[1]
+AIMS = {NetworkingModel.USER_SPACE: 5.0}  # seconds for set-up and tear-down together
+OTHER_AIM = 2.0
+WIRE = Chain("wire", 0)
+
+
+@dataclass
+class Times:
+    """Seconds that one chain took, a figure a repeat."""
+
+    set_up: list[float] = field(default_factory=list)
+    tear_down: list[float] = field(default_factory=list)
+
+    @property
+    def both(self) -> list[float]:
+        """Set-up and tear-down together."""
+        return [sum(each) for each in zip(self.set_up, self.tear_down, strict=True)]
+
+
+def measure(testbed: Testbed, chain: Chain, times: Times) -> None:
+    """Set the chain up and take it down once."""
+    traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS)
+    began = time.monotonic()
+    with testbed.build(chain, traffic.frame) as sut:
+        sut.probe(addressed(traffic, sut))
+        sut.data_plane.describe()
+        stands = time.monotonic()
+    times.set_up.append(stands - began)
+    times.tear_down.append(time.monotonic() - stands)
+
+
+def row(chain: Chain, times: Times, wire: float) -> str:
+    """One line of the table."""
+    aim = AIMS.get(DATA_PLANES[chain.data_plane].model, OTHER_AIM)
+    both = median(times.both)
+    met = "yes" if both <= aim else "NO"
+    return (
+        f"{chain!s:28s} {median(times.set_up):7.2f} {median(times.tear_down):9.2f} {both:8.2f} "
+        f"{min(times.both):6.2f} to {max(times.both):5.2f} {both / wire:8.1f} {aim:5.0f}  {met}"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("names", nargs="*", metavar="DATA PLANE", help="default: all but external")
+    chosen = parser.parse_args()
+    names = chosen.names or [each for each in DATA_PLANES if each not in {"wire", "external"}]
+    topology = load_topology(ROOT / "topologies" / "local.yaml", DATA_PLANES)
+    taken = {WIRE: Times()}
+    try:
+        with RunLock():
+            put_back(LocalHost())
+            testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
+            for chain in [
+                Chain(name, pods) for name in names for pods in (1, 2) if pods >= DATA_PLANES[name].least_pods
+            ]:
+                try:
+                    testbed.demand(chain)
+                    taken[chain] = Times()
+                except Unavailable as reason:
+                    print(f"{chain}: skipped, {reason}", file=sys.stderr)
+            for number in range(chosen.repeats):
+                for chain, times in taken.items():
+                    print(f"\rrepeat {number + 1}: {chain!s:30s}", end="", file=sys.stderr)
+                    measure(testbed, chain, times)
+    except PodperfError as error:
+        sys.exit(f"\n{error}")
+    print(f"\r{'seconds, medians':28s}  set-up tear-down together        spread   x wire   aim  met")
+    wire = median(taken[WIRE].both)
+    for chain, times in taken.items():
+        print(row(chain, times, wire))
+
+
+if __name__ == "__main__":
+    main()

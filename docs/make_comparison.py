@@ -1,0 +1,111 @@
+"""Fills docs/comparison.md with the figures of a run: `python docs/make_comparison.py RESULTS`.
+
+Writes the tables between the page's markers, and a plot for each frame size to docs/images.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.errors import PodperfError
+from podperf.report.bars import comparison
+from podperf.report.facts import environment_facts
+from podperf.report.results import Record, Run, noisy, read_run
+from podperf.report.summary import latency_cell, rate_cell
+
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / "comparison.md"
+MODELS = ("kernel-space", "user-space", "ebpf")
+SIZES = ("64B", "1518B")
+FACTS = ("CPU", "Virtualisation", "Distribution", "Kernel", "Placement", "podperf")
+
+
+def compared(run: Run, size: str) -> list[Record]:
+    """One direction, one frame size: the records with figures, model by model, the fastest of each first."""
+    found = [
+        each
+        for each in run.records
+        if each["networking_model"] in MODELS
+        and each["results"].get("mrr")
+        and each["traffic"]["frame"]["name"] == size
+        and len(each["traffic"]["directions"]) == 1
+    ]
+    return sorted(found, key=lambda each: (MODELS.index(each["networking_model"]), each["chain"]["pods"], -mrr(each)))
+
+
+def mrr(record: Record) -> float:
+    """In frames/s."""
+    return float(record["results"]["mrr"]["frames_per_second"])
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    lines = [list(heads), ["---"] * len(heads), *map(list, rows)]
+    return [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines] + [""]
+
+
+def figures(records: Sequence[Record]) -> list[str]:
+    """A row a chain; MRR also as a multiple of the Linux bridge's with as many pods."""
+    bridges = {each["chain"]["pods"]: mrr(each) for each in records if each["chain"]["data_plane"] == "linux-bridge"}
+    rows = []
+    for record in records:
+        chain = record["chain"]
+        bridge = bridges.get(chain["pods"])
+        rows.append(
+            [
+                record["networking_model"],
+                f"`{chain['data_plane']}`",
+                str(chain["pods"]),
+                *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
+                f"{mrr(record) / bridge:.2g} x" if bridge else "-",
+                *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
+                "noisy" if noisy(record) else "",
+            ]
+        )
+    heads = ("model", "data plane", "pods", "MRR", "NDR", "PDR", "MRR, bridge = 1", "p50 µs", "p99 µs", "")
+    return table(heads, rows)
+
+
+def filled(run: Run) -> str:
+    """What stands between the markers."""
+    environment = environment_facts(next(each for each in run.records if each["environment"]))
+    lines = [f"Run of {run.started[:10]}. " + "; ".join(f"{name}: {environment[name]}" for name in FACTS), ""]
+    for size in SIZES:
+        records = compared(run, size)
+        if records:
+            plot = DOCS / "images" / f"comparison-{size}.svg"
+            plot.parent.mkdir(exist_ok=True)
+            plot.write_text(comparison(records, f"{size} frames"), encoding="utf-8")
+            lines += [f"### {size} frames, kpps", "", f"![{size}](images/{plot.name})", "", *figures(records)]
+    found = [(record, each) for record in run.records for each in record["findings"]]
+    if found:
+        rows = [[record["test"]["name"], each["verdict"], each["detail"]] for record, each in found]
+        lines += ["### Findings of this run", "", *table(("claim", "verdict", "measured"), rows)]
+    skipped = [each for each in run.records if each["outcome"] == "skipped"]
+    if skipped:
+        rows = [[each["test"]["name"], each["reason"]] for each in skipped]
+        lines += ["### Not measured here", "", *table(("test", "reason"), rows)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Fill the page."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    try:
+        made = filled(read_run(Path(sys.argv[1])))
+    except PodperfError as error:
+        sys.exit(str(error))
+    page = PAGE.read_text(encoding="utf-8")
+    begin, end = "<!-- begin: made by docs/make_comparison.py -->", "<!-- end -->"
+    page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n\n{made}\n{end}", page, flags=re.DOTALL)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Keyword library: what the draft claims, held against measurements."""
+
+from __future__ import annotations
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from podperf import __version__
+from podperf.findings import claim_named
+from podperf.run import Run
+from Testbed import running_test
+
+
+@library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
+class Findings:
+    """Measures the chains that a claim of the draft compares, in interleaved rounds, and judges the claim.
+
+    ```robotframework
+    *** Test Cases ***
+    MACVLAN Over Linux Bridge
+        Measure And Judge Claim    macvlan-over-bridge
+    ```
+
+    The claims are a table in `libraries/podperf/findings.py`. How a verdict comes about is told in `docs/findings.md`.
+    """
+
+    @property
+    def _run(self) -> Run:
+        run: Run = BuiltIn().get_library_instance("Testbed").run
+        return run
+
+    @keyword
+    def measure_and_judge_claim(self, claim: str) -> None:
+        """Set up the chains of the `claim` by turns, measure each in every round, and judge.
+
+        The verdict (confirmed, refuted or inconclusive) becomes the test's message. None of them fails the test: a
+        draft that errs is no fault of the testbed. Skipped, with the reason, when the testbed cannot offer a chain.
+        """
+        finding = self._run.compare(running_test(), claim_named(claim))
+        logger.info(f"{finding.claim!r}: {finding.detail}")
+        BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")

@@ -1,0 +1,118 @@
+"""Pods on AF_XDP sockets: each has its interfaces to itself, and its DPDK application takes frames off their XDP hook.
+
+The worker's ports are moved into the first and the last pod by the CNI plug-in `host-device`, as the AF_XDP device
+plug-in of Kubernetes does with a NIC; between two pods lies a veth pair. No switch, and no network stack in the pods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, write_attribute
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Attachment, Pod
+from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders import testpmd
+from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.poller_sharing import Turns, take_turns
+from podperf.xdp_sockets import describe_sockets
+
+LARGEST_MTU = 1500  # a frame must fit into one buffer of the UMEM: 2048 bytes, of which 256 are headroom
+
+
+class AfXdp:
+    """With preferred busy polling: the application's own calls run the driver, so that no interrupt competes with it.
+
+    The two settings of an interface hold its interrupts back as long as the application polls (kernel documentation,
+    networking/napi.rst, "Busy polling").
+    """
+
+    name: ClassVar[str] = "af-xdp"
+    model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
+    least_pods: ClassVar[int] = 1
+    busy_budget: ClassVar[int] = 64  # frames a call; DPDK's own default
+    interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}  # ns
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+    _applications: list[Testpmd]
+    _turns: Sequence[Turns]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return testpmd.missing(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        if worker.mtu > LARGEST_MTU:
+            raise PodperfError(f"AF_XDP takes frames of up to {LARGEST_MTU + 18} B here: one must fit into one buffer")
+        self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
+        self._applications = []
+        pollers: defaultdict[int, list[int]] = defaultdict(list)
+        for number, pod in enumerate(self._pods):
+            for interface in ("net1", "net2"):
+                self._prepare(pod, interface)
+            devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
+            cpu = worker.cpus[number % len(worker.cpus)]
+            application = testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu)
+            self._applications.append(application)
+            pollers[cpu] += application.pollers()
+        self._turns = take_turns(worker.host, pollers, undo)
+        return {}
+
+    def _start_pods(self, worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
+        pods = []
+        for number in range(1, chain.pods + 1):
+            attachments = [self._port("net1", worker.left)] if number == 1 else []
+            attachments += [self._port("net2", worker.right)] if number == chain.pods else []
+            pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        for left, right in pairwise(pods):
+            ends = {"near_namespace": left.namespace, "far_namespace": right.namespace}
+            add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
+        worker.ports.clear()
+        worker.ports.update({"net1": pods[0].host, "net2": pods[-1].host})
+        # A port's receive thread ended with the move.
+        dedicate_receive_processing(pods[0].host, "net1", worker.cpus[0])
+        dedicate_receive_processing(pods[-1].host, "net2", worker.cpus[-1])
+        return pods
+
+    def _port(self, interface: str, port: WorkerPort) -> Attachment:
+        return Attachment(interface, port.interface, [{"type": "host-device", "device": port.interface}])
+
+    def _prepare(self, pod: Pod, interface: str) -> None:
+        pod.host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+        for attribute, value in self.interface_settings.items():
+            write_attribute(pod.host, interface, attribute, value)
+
+    def check(self) -> None:
+        """PodperfError when an application is gone."""
+        for application in self._applications:
+            application.check()
+        for turns in self._turns:
+            turns.check()
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods) | {
+            "applications": {
+                each.name: dict(each.describe()) | {"sockets": describe_sockets(each.host, each.process.pid)}
+                for each in self._applications
+            },
+            "pollers": [each.describe() for each in self._turns],
+        }
+
+
+class AfXdpInterrupts(AfXdp):
+    """Without busy polling: the kernel fills the sockets by itself, from the receive thread on the same CPU."""
+
+    name: ClassVar[str] = "af-xdp-interrupts"
+    busy_budget: ClassVar[int] = 0
+    interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 0, "gro_flush_timeout": 0}

@@ -1,0 +1,109 @@
+"""The project's own BPF programs on a host's interfaces (sources in dataplanes/bpf, built by the set-up).
+
+`tc` and `ip` load them and bpftool tells each where to send frames. Nothing is pinned: a program and its map are gone
+when the interface is, however the run ended.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.linux import ip_json
+
+OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
+TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
+# iproute2 leaves folders in the BPF file system that it finds, so it finds one of its own.
+_LOADING = ("unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh")
+XDP_MODES = {1: "native", 2: "generic", 3: "offloaded"}  # XDP_ATTACHED_* of linux/if_link.h
+
+
+def missing(host: Host) -> str | None:
+    """The reason why programs cannot be loaded here, or None."""
+    if not all((OBJECTS / f"{name}.bpf.o").exists() for name in (TC_REDIRECT, TC_PEER, XDP_REDIRECT)):
+        return "the BPF programs are not built; once: sudo ./podperf set-up"
+    # Not `which`: on Ubuntu a wrapper of that name is there, and says which package it lacks.
+    if host.run("sh", "-c", "bpftool version", check=False).exit_code:
+        return f"bpftool is not installed on {host.name} (Debian package bpftool, Ubuntu package linux-tools-generic)"
+    return None
+
+
+def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
+    """What arrives at `source` goes on to `target` from the tc ingress hook."""
+    host.run("tc", "qdisc", "add", "dev", source, "clsact")
+    code = ("bpf", "direct-action", "object-file", str(OBJECTS / f"{program}.bpf.o"), "section", "tc")
+    try:
+        host.run(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
+    except CommandFailed as error:
+        raise PodperfError(f"the tc hook of {source} does not take the BPF program {program}: {error}") from error
+    _set_target(host, _tc_program(host, source)["id"], target)
+
+
+def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = ("native", "generic")) -> None:
+    """What arrives at `source` goes on to `target` from the XDP hook, in the first of `modes` that the driver has."""
+    refusals = []
+    for mode in modes:
+        keyword = {"native": "xdpdrv", "generic": "xdpgeneric"}[mode]
+        code = ("object", str(OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
+        try:
+            host.run(*_LOADING, "ip", "link", "set", "dev", source, keyword, *code)
+        except CommandFailed as error:
+            refusals.append(f"{mode}: {error}")
+            continue
+        _set_target(host, _xdp_attached(host, source)["prog"]["id"], target)
+        return
+    raise PodperfError(f"the XDP hook of {source} does not take the BPF program ({'; '.join(refusals)})")
+
+
+def describe_program(host: Host, interface: str) -> dict[str, Any]:
+    """The program on an interface as the kernel has it: hook, mode, name, tag, and the interface that it sends to."""
+    attached = _xdp_attached(host, interface)
+    if attached:
+        hook, mode, program = "XDP", XDP_MODES.get(attached["mode"], "unknown"), attached["prog"]
+    else:
+        hook, mode, program = "tc ingress", "direct action", _tc_program(host, interface)
+    entry = _bpftool(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
+    index = int.from_bytes(bytes(int(byte, 16) for byte in entry["value"][:4]), sys.byteorder)
+    targets = [link["ifname"] for link in ip_json(host, "link", "show") if link["ifindex"] == index]
+    known = _bpftool(host, "prog", "show", "id", str(program["id"]))
+    return {
+        "hook": hook,
+        "mode": mode,
+        "program": known["name"],
+        "tag": known["tag"],
+        "instruction_bytes": {"bpf": known["bytes_xlated"], "native": known.get("bytes_jited", 0)},
+        "target": targets[0] if targets else None,
+    }
+
+
+def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
+    filters = json.loads(host.run("tc", "-json", "filter", "show", "dev", interface, "ingress").stdout or "[]")
+    programs = [each["options"]["prog"] for each in filters if "prog" in each.get("options", {})]
+    if not programs:
+        raise PodperfError(f"on {host.name}, {interface} has no BPF program at its tc or XDP hook")
+    return dict(programs[0])
+
+
+def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
+    """`{}` without a program, else its mode and, under `prog`, id and tag."""
+    return dict(ip_json(host, "-details", "link", "show", "dev", interface)[0].get("xdp", {}))
+
+
+def _map_of(host: Host, program: int) -> int:
+    return int(_bpftool(host, "prog", "show", "id", str(program))["map_ids"][0])
+
+
+def _set_target(host: Host, program: int, target: str) -> None:
+    index = ip_json(host, "link", "show", "dev", target)[0]["ifindex"]
+    value = [str(byte) for byte in int(index).to_bytes(4, sys.byteorder)]
+    command = ("map", "update", "id", str(_map_of(host, program)), "key", "0", "0", "0", "0", "value", *value)
+    host.run("bpftool", *command)
+
+
+def _bpftool(host: Host, *arguments: str) -> Any:
+    return json.loads(host.run("bpftool", "--json", *arguments).stdout)

@@ -1,0 +1,87 @@
+"""Pods joined by memif: each pod's DPDK application shares memory with the next one's, no virtual switch between them.
+
+The worker's ports are moved into the first and the last pod by the CNI plug-in `host-device`, where the application
+takes them over by AF_XDP. So a chain needs two pods to have a memif at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.hosts.base import Host
+from podperf.hosts.linux import package_versions, unix_socket
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods import memif
+from podperf.pods.base import Attachment, Pod
+from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders import testpmd
+from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.poller_sharing import Turns, take_turns
+
+
+class Memif:
+    """One memif for each segment between two pods, the pod on its left the server."""
+
+    name: ClassVar[str] = "memif"
+    model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.POLLER
+    least_pods: ClassVar[int] = 2
+
+    _worker: Worker
+    _pods: list[Pod]
+    applications: list[Testpmd]
+    _turns: Sequence[Turns]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return testpmd.missing(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        memif.refuse_large_frames(worker.mtu)
+        self._worker, self._pods, self.applications = worker, [], []
+        sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
+        pollers: dict[int, list[int]] = {}
+        # From left to right, so that each server listens before its client looks for it.
+        for number in range(1, chain.pods + 1):
+            first, last = number == 1, number == chain.pods
+            given = {"net1": worker.left.interface} if first else {"net2": worker.right.interface} if last else {}
+            pod = self._start_pod(f"pod{number}", given, undo)
+            left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
+            right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])
+            cpu = worker.cpus[number % len(worker.cpus)]
+            application = testpmd.start(pod.host, pod.name, [left, right], undo, cpu=cpu)
+            self._pods.append(pod)
+            self.applications.append(application)
+            pollers.setdefault(cpu, []).extend(application.pollers())
+        self._turns = take_turns(worker.host, pollers, undo)
+        return {}  # the pods pass frames on as they are
+
+    def _start_pod(self, name: str, given: Mapping[str, str], undo: ExitStack) -> Pod:
+        """A pod that gets these ports of the worker, by the name that they have in it."""
+        attachments = [
+            Attachment(interface, port, [{"type": "host-device", "device": port}]) for interface, port in given.items()
+        ]
+        pod = self._worker.pods.start(name, attachments, undo)
+        for interface, port in given.items():
+            del self._worker.ports[port]
+            self._worker.ports[interface] = pod.host
+        return pod
+
+    def check(self) -> None:
+        """PodperfError when the application of a pod is gone."""
+        for application in self.applications:
+            application.check()
+        for turns in self._turns:
+            turns.check()
+
+    def describe(self) -> Mapping[str, Any]:
+        return describe_kernel(self._worker, self._pods) | {
+            "packages": package_versions(self._worker.host, ["dpdk-dev"]),
+            "applications": {each.name: each.describe() for each in self.applications},
+            "pollers": [each.describe() for each in self._turns],
+        }

@@ -1,0 +1,57 @@
+"""Open vSwitch on AF_XDP sockets: polling threads take frames at the XDP hook of each port, kernel pods forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Receiving, Worker
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, cpu_mask, missing
+from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
+from podperf.hosts.base import Host
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.poller_sharing import Turns, take_turns
+
+
+class OvsAfxdp(OvsKernel):
+    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on one CPU."""
+
+    name: ClassVar[str] = "ovs-afxdp"
+    model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
+    receiving: ClassVar[Receiving] = Receiving.POLLER
+    datapath: ClassVar[str] = "netdev"
+
+    _turns: list[Turns]
+
+    @classmethod
+    def unavailable(cls, host: Host) -> str | None:
+        if reason := missing(host, PLAIN):
+            return reason
+        daemon = host.run("sh", "-c", f'ldd "$(readlink -f "$(which {PLAIN})")"', check=False)
+        return None if "libxdp" in daemon.stdout else "this Open vSwitch was built without AF_XDP (--enable-afxdp)"
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        entries = super().set_up(worker, chain, undo)
+        self._turns = take_turns(worker.host, self._switch.pollers(), undo)
+        return entries
+
+    def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
+        configuration = {"pmd-cpu-mask": cpu_mask(worker.cpus[:1])}
+        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus, configuration=configuration)
+
+    def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
+        worker.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then
+        affinity = f'"0:{worker.cpus[0]}"'
+        return switch.add_port(
+            BRIDGE,
+            interface,
+            **{"type": "afxdp", "options:xdp-mode": "best-effort", "other_config:pmd-rxq-affinity": affinity},
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            **super().describe(),
+            **self._switch.describe_pmds(),
+            "pollers": [each.describe() for each in self._turns],
+        }

@@ -1,0 +1,130 @@
+"""Open vSwitch with DPDK: everything is polled in user space, pods are attached by vhost-user and run testpmd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf import hugepages
+from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, cpu_mask, missing
+from podperf.hosts.base import Host
+from podperf.hosts.linux import await_file, package_versions, unix_socket
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.forwarders import testpmd
+from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.poller_sharing import Turns, take_turns
+
+BRIDGE = "ovs-br0"
+SWITCH_MEMORY, POD_MEMORY = 256, 128  # MiB
+QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
+
+
+class OvsDpdk:
+    """One bridge; two flows for each segment of the chain. The worker's ports are AF_XDP devices of DPDK."""
+
+    name: ClassVar[str] = "ovs-dpdk"
+    model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.POLLER
+    least_pods: ClassVar[int] = 1
+
+    _worker: Worker
+    _switch: OpenVSwitch
+    _pods: Sequence[Testpmd]
+    _turns: Sequence[Turns]
+    _hugepages: bool
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        if reason := missing(host, WITH_DPDK):
+            return reason
+        return testpmd.missing(host, "net_af_xdp", "net_virtio")
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        self._worker, self._hugepages = worker, hugepages.offered(worker.host)
+        if self._hugepages:
+            hugepages.reserve(worker.host, SWITCH_MEMORY + chain.pods * POD_MEMORY, worker.directory, undo)
+        # The poller of the switch comes first; pods share what CPUs are left, or its own where there is no other.
+        pmd_cpu, *others = worker.cpus
+        pod_cpus = [(others or [pmd_cpu])[number % max(1, len(others))] for number in range(chain.pods)]
+
+        ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
+        sockets = [unix_socket(worker.directory, f"{end}.sock") for end in ends]
+        self._pods = [
+            self._start_pod(f"pod{number + 1}", sockets[2 * number : 2 * number + 2], pod_cpus[number], undo)
+            for number in range(chain.pods)
+        ]
+        self._switch = self._start(worker, pmd_cpu, undo)
+        ports = [self._add_device(worker.left, "left", pmd_cpu)]
+        for end, socket in zip(ends, sockets, strict=True):
+            ports.append(self._add_vhost(end, socket, pmd_cpu))
+        ports.append(self._add_device(worker.right, "right", pmd_cpu))
+        for place in range(0, len(ports), 2):
+            self._switch.connect(BRIDGE, ports[place], ports[place + 1])
+        for pod in self._pods:
+            pod.begin()
+        self._switch.confine(worker.cpus)
+        pollers = self._switch.pollers()
+        for pod, cpu in zip(self._pods, pod_cpus, strict=True):
+            pollers.setdefault(cpu, []).extend(pod.pollers())
+        self._turns = take_turns(worker.host, pollers, undo)
+        return {}  # bridge and pods pass frames on as they are
+
+    def _start(self, worker: Worker, pmd_cpu: int, undo: ExitStack) -> OpenVSwitch:
+        size = str(SWITCH_MEMORY)
+        configuration = {
+            "dpdk-init": "true",
+            "dpdk-lcore-mask": cpu_mask(worker.cpus[-1:]),
+            "pmd-cpu-mask": cpu_mask([pmd_cpu]),
+        }
+        if self._hugepages:
+            configuration |= {"dpdk-socket-mem": size, "dpdk-socket-limit": size, "dpdk-extra": "--no-pci --in-memory"}
+        else:
+            configuration["dpdk-extra"] = f"--no-pci --no-huge --legacy-mem -m {size} --iova-mode=va"
+        directory = f"{worker.directory}/ovs"
+        switch = OpenVSwitch(worker.host, directory, undo, daemon=WITH_DPDK, configuration=configuration)
+        switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
+        switch.ofctl("del-flows", BRIDGE)
+        return switch
+
+    def _add_device(self, port: WorkerPort, name: str, cpu: int) -> int:
+        settings = {"type": "dpdk", "options:dpdk-devargs": f"net_af_xdp_{name},iface={port.interface}"}
+        return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
+
+    def _add_vhost(self, name: str, socket: str, cpu: int) -> int:
+        # The pod listens, one device after the other; a switch that finds nobody there tries again after a second.
+        await_file(self._worker.host, socket)
+        settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": socket}
+        return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
+
+    def _start_pod(self, name: str, sockets: Sequence[str], cpu: int, undo: ExitStack) -> Testpmd:
+        pod = self._worker.pods.start(name, [], undo)
+        devices = [
+            f"net_virtio_user{index},path={socket},server=1,queue_size={QUEUE_SIZE}"
+            for index, socket in enumerate(sockets)
+        ]
+        return testpmd.launch(pod.host, pod.name, devices, undo, cpu=cpu, hugepages=self._hugepages, memory=POD_MEMORY)
+
+    def check(self) -> None:
+        self._switch.check()
+        for pod in self._pods:
+            pod.check()
+        for turns in self._turns:
+            turns.check()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "packages": package_versions(self._worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
+            "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
+            "runtime": dict(self._worker.pods.describe()),
+            "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
+            **self._switch.describe_pmds(),
+            "pods": {pod.name: pod.describe() for pod in self._pods},
+            "pollers": [each.describe() for each in self._turns],
+        }
+
+
+def _polled_on(cpu: int) -> dict[str, str]:
+    return {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}

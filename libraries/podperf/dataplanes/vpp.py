@@ -1,0 +1,136 @@
+"""A VPP of a run's own: private start-up file, run directory and sockets, nothing shared with the host's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import threads_named, unix_socket
+
+START_TIMEOUT = 20.0  # seconds; VPP answers after 0.5 to 1 s where a core is free
+ANSWER_TIMEOUT = 10.0
+REMEDY = (
+    "packages vpp and vpp-plugin-core of https://packagecloud.io/fdio/release, or a build of "
+    "https://github.com/FDio/vpp whose bin folder is on the PATH"
+)
+
+# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have.
+_START_UP = """\
+unix {{ nodaemon nosyslog runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
+socksvr {{ socket-name {directory}/api.sock }}
+statseg {{ socket-name {directory}/stats.sock }}
+api-segment {{ prefix podperf }}
+cpu {{ main-core {main_core} {workers} }}
+memory {{ main-heap-size 512M }}
+plugins {{
+  plugin default {{ disable }}
+  plugin af_packet_plugin.so {{ enable }}
+  plugin memif_plugin.so {{ enable }}
+}}
+"""
+# A row of `show runtime`: name, state, calls, vectors, suspends, clocks a packet, vectors a call.
+_NODE = re.compile(r"^(\S+)\s+([a-z][a-z ]*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)$")
+_WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05; done'
+
+
+class Vpp:
+    """A running VPP in the network of `host`. The first of `cpus` is its main core, each other one has a worker.
+
+    With one CPU there is no worker: the main thread forwards.
+    """
+
+    def __init__(self, host: Host, directory: str, cpus: Sequence[int], undo: ExitStack) -> None:
+        self._host, self._cpus, self._socket = host, cpus, unix_socket(directory, "cli.sock")
+        main_core, *workers = cpus
+        self.start_up = _START_UP.format(
+            directory=directory,
+            main_core=main_core,
+            workers=f"corelist-workers {','.join(map(str, workers))}" if workers else "",
+        )
+        host.put(self.start_up.encode(), f"{directory}/startup.conf")
+        self.process: Process = host.spawn("vpp", "-c", f"{directory}/startup.conf", cpus=cpus)
+        undo.callback(self.process.stop)
+        # `timeout` bounds the wait; the shell asks again until VPP answers or is gone.
+        done = host.run(
+            *("env", f"VPP={self.process.pid}", "timeout", str(START_TIMEOUT)),
+            *("sh", "-c", _WAIT_FOR_ANSWER, "sh", "vppctl", "-s", self._socket, "show", "version"),
+            check=False,
+            timeout=START_TIMEOUT + 5,
+        )
+        self.check()
+        if done.exit_code:
+            raise PodperfError(f"VPP gave no answer on {host.name} in {START_TIMEOUT:.0f} s")
+
+    def check(self) -> None:
+        """PodperfError when it is gone, with the last that it said."""
+        if not self.process.alive():
+            said = self.process.errors().strip().splitlines()
+            raise PodperfError(f"VPP has ended on {self._host.name}{''.join(f': {line}' for line in said[-1:])}")
+
+    def pollers(self) -> dict[int, list[int]]:
+        """The threads that forward, by CPU: the workers, or without one the main thread."""
+        workers = threads_named(self._host, "vpp_wk", of=self.process.pid)
+        if not workers:
+            return {self._cpus[0]: [self.process.pid]}
+        return {cpu: [thread] for cpu, thread in zip(self._cpus[1:], workers, strict=True)}
+
+    def ask(self, question: str) -> list[str]:
+        """What it answers at its command line, in lines."""
+        self.check()
+        done = self._host.run("vppctl", "-s", self._socket, *question.split(), timeout=ANSWER_TIMEOUT)
+        return [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
+
+    def configure(self, command: str) -> None:
+        """Change something. PodperfError with the answer: VPP has none when all is well."""
+        answer = self.ask(command)
+        if answer:
+            raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
+
+    def create(self, command: str, name: str) -> None:
+        """Create an interface that is to get this name, and bring it up."""
+        answer = self.ask(command)
+        if answer not in ([], [name]):  # some commands answer with the name, some not at all
+            raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
+        self.configure(f"set interface state {name} up")
+
+    def describe(self) -> dict[str, Any]:
+        """Versions, start-up file, threads, interfaces, and what it has counted since it started."""
+        return {
+            "version": self.ask("show version")[0],
+            "plugins": [" ".join(line.split()[1:3]) for line in self.ask("show plugins") if "_plugin.so" in line],
+            "startup_conf": self.start_up.splitlines(),
+            "threads": self.ask("show threads"),
+            "rx_placement": self.ask("show interface rx-placement"),
+            "interfaces": self.ask("show interface"),
+            "memif": self.ask("show memif"),
+            "runtime": parse_runtime(self.ask("show runtime")),
+            "errors": self.ask("show errors"),
+        }
+
+
+def parse_runtime(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """`show runtime` as data: for each thread its vector rates, and the nodes that frames went through.
+
+    Vectors are frames, `vectors_per_call` is how many a node had at once: the fuller, the busier VPP was.
+    """
+    threads: list[dict[str, Any]] = [{"thread": "vpp_main", "rates": [], "nodes": {}}]  # a lone one is not named
+    for line in map(str.strip, lines):
+        if line.startswith("Thread "):
+            if threads[-1]["rates"]:
+                threads.append({"rates": [], "nodes": {}})
+            threads[-1]["thread"] = line
+        elif line.startswith(("Time ", "vector rates ")):
+            threads[-1]["rates"].append(line)
+        elif (node := _NODE.match(line)) and int(node[4]):
+            threads[-1]["nodes"][node[1]] = {
+                "state": node[2],
+                "calls": int(node[3]),
+                "vectors": int(node[4]),
+                "clocks_per_vector": float(node[6]),
+                "vectors_per_call": float(node[7]),
+            }
+    return threads

@@ -1,0 +1,24 @@
+"""VPP with a bridge domain for each segment: frames are switched by the MAC they are addressed to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.vpp import Vpp
+from podperf.dataplanes.vpp_chain import Segment, VppChain
+
+
+class VppBridgeDomain(VppChain):
+    """The tester's MACs are fixed in each domain: one that only receives would never be learned, and all flooded."""
+
+    name: ClassVar[str] = "vpp-bridge-domain"
+    shown: ClassVar[Sequence[str]] = ("show bridge-domain", "show l2fib all")
+
+    def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
+        domain = segment.number + 1  # 0 is VPP's own
+        vpp.ask(f"create bridge-domain {domain}")
+        for interface, tester in ((segment.left, worker.left.tester_mac), (segment.right, worker.right.tester_mac)):
+            vpp.configure(f"set interface l2 bridge {interface.name} {domain}")
+            vpp.configure(f"l2fib add {tester} {domain} {interface.name} static")

@@ -1,0 +1,156 @@
+"""Chains whose segments VPP switches: host interfaces for the worker's ports, memif to the pods, testpmd inside them.
+
+How VPP forwards within a segment is what tells its data planes apart.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.kernel_state import network_of
+from podperf.dataplanes.vpp import REMEDY, Vpp
+from podperf.hosts.base import Host
+from podperf.hosts.linux import package_versions, unix_socket
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods import memif
+from podperf.pods.forwarders import testpmd
+from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.poller_sharing import Turns, take_turns
+
+
+@dataclass(frozen=True)
+class VppInterface:
+    """An interface of VPP, and the MAC of whoever is next behind it: the tester, or beyond a pod VPP itself again."""
+
+    name: str
+    mac: str
+    neighbour: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The two interfaces of VPP between which a segment's frames pass; number 0 is the leftmost."""
+
+    number: int
+    left: VppInterface
+    right: VppInterface
+
+
+class VppChain(ABC):
+    """VPP with a memif for each pod interface: memif1/0 and memif1/1 are net1 and net2 of the first pod."""
+
+    name: ClassVar[str]
+    model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    receiving: ClassVar[Receiving] = Receiving.POLLER
+    least_pods: ClassVar[int] = 1
+    shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
+
+    _worker: Worker
+    vpp: Vpp
+    applications: list[Testpmd]
+    _turns: Sequence[Turns]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        if host.run("which", "vpp", "vppctl", check=False).exit_code:
+            return f"VPP is not installed ({REMEDY})"
+        return testpmd.missing(host, "net_memif")
+
+    @abstractmethod
+    def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
+        """Let the frames of one segment pass between its two interfaces, in both directions."""
+
+    def entries(self, worker: Worker) -> Mapping[Direction, Entry]:
+        """How frames must be addressed. Switched below layer 3 they go straight to the tester's other port."""
+        return {}
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        memif.refuse_large_frames(worker.mtu)
+        vpp = Vpp(worker.host, f"{worker.directory}/vpp", worker.cpus[:2], undo)
+        self._worker, self.vpp, self.applications = worker, vpp, []
+        for port in (worker.left, worker.right):
+            vpp.create(
+                f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
+                host_interface(port),
+            )
+        pollers = vpp.pollers()
+        pod_cpus = worker.cpus[2:] or worker.cpus[:1]  # those that VPP's worker leaves
+        for number in range(1, chain.pods + 1):
+            cpu = pod_cpus[number % len(pod_cpus)]
+            self.applications.append(self._start_pod(number, cpu, undo))
+            pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
+        for segment in segments(worker, chain.pods):
+            self.connect(vpp, worker, segment)
+        self._turns = take_turns(worker.host, pollers, undo)
+        vpp.configure("clear runtime")
+        return self.entries(worker)
+
+    def _start_pod(self, number: int, cpu: int, undo: ExitStack) -> Testpmd:
+        worker, vpp = self._worker, self.vpp
+        socket = unix_socket(worker.directory, f"memif{number}.sock")
+        vpp.configure(f"create memif socket id {number} filename {socket}")
+        for connection in (0, 1):
+            interface = f"id {connection} socket-id {number} hw-addr {memif_mac(number, connection)}"
+            vpp.create(
+                f"create interface memif {interface} master ring-size {2**memif.RING_SIZE}",
+                memif_name(number, connection),
+            )
+        pod = worker.pods.start(f"pod{number}", [], undo)
+        devices = [memif.dpdk_device(connection, "client", socket, connection) for connection in (0, 1)]
+        return testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu)
+
+    def check(self) -> None:
+        """PodperfError when VPP or the application of a pod is gone."""
+        self.vpp.check()
+        for application in self.applications:
+            application.check()
+        for turns in self._turns:
+            turns.check()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kernel": self._worker.host.run("uname", "-r").stdout.strip(),
+            "packages": package_versions(self._worker.host, ["vpp", "dpdk-dev"]),
+            "runtime": dict(self._worker.pods.describe()),
+            "worker": network_of(self._worker.host),
+            "vpp": self.vpp.describe() | {question: self.vpp.ask(question) for question in self.shown},
+            "applications": {each.name: each.describe() for each in self.applications},
+            "pollers": [each.describe() for each in self._turns],
+        }
+
+
+def host_interface(port: WorkerPort) -> str:
+    """What VPP calls a port of the worker."""
+    return f"host-{port.interface}"
+
+
+def memif_name(pod: int, connection: int) -> str:
+    """What VPP calls its end of net1 (0) or net2 (1) of a pod."""
+    return f"memif{pod}/{connection}"
+
+
+def memif_mac(pod: int, connection: int) -> str:
+    """The MAC of VPP's end; locally administered."""
+    return f"02:fe:00:00:{pod:02x}:{connection:02x}"
+
+
+def segments(worker: Worker, pods: int) -> list[Segment]:
+    """The segments of a chain, from left to right. A pod passes frames on as they are, so its far side is the next."""
+    names, macs = [host_interface(worker.left)], [worker.left.mac]
+    for pod in range(1, pods + 1):
+        names += [memif_name(pod, connection) for connection in (0, 1)]
+        macs += [memif_mac(pod, connection) for connection in (0, 1)]
+    names.append(host_interface(worker.right))
+    macs.append(worker.right.mac)
+    # Interfaces 2n and 2n + 1 make segment n; beyond 2n, through a pod, lies 2n - 1, and beyond 2n + 1 lies 2n + 2.
+    beyond = [worker.left.tester_mac, *macs[1:-1], worker.right.tester_mac]
+    for place in range(1, len(macs) - 1):
+        beyond[place] = macs[place + 1] if place % 2 else macs[place - 1]
+    ends = [VppInterface(*each) for each in zip(names, macs, beyond, strict=True)]
+    return [Segment(place // 2, ends[place], ends[place + 1]) for place in range(0, len(ends), 2)]

@@ -1,0 +1,21 @@
+"""VPP with layer 2 patches: whatever arrives on one interface leaves on the other, unlooked at (`test l2patch`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.vpp import Vpp
+from podperf.dataplanes.vpp_chain import Segment, VppChain
+
+
+class VppL2Patch(VppChain):
+    """The shortest way through VPP, and the one of the draft's own experiments."""
+
+    name: ClassVar[str] = "vpp-l2patch"
+    shown: ClassVar[Sequence[str]] = ("show l2patch",)
+
+    def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
+        for one, other in ((segment.left, segment.right), (segment.right, segment.left)):
+            vpp.configure(f"test l2patch rx {one.name} tx {other.name}")

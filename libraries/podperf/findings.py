@@ -1,0 +1,251 @@
+"""Claims of the draft that a measurement can confirm or refute, as data, and the verdict on one. Pure.
+
+A claim orders two or more chains by the rate that they forward. Each chain is measured once a round, in random order;
+a round gives a ratio for every two neighbours of the order, and the ratios of all rounds an interval (see
+`ratio_interval`). How sure that is, and of what: docs/findings.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import Literal
+
+from podperf.errors import PodperfError
+from podperf.figures import count, percent, short
+from podperf.model import Chain, FrameSize
+from podperf.verdicts import Measured
+
+CONFIDENCE = 0.95
+
+FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the draft says, and which chains show it.
+
+    `chains` are in the order that the claim gives them, the fastest first. `text` is the draft's own wording. A
+    difference counts when the rates differ by more than `relevant_difference` (0.05: 5 %). `their_figures` are those
+    that the draft or its authors give, in words; empty where they give none. `caveat` is what else differs between the
+    chains.
+    """
+
+    name: str
+    sections: tuple[str, ...]
+    text: str
+    chains: tuple[Chain, ...]
+    frame: FrameSize = FrameSize("64B", (64,))  # noqa: RUF009 - frozen
+    relevant_difference: float = 0.05
+    their_figures: str = ""
+    caveat: str = ""
+
+    def __post_init__(self) -> None:
+        if len(set(self.chains)) != len(self.chains) or len(self.chains) < 2:
+            raise ValueError(f"{self.name}: a claim orders two or more different chains")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of the draft, and what a test's measurements say about it."""
+
+    claim: str
+    verdict: FindingVerdict
+    detail: str
+
+
+@dataclass(frozen=True)
+class RatioInterval:
+    """How many times as much one chain forwards as another: the estimate, and the interval that holds the true ratio.
+
+    `confidence` is what the interval really has: at least what was asked for, as there are only so many ranks.
+    """
+
+    low: float
+    estimate: float
+    high: float
+    confidence: float
+
+
+def ratio_interval(faster: Sequence[Measured], slower: Sequence[Measured]) -> RatioInterval:
+    """The ratio of two chains' rates, measured pair by pair: Hodges and Lehmann's estimate and interval.
+
+    It inverts Wilcoxon's signed-rank test on the logarithms of the ratios. Which chain of a pair came first was drawn
+    by lot, so under any assumed ratio the sign of each pair's deviation is a fair coin, whatever the machine did in the
+    meantime and however long that lasted: the test's distribution is exact, without assumptions about the noise.
+
+    A rate that the tester limited is a lower bound, so the interval is open on the side where it might lie beyond.
+    PodperfError when a rate is 0, which has no ratio, and when there are too few pairs for CONFIDENCE.
+    """
+    if any(each.value <= 0 for each in (*faster, *slower)):
+        raise PodperfError("a chain forwarded nothing in one of the trials, so there is no ratio to judge")
+    pairs = list(zip(faster, slower, strict=True))
+    logs = [math.log(one.value / other.value) for one, other in pairs]
+    lows = [-math.inf if other.lower_bound else log for log, (_, other) in zip(logs, pairs, strict=True)]
+    highs = [math.inf if one.lower_bound else log for log, (one, _) in zip(logs, pairs, strict=True)]
+    left_out, confidence = _tail(len(pairs))
+    return RatioInterval(
+        math.exp(_walsh_averages(lows)[left_out]),
+        math.exp(median(_walsh_averages(logs))),
+        math.exp(_walsh_averages(highs)[-1 - left_out]),
+        confidence,
+    )
+
+
+def _walsh_averages(values: Sequence[float]) -> list[float]:
+    """The means of all pairs of values, each with itself as well, in ascending order."""
+    return sorted((one + other) / 2 for one, other in itertools.combinations_with_replacement(values, 2))
+
+
+@functools.cache
+def _tail(pairs: int) -> tuple[int, float]:
+    """How many Walsh averages lie outside of the interval on each side, and the confidence that this gives."""
+    ways = [1]  # ways[w]: of the 2^pairs choices of signs, those whose positive ranks add up to w
+    for rank in range(1, pairs + 1):
+        longer = ways + [0] * rank
+        for total, number in enumerate(ways):
+            longer[total + rank] += number
+        ways = longer
+    beyond = [both / 2.0 ** (pairs - 1) for both in itertools.accumulate(ways)]
+    left_out = sum(1 for each in beyond if each <= 1 - CONFIDENCE)
+    if left_out == 0:
+        raise PodperfError(f"{count(pairs, 'pair')} of trials cannot give {percent(CONFIDENCE)} confidence: 6 can")
+    return left_out - 1, 1 - beyond[left_out - 1]
+
+
+def judge(claim: Claim, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0) -> Finding:
+    """The verdict. `rates` has for each of the claim's chains its rate in each round, in frames/s and direction.
+
+    Confirmed when every chain forwards relevantly more than the next one, refuted when one forwards relevantly less.
+    """
+    least = 1 + claim.relevant_difference
+    verdicts: list[FindingVerdict] = []
+    sentences = []
+    for index, (one, other) in enumerate(itertools.pairwise(claim.chains)):
+        ratio = ratio_interval(rates[index], rates[index + 1])
+        verdict, why = _judge_ratio(ratio, least)
+        verdicts.append(verdict)
+        sentences.append(
+            f"{one} forwards {short(ratio.estimate)} times as much as {other} "
+            f"({percent(CONFIDENCE)} interval {_bounds(ratio)}){why}"
+        )
+    rounds = count(len(rates[0]), "interleaved round")
+    sentences.append(f"{rounds} of {claim.frame.name} frames; more than {percent(claim.relevant_difference)} counts")
+    if noisy_trials:
+        sentences.append(f"the machine was noisy in {noisy_trials} of {count(len(rates) * len(rates[0]), 'trial')}")
+    if claim.caveat:
+        sentences.append(claim.caveat)
+    if claim.their_figures:
+        sentences.append(f"the draft's own figures: {claim.their_figures}")
+    severity: tuple[FindingVerdict, ...] = ("refuted", "inconclusive", "confirmed")
+    return Finding(claim.text, min(verdicts, key=severity.index), "; ".join(sentences))
+
+
+def _judge_ratio(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, str]:
+    if ratio.low > least:
+        return "confirmed", ""
+    if ratio.high < 1 / least:
+        return "refuted", ": it is the other way round"
+    if 1 / least <= ratio.low and ratio.high <= least:
+        return "inconclusive", ": no relevant difference"
+    if ratio.low > 1 or ratio.high < 1:
+        return "inconclusive", ": the difference may be too small to count"
+    return "inconclusive", ": the trials differ too much among themselves to tell"
+
+
+def _bounds(ratio: RatioInterval) -> str:
+    if ratio.low == 0 or math.isinf(ratio.high):  # the tester was the limit
+        low = "open" if ratio.low == 0 else short(ratio.low)
+        return f"{low} to {'open' if math.isinf(ratio.high) else short(ratio.high)}, as far as the tester reaches"
+    return f"{short(ratio.low)} to {short(ratio.high)}"
+
+
+# --- the claims -------------------------------------------------------------------------------------------------------
+
+_KERNEL_IS_SLOWER = (
+    "This design makes networking performance worse than other networking models which utilize packet acceleration "
+    "techniques"
+)
+
+_MEMIF_IS_FASTER = (
+    "vpp-memif has better performance that OVS-DPDK, which is came from the difference in the way to forward packets "
+    "between vswitch and pod"
+)
+
+_CLAIMS = (
+    Claim(
+        "macvlan-over-bridge",
+        ("4.1", "4.1.1"),
+        "The usage of each networking model and its corresponding CNIs can affect the container networking performance",
+        (Chain("macvlan", 1), Chain("linux-bridge", 1)),
+    ),
+    Claim(
+        "shorter-chains-over-longer",
+        ("4.2.4",),
+        "Increase number of pod slightly reduce throughput",
+        (Chain("linux-bridge", 1), Chain("linux-bridge", 2), Chain("linux-bridge", 4)),
+        their_figures="2 % at 64 and 128 B (IETF 113 hackathon, SR-IOV and VPP)",
+    ),
+    Claim(
+        "ovs-dpdk-over-bridge",
+        ("4.1.2",),
+        "it can achieve high-rate packet processing than a kernel-space network with limited packet throughput",
+        (Chain("ovs-dpdk", 1), Chain("linux-bridge", 1)),
+    ),
+    Claim(
+        "vpp-memif-over-ovs-dpdk",
+        ("4.1.2", "C.5"),
+        _MEMIF_IS_FASTER,
+        (Chain("vpp-l2patch", 2), Chain("ovs-dpdk", 2)),
+        frame=FrameSize("1518B", (1518,)),
+        their_figures="59.96 to 33.47 % of line rate against 21.29 to 6.32 %, 2.6 to 7.1 times as much, in the six "
+        "placements of appendix C.3",
+    ),
+    Claim(
+        "memif-over-vhost-user",
+        ("4.1.2",),
+        _MEMIF_IS_FASTER,
+        (Chain("memif", 2), Chain("ovs-dpdk", 2)),
+        frame=FrameSize("1518B", (1518,)),
+        caveat="memif joins the pods without a switch between them, OVS-DPDK is one",
+    ),
+    Claim(
+        "tc-redirect-over-bridge",
+        ("4.1.3",),
+        _KERNEL_IS_SLOWER,
+        (Chain("tc-redirect", 1), Chain("linux-bridge", 1)),
+    ),
+    Claim(
+        "tc-redirect-peer-over-tc-redirect",
+        ("4.1.3",),
+        "In case of Cilium CNI, context-switching process to the pod network namespace can also be bypassed",
+        (Chain("tc-redirect-peer", 1), Chain("tc-redirect", 1)),
+    ),
+    Claim(
+        "xdp-redirect-over-bridge",
+        ("4.1.3",),
+        _KERNEL_IS_SLOWER,
+        (Chain("xdp-redirect", 1), Chain("linux-bridge", 1)),
+    ),
+    Claim(
+        "af-xdp-over-af-packet",
+        ("4.1.3",),
+        "This tunnel bypasses the network stack in kernel space to provide high-performance raw packet networking",
+        (Chain("ovs-afxdp", 1), Chain("ovs-netdev", 1)),  # the same switch and pods, on either kind of socket
+    ),
+)
+
+CLAIMS: Mapping[str, Claim] = MappingProxyType({each.name: each for each in _CLAIMS})
+
+
+def claim_named(name: str) -> Claim:
+    """The claim of this name; PodperfError lists the names there are."""
+    try:
+        return CLAIMS[name]
+    except KeyError:
+        raise PodperfError(f"there is no claim {name!r}; choose one of: {', '.join(CLAIMS)}") from None

@@ -1,0 +1,90 @@
+"""Chains beside each other on a machine that is not the same from one second to the next: interleaved rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from podperf.methods.base import TrialSource
+from podperf.model import TrialResult
+from podperf.testers.base import TESTER_LIMIT_SHARE, UNPACED
+from podperf.verdicts import Measured
+
+Contender = Callable[[], AbstractContextManager[TrialSource]]
+"""Sets a chain up, and takes it down again at the end of the context."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One trial of each contender, by name. `order` is the order in which they were measured."""
+
+    order: tuple[str, ...]
+    trials: Mapping[str, TrialResult]
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """All rounds. Rates are receive rates in frames/s and direction, of trials at all that the tester can send."""
+
+    contenders: tuple[str, ...]
+    rounds: tuple[Round, ...]
+    maximum_load: float
+    trial_duration: float
+    seed: int
+
+    def rates(self, contender: str) -> list[Measured]:
+        """The rate of this contender in each round; a lower bound where it is near what the tester can do."""
+        limit = TESTER_LIMIT_SHARE * self.maximum_load
+        found = [each.trials[contender].receive_rate for each in self.rounds]
+        return [Measured(rate, lower_bound=rate >= limit) for rate in found]
+
+    @property
+    def noisy_trials(self) -> int:
+        """Trials during which the machine was not quiet."""
+        trials = [trial for each in self.rounds for trial in each.trials.values()]
+        return sum(1 for trial in trials if trial.noise is not None and trial.noise.noisy)
+
+    def as_record(self) -> Mapping[str, Any]:
+        """Rates of each contender by round, the order of each round, and the parameters."""
+        return {
+            "method": "comparison",
+            "rates": {name: [each.value for each in self.rates(name)] for name in self.contenders},
+            "orders": [list(each.order) for each in self.rounds],
+            "noisy_trials": self.noisy_trials,
+            "maximum_load": self.maximum_load,
+            "trial_duration": self.trial_duration,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`rounds` rounds, each with one unpaced trial of `duration` seconds for every contender in random order.
+
+    Neighbours in time share most of what the machine does to them, and the lot makes sure that what they do not share
+    favours none of them. A chain is set up anew for each of its trials, so that no single set-up with lucky addresses
+    or hash seeds speaks for all. `warmup` seconds before the trial do not count.
+    """
+
+    rounds: int = 10
+    duration: float = 0.5
+    warmup: float = 0.1
+    name: str = "comparison"
+
+    def run(self, contenders: Mapping[str, Contender], seed: int) -> ComparisonResult:
+        """Measure. The same `seed` gives the same orders."""
+        lot, names, maximum_load = Random(seed), tuple(contenders), 0.0
+        rounds = []
+        for _ in range(self.rounds):
+            order: Sequence[str] = lot.sample(names, len(names))
+            trials = {}
+            for name in order:
+                with contenders[name]() as source:
+                    source.measure(UNPACED, self.warmup)
+                    trials[name] = source.measure(UNPACED, self.duration)
+                    maximum_load = source.maximum_load
+            rounds.append(Round(tuple(order), trials))
+        return ComparisonResult(names, tuple(rounds), maximum_load, self.duration, seed)

@@ -1,0 +1,59 @@
+"""More pollers than CPUs: threads that poll without a pause take turns, by a helper that rotates their priority.
+
+The scheduler's own time slices are milliseconds. In that time a ring of a few hundred frames overflows, again and
+again, and what is measured is the scheduler. `podperf-rotation` (tester/rotation.c) gives each poller a slice short
+enough for its ring; it steps back regularly for what else runs on the CPU, and ends with the program that started it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+
+ROTATION_BINARY = Path(__file__).parents[2] / "build" / "tester" / "podperf-rotation"
+SLICE = 100  # us; at 1 Mpps 100 frames wait meanwhile, and a veth's ring holds 256
+START_TIMEOUT = 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The pollers of one CPU. `rotation` is the helper that gives them turns, None where one has the CPU to itself."""
+
+    cpu: int
+    pollers: Sequence[int]
+    rotation: Process | None
+
+    def check(self) -> None:
+        """PodperfError when the helper is gone: the pollers then no longer take turns."""
+        if self.rotation is not None and not self.rotation.alive() and self.rotation.errors():
+            raise PodperfError(f"what gives the pollers on CPU {self.cpu} turns has ended: {self.rotation.errors()}")
+
+    def describe(self) -> dict[str, Any]:
+        """How many pollers this CPU has, and how they share it."""
+        how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
+        return {"cpu": self.cpu, "pollers": len(self.pollers), "shared": how}
+
+
+def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> list[Turns]:
+    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A single one gets the nicest priority."""
+    return [_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()]
+
+
+def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> Turns:
+    if len(threads) < 2:
+        for thread in threads:
+            host.run("renice", "--priority", "-20", "--pid", str(thread))
+        return Turns(cpu, threads, None)
+    rotation = host.spawn(str(ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
+    undo.callback(rotation.stop)
+    try:
+        rotation.receive(START_TIMEOUT)
+    except PodperfError as error:
+        raise PodperfError(f"the pollers on CPU {cpu} cannot take turns: {error}") from error
+    return Turns(cpu, threads, rotation)

@@ -1,0 +1,100 @@
+"""The test that runs now: its record as it fills, every trial on disk as it ends, and what is to be taken down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from podperf.dataplanes.base import Perishable
+from podperf.errors import PodperfError
+from podperf.figures import kpps
+from podperf.methods.trials import ValidTrials
+from podperf.model import TrialResult
+from podperf.noise import Noise, total
+from podperf.progress import Progress
+from podperf.quietness import Quietness
+from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.report.fragment import embed_html
+from podperf.testbed import SystemUnderTest, addressed
+from podperf.topology import Metric
+from podperf.verdicts import Measured
+
+_RATES: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
+
+
+@dataclass(frozen=True)
+class TestIdentity:
+    """Which test this is, as Robot Framework knows it."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    suite: str
+    tags: Sequence[str] = ()
+
+    def record(self, *words: str) -> TestRecord:
+        """An empty record of this test; with the section, `words` say what it measures."""
+        section = next(iter(sections_of(self.tags)), "")
+        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags)
+
+
+@dataclass
+class TestInProgress:
+    """What one test has built and found so far."""
+
+    __test__ = False
+
+    record: TestRecord
+    writer: RecordWriter
+    progress: Progress
+    quietness: Quietness
+    undo: ExitStack = field(default_factory=ExitStack)
+    sut: SystemUnderTest | None = None
+    noises: list[Noise | None] = field(default_factory=list)
+
+    @staticmethod
+    def begin(record: TestRecord, results: Path, progress: Progress, quietness: Quietness) -> TestInProgress:
+        """Open the record on disk, with what is known of the test by now."""
+        return TestInProgress(record, RecordWriter(results / "records", record), progress, quietness)
+
+    def trials(self, sut: SystemUnderTest, phase: str) -> ValidTrials:
+        """Trials across this system under test, each written down when it ends as one of this phase."""
+        assert self.record.traffic is not None and self.record.limits is not None
+        traffic = addressed(self.record.traffic, sut)
+        return ValidTrials(
+            sut.tester, traffic, self.record.limits, partial(self._trial_ended, sut, phase), self.quietness
+        )
+
+    def _trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
+        self.writer.trial(result, phase)
+        self.noises.append(result.noise)
+        self.progress.trial(phase, result)
+        sut.check()  # a trial across a chain of which a part is gone says nothing
+
+    def keep(self, metric: Metric, measured: Measured) -> None:
+        """A figure that was found."""
+        self.record.metrics = {**self.record.metrics, metric: measured}
+
+    def take_down(self) -> None:
+        """Undo what was set up, after a last look at what its processes have counted. Safe to repeat."""
+        if self.sut is not None and isinstance(self.sut.data_plane, Perishable):
+            with suppress(PodperfError):  # one that is gone stays described as it was when it stood
+                self.record.data_plane = self.sut.data_plane.describe()
+        self.undo.close()
+        self.sut = None
+
+    def readable(self) -> str:
+        """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""
+        return embed_html(self.record.to_json(self.writer.trials)) if self.writer.trials else ""
+
+    def end(self, outcome: Outcome, reason: str) -> str:
+        """Close the record, with how the test ended; returns its rates in a line."""
+        self.take_down()
+        record = self.record
+        record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
+        self.writer.finish(record)
+        found = [f"{each.upper()} {kpps(record.metrics[each].value)}" for each in _RATES if each in record.metrics]
+        return f"{', '.join(found)} kpps" if found else ""

@@ -1,0 +1,39 @@
+"""AF_XDP sockets of a process, as the kernel has them: copied or not, polled or not, and what they dropped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from podperf.hosts.base import Host
+
+# Asks the sockets themselves, because not every kernel has the module behind `ss --xdp`. Numbers from linux/if_xdp.h,
+# asm-generic/socket.h and asm-generic/unistd.h.
+_READ_SOCKETS = """
+import ctypes, json, os, socket, struct, sys
+AF_XDP, SOL_XDP, XDP_STATISTICS, XDP_OPTIONS, XDP_OPTIONS_ZEROCOPY = 44, 283, 7, 8, 1
+SO_BUSY_POLL, SO_PREFER_BUSY_POLL, PIDFD_GETFD = 46, 69, 438
+process, found = os.pidfd_open(int(sys.argv[1])), []
+for number in sorted(map(int, os.listdir(f"/proc/{sys.argv[1]}/fd"))):
+    if not os.readlink(f"/proc/{sys.argv[1]}/fd/{number}").startswith("socket:"):
+        continue
+    copy = ctypes.CDLL(None).syscall(PIDFD_GETFD, process, number, 0)
+    each = socket.socket(AF_XDP, socket.SOCK_RAW, 0, copy)
+    if each.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) != AF_XDP:
+        continue
+    option = struct.unpack("=I", each.getsockopt(SOL_XDP, XDP_OPTIONS, 4))[0]
+    dropped, _, _, full, empty, _ = struct.unpack("=6Q", each.getsockopt(SOL_XDP, XDP_STATISTICS, 48))
+    found.append({
+        "mode": "zero-copy" if option & XDP_OPTIONS_ZEROCOPY else "copy",
+        "prefers_busy_polling": bool(each.getsockopt(socket.SOL_SOCKET, SO_PREFER_BUSY_POLL)),
+        "busy_poll_us": each.getsockopt(socket.SOL_SOCKET, SO_BUSY_POLL),
+        "dropped": dropped, "receive_ring_full": full, "fill_ring_empty": empty,
+    })
+print(json.dumps(found))
+"""
+
+
+def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
+    """Each AF_XDP socket of a process: mode, busy polling, and the frames that it could not take."""
+    answer = json.loads(host.run("python3", "-", str(process), stdin=_READ_SOCKETS).stdout)
+    return [dict(each) for each in answer]
