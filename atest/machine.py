@@ -31,7 +31,7 @@ def snapshot() -> dict[str, object]:
         "bpf programs": sorted(_bpf_programs()),
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
         "packet filter": _lines("nft", "list", "ruleset"),
-        "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
+        "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
         "files": sorted(
             str(path) for folder in ("/run/podperf", "/run/netns", "/var/lib/cni") for path in Path(folder).rglob("*")
         ),
@@ -40,6 +40,10 @@ def snapshot() -> dict[str, object]:
 
 def _lines(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def _mounts() -> set[str]:
+    return {line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()}
 
 
 def _links() -> list[str]:

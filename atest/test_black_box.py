@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from podperf.hosts.linux import add_veth, ip, ip_json
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.placement import place, read_cpus
+from podperf.testbed import Testbed
+from podperf.topology import load_topology
 from robot_run import Robot
 
 TOPOLOGY = """
 version: 1
-name: a box somebody else built
+name: box-of-somebody-else
 tester:
   ports:
     left: {interface: box-left, namespace: box-test}
@@ -39,7 +44,14 @@ def box() -> Iterator[NetworkNamespace]:
         yield appliance
 
 
+def give_it_a_cpu(box: NetworkNamespace) -> None:
+    """As an appliance has: without it, the tester's CPU does the box's work."""
+    for port in ("left", "right"):
+        dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
+
+
 def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
+    give_it_a_cpu(box)
     tester = NetworkNamespace("box-test")
     before = [(each["ifname"], each["flags"], each.get("xdp")) for each in ip_json(tester, "link", "show")]
     robot = Robot(tmp_path, "--include", "external", "--test", "Black box, 64 B", "tests", topology=TOPOLOGY)
@@ -48,8 +60,21 @@ def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp
     assert record["chain"]["data_plane"] == "external"
     assert record["results"]["mrr"]["frames_per_second"] > 1000
     assert record["results"]["pdr"]["frames_per_second"] > 1000
+    assert record["tester"]["engine"] == "xdp"
     after = [(each["ifname"], each["flags"], each.get("xdp")) for each in ip_json(tester, "link", "show")]
     assert after == before
+
+
+def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(box: NetworkNamespace, tmp_path: Path) -> None:
+    path = tmp_path / "box.yaml"
+    path.write_text(TOPOLOGY)
+    topology = load_topology(path)
+    testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
+    with testbed.build(Chain("external", 0), FrameSize.parse(64)) as sut:
+        assert sut.tester.describe()["engine"] == "packet-ring"
+        traffic = Traffic(FrameSize.parse(64), entries=sut.entries)
+        sut.probe(traffic)
+        assert sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0
 
 
 def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:

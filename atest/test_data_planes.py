@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,6 +54,28 @@ def test_kernel_data_plane_forwards_both_ways(testbed: Testbed, name: str, pods:
     assert len(description["pods"]) == pods  # type: ignore[arg-type]
     assert description["kernel"]
     assert description["runtime"]["cni_plugins"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", KERNEL)
+def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: Testbed, name: str) -> None:
+    """The SUT's work runs on the SUT's CPU: with that CPU taken away, the load stays and the loss shows it."""
+    load = 20_000
+    with testbed.build(Chain(name, 1), PROOF.traffic.frame) as sut, busy(testbed.placement.sut[0]):
+        traffic = addressed(Traffic(PROOF.traffic.frame), sut)
+        result = sut.tester.measure(Trial(traffic, load, duration=0.5))
+    assert result.invalid is None
+    assert result.achieved_load == pytest.approx(load, rel=0.01)
+    assert result.loss_ratio > 0.2
+
+
+@contextmanager
+def busy(cpu: int) -> Iterator[None]:
+    """A process that leaves the ordinary ones of this CPU next to nothing."""
+    hog = LocalHost().spawn("chrt", "--fifo", "1", "sh", "-c", "while :; do :; done", cpus=[cpu])
+    try:
+        yield
+    finally:
+        hog.stop()
 
 
 @pytest.mark.parametrize("size", ["64", "1518", "3000", "IMIX"])

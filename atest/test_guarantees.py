@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from robot_run import ROOT, Robot, podperf
 def machine_as_before() -> Iterator[None]:
     before = snapshot()
     yield
-    after = snapshot()
+    deadline = time.monotonic() + 10  # the kernel takes a removed namespace down in the background
+    while (after := snapshot()) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
     for what, value in before.items():
         assert after[what] == value, f"{what} changed"
 

@@ -41,6 +41,7 @@ from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed import Testbed, addressed
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate
+from podperf.testers.software import Engine
 from podperf.topology import Metric, Topology, load_topology
 from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
 
@@ -56,7 +57,7 @@ class Run:
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._undo = ExitStack()
-        self._limits: dict[TrafficKind, TesterLimits] = {}
+        self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._test: TestInProgress | None = None
 
@@ -105,13 +106,12 @@ class Run:
         record.chain = replace(chain, forwarder=kind.forwarder) if kind else chain
         record.thresholds = applicable(self.topology.thresholds, chain, frame)
         test = self._begin(record, traffic)
-        self.testbed.demand(chain)  # a test that is to be skipped need not wait for a calibration
-        record.limits = self._limits_for(traffic)
         sut = test.undo.enter_context(self.testbed.build(chain, frame))
         record.traffic = addressed(traffic, sut)
         sut.probe(record.traffic)
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
+        record.limits = self._limits_for(traffic, record.tester["engine"])
         record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
         speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
         record.link_bits_per_second = min(speeds) if all(speeds) else None
@@ -129,7 +129,7 @@ class Run:
             if chain.data_plane not in DATA_PLANES:
                 raise Unavailable(f"this version of podperf has no data plane {chain.data_plane!r}")
             self.testbed.demand(chain)
-        record.limits = self._limits_for(traffic)
+        record.limits = self._limits_for(traffic, self.topology.tester.engine)
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
@@ -160,14 +160,14 @@ class Run:
         self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness)
         return self._test
 
-    def _limits_for(self, traffic: Traffic) -> TesterLimits:
-        key = _kind_of(traffic)
-        if key not in self._limits:
-            with self.testbed.bare_path(traffic.frame) as bare:
-                self._limits[key] = calibrate(bare.tester, traffic)
-            limit = Measured(self._limits[key].maximum_load, lower_bound=True)
-            self._baselines[key] = {"mrr": limit, "pdr": limit}
-        return self._limits[key]
+    def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        kind = _kind_of(traffic)
+        if (kind, engine) not in self._limits:
+            with self.testbed.bare_path(traffic.frame, engine) as bare:
+                limits = self._limits[kind, engine] = calibrate(bare.tester, traffic)
+            limit = Measured(limits.maximum_load, lower_bound=True)
+            self._baselines[kind] = {"mrr": limit, "pdr": limit}
+        return self._limits[kind, engine]
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""

@@ -66,7 +66,8 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     """Let one CPU do all the work that frames arriving at this veth cause, as an interrupt of a NIC would.
 
     Without this the sender's CPU runs the whole receiving kernel path, the load adapts to what it can take, and there
-    is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread.
+    is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. As an
+    interrupt would, it goes before ordinary processes (sched(7)); of two such threads on one CPU each has its turn.
     """
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     write_attribute(host, interface, "threaded", 1)
@@ -76,7 +77,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
         thread
         for thread in threads
         if not host.run("taskset", "--cpu-list", "--pid", str(cpu), str(thread), check=False).exit_code
-        and not host.run("renice", "--priority", "-20", "--pid", str(thread), check=False).exit_code
+        and not host.run("chrt", "--rr", "--pid", "1", str(thread), check=False).exit_code
     ]
     if not pinned:
         raise PodperfError(

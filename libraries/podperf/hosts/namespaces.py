@@ -30,7 +30,9 @@ def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
 
 
 def remove_namespace(host: Host, namespace: str) -> None:
-    """End the processes that still run in a namespace of ours, then delete it with all that is in it."""
+    """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat."""
+    if namespace not in left_behind(host):
+        return
     for process in host.run("ip", "netns", "pids", namespace, check=False).stdout.split():
         host.run("kill", "-KILL", process, check=False)
     host.run("ip", "netns", "del", namespace)

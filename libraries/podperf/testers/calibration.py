@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from podperf.errors import PodperfError
 from podperf.model import Traffic, Trial, TrialResult
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Tester, TesterLimits
@@ -17,9 +15,9 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     """The tester's ceiling and its own loss with this traffic, on the bare path that it is connected to.
 
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
-    really sends and receives back (99 %). That is one reading; the ceiling is the median of `repeats` of them, whose
-    trials last `duration` together. The loss is what was lost at half the ceiling. PodperfError when nothing comes
-    back, or no reading finds a load that is delivered.
+    really sends and receives back (99 %). That is one reading. The ceiling is the best of `repeats` readings, as noise
+    only lowers them; the trials of a kind last `duration` together. The loss is what was lost at half the ceiling.
+    PodperfError when nothing comes back, or no reading finds a load that is delivered.
     """
     readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
     found = [each for each in readings if each is not None]
@@ -27,8 +25,8 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
         raise PodperfError(
             "calibration: the tester delivers no load on the bare path; are its CPUs busy with other work?"
         )
-    half = tester.measure(Trial(traffic, median(found) / 2, duration))
-    return TesterLimits(median(found), half.loss_ratio, "calibration on the bare path")
+    half = tester.measure(Trial(traffic, max(found) / 2, duration))
+    return TesterLimits(max(found), half.loss_ratio, "calibration on the bare path")
 
 
 def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
