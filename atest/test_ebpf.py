@@ -1,0 +1,157 @@
+"""The eBPF data planes forward both ways, say what is in force, and leave no program, map or pinned file behind."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from chains import forward, local_testbed, need
+from podperf.cleanup import put_back
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.xdp_redirect import XdpRedirect
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
+from podperf.testbed import Testbed, addressed
+
+HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
+
+
+@pytest.fixture(autouse=True)
+def testbed() -> Iterator[Testbed]:
+    before = loaded()
+    yield local_testbed()
+    assert put_back(LocalHost()) == [], "the testbed left something behind"
+    deadline = time.monotonic() + 5  # the kernel frees programs and maps after a grace period
+    while loaded() != before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert loaded() == before, "a BPF program or map was left behind"
+
+
+def loaded() -> dict[str, int]:
+    """How many programs and maps of the names of ours the kernel has, and what lies in the BPF file system."""
+    names = {"tc_redirect", "tc_peer", "xdp_redirect", "target"}
+    found = [
+        each.get("name")
+        for kind in ("prog", "map")
+        for each in json.loads(LocalHost().run("bpftool", "--json", kind, "show").stdout)
+    ]
+    return {name: found.count(name) for name in names} | {"pinned": len(list(Path("/sys/fs/bpf").iterdir()))}
+
+
+@pytest.mark.parametrize("pods", [0, 1, 2, 4])
+@pytest.mark.parametrize("name", HOOKS)
+def test_hook_forwards_both_ways(name: str, pods: int) -> None:
+    description = forward(Chain(name, pods))
+    assert len(description["pods"]) == pods
+    assert len(description["programs"]) == 2 + 2 * pods
+
+
+@pytest.mark.parametrize("size", ["64", "1518", "3000", "IMIX"])
+@pytest.mark.parametrize("name", HOOKS)
+def test_every_frame_size_crosses_a_hook(name: str, size: str) -> None:
+    forward(Chain(name, 1), size)
+
+
+def test_tc_programs_are_read_back() -> None:
+    programs = forward(Chain("tc-redirect-peer", 2))["programs"]
+    path = {name: (each["program"], each["target"]) for name, each in programs.items()}
+    assert path["w-left"] == ("tc_peer", "pod1a")
+    assert path["pod1b"] == ("tc_peer", "pod2a")
+    assert path["pod2b"] == ("tc_redirect", "w-right")
+    assert {each["hook"] for each in programs.values()} == {"tc ingress"}
+    plain = forward(Chain("tc-redirect", 1))["programs"]
+    assert {each["program"] for each in plain.values()} == {"tc_redirect"}
+
+
+def test_xdp_is_native_on_veth() -> None:
+    programs = forward(Chain("xdp-redirect", 1))["programs"]
+    assert {each["mode"] for each in programs.values()} == {"native"}
+    assert programs["w-right"]["target"] == "pod1b"
+
+
+def test_xdp_is_generic_where_the_driver_has_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Generic(XdpRedirect):
+        modes: ClassVar[Sequence[str]] = ("generic",)
+
+    monkeypatch.setitem(DATA_PLANES, "xdp-redirect", Generic)
+    description = forward(Chain("xdp-redirect", 1))
+    assert {each["mode"] for each in description["programs"].values()} == {"generic"}
+
+
+@pytest.fixture
+def af_xdp() -> None:
+    need("af-xdp")
+
+
+@pytest.mark.usefixtures("af_xdp")
+@pytest.mark.parametrize(("pods", "size"), [(1, "64"), (1, "1518"), (1, "IMIX"), (2, "64"), (2, "1518")])
+def test_af_xdp_forwards_both_ways(pods: int, size: str) -> None:
+    description = forward(Chain("af-xdp", pods), size)
+    assert len(description["applications"]) == pods
+    for application in description["applications"].values():
+        assert [each["mode"] for each in application["sockets"]] == ["copy", "copy"], "veth has no zero-copy"
+        assert not any(each["prefers_busy_polling"] for each in application["sockets"])
+    assert description["pollers"]
+
+
+@pytest.mark.usefixtures("af_xdp")
+def test_af_xdp_busy_polls_or_is_skipped_with_the_reason() -> None:
+    try:
+        description = forward(Chain("af-xdp-busy-poll", 1))
+    except Unavailable as reason:
+        assert "no NAPI context" in str(reason)
+        return
+    assert all(each["prefers_busy_polling"] for each in description["applications"]["pod1"]["sockets"])
+
+
+@pytest.mark.usefixtures("af_xdp")
+def test_frames_that_fit_no_af_xdp_buffer_are_refused() -> None:
+    with pytest.raises(PodperfError, match="frames of up to 1518 B"):
+        forward(Chain("af-xdp", 1), "3000")
+
+
+@pytest.mark.parametrize("name", [*HOOKS, "af-xdp"])
+def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, name: str) -> None:
+    """All that frames cause runs on the SUT's CPU: the tester sends as intended what the SUT cannot take."""
+    need(name)
+    frame = FrameSize.parse(64)
+    with testbed.build(Chain(name, 2), frame) as sut:
+        traffic = addressed(Traffic(frame, (Direction.LEFT_TO_RIGHT,)), sut)
+        sut.probe(traffic)
+        results = [sut.tester.measure(Trial(traffic, 1_000_000, 0.3)) for _ in range(5)]
+    delivered = [each for each in results if each.invalid is None]
+    assert delivered, results[0].invalid
+    assert all(each.loss_ratio > 0.1 for each in delivered)
+
+
+@pytest.mark.usefixtures("af_xdp")
+def test_a_testpmd_that_ended_is_named(testbed: Testbed) -> None:
+    with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
+        LocalHost().run("kill", "-KILL", str(sut.data_plane._applications[0].process.pid))  # type: ignore[attr-defined]
+        sut.data_plane._applications[0].process._child.wait(5)  # type: ignore[attr-defined]
+        with pytest.raises(PodperfError, match="testpmd has ended"):
+            sut.data_plane.check()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_failed_set_up_leaves_nothing(testbed: Testbed, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podperf.dataplanes.bpf_programs._set_target", _refuse)
+    with pytest.raises(PodperfError, match="on purpose"), testbed.build(Chain(name, 1), FrameSize.parse(64)):
+        pass
+
+
+def _refuse(*_: object) -> None:
+    raise PodperfError("on purpose")
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_what_is_missing_is_said_with_the_remedy(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("podperf.dataplanes.bpf_programs.OBJECTS", tmp_path)
+    reason = DATA_PLANES[name].unavailable(LocalHost())
+    assert reason == "the BPF programs are not built; once: sudo ./podperf set-up"
