@@ -55,14 +55,21 @@ def environment_facts(record: Record) -> dict[str, str]:
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """What a component says of itself, nested objects joined to one name: `Ports left mac`. Nothing that is empty."""
+    """What a component says of itself, nested objects joined to one name: `Ports left mac`. Nothing that is empty.
+
+    The objects of a list have a line each: `Worker links 2`: `name w-left, mtu 1500, master br0`.
+    """
     facts: dict[str, str] = {}
     for key, value in data.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):
             facts |= flat(value, name)
         elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
-            facts |= flat({str(index): each for index, each in enumerate(value, 1)}, name)
+            for index, each in enumerate(value, 1):
+                inner = flat(each) if isinstance(each, Mapping) else {"": str(each)}
+                facts[f"{name[0].upper()}{name[1:]} {index}"] = ", ".join(
+                    f"{key[:1].lower()}{key[1:]} {said}".strip() for key, said in inner.items()
+                )
         elif value not in (None, "", []):
             facts[name[0].upper() + name[1:]] = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return facts
