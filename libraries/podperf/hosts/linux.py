@@ -11,8 +11,11 @@ from podperf.hosts.base import Host, Process
 
 LONGEST_SOCKET_PATH = 107  # bytes
 
-# Run by `sh -c` with a process as $1 and a command behind it. A process that has ended has no command line.
-_UNTIL_SUCCESS = 'p=$1; shift; until "$@" >/dev/null 2>&1; do grep -q . "/proc/$p/cmdline" || exit 1; sleep 0.02; done'
+# Run by `sh -c` with a process as $1 and a command behind it: until it succeeds, or the process is gone or a zombie.
+_UNTIL_SUCCESS = (
+    'p=$1; shift; until "$@" >/dev/null 2>&1; do'
+    ' read -r s <"/proc/$p/stat" || exit 1; case "${s##*) }" in Z*) exit 1;; esac; sleep 0.02; done'
+)
 
 # Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
 _WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
