@@ -14,7 +14,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -334,8 +334,19 @@ def _timestamp(seconds: float) -> str:
 
 
 @functools.cache
-def _validator() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+def _validator() -> Any:
+    draft = jsonschema.Draft202012Validator
+    extend: Any = jsonschema.validators.extend
+    quick = extend(draft, {"patternProperties": _pattern_properties})
+    return quick(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+
+
+def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+    """As the draft has it, but at once for a sound latency histogram: a run has a hundred thousand of its buckets."""
+    counts = patterns.get("^[0-9]+$") == {"type": "integer", "minimum": 0} and isinstance(instance, dict)
+    if counts and all(type(each) is int and each >= 0 for each in instance.values()):
+        return
+    yield from jsonschema.Draft202012Validator.VALIDATORS["patternProperties"](validator, patterns, instance, schema)
 
 
 def schema_errors(document: Mapping[str, Any]) -> list[str]:
