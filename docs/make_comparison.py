@@ -1,5 +1,6 @@
-"""Fills docs/comparison.md with the figures of a run: `python docs/make_comparison.py RESULTS`.
+"""Fills docs/comparison.md with the figures of a run: `python docs/make_comparison.py RESULTS...`.
 
+Of several runs the latest record of each test counts.
 Writes the tables between the page's markers, and a plot for each frame size to docs/images.
 """
 
@@ -14,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
 from podperf.report.bars import comparison
+from podperf.report.conformance import latest_of
 from podperf.report.facts import environment_facts
-from podperf.report.results import Record, Run, noisy, read_run
+from podperf.report.results import Record, Run, explanation, noisy, read_runs
 from podperf.report.summary import latency_cell, rate_cell
 
 DOCS = Path(__file__).resolve().parent
@@ -25,12 +27,13 @@ SIZES = ("64B", "1518B")
 FACTS = ("CPU", "Virtualisation", "Distribution", "Kernel", "Placement", "podperf")
 
 
-def compared(run: Run, size: str) -> list[Record]:
+def compared(records: Sequence[Record], size: str) -> list[Record]:
     """One direction, one frame size: the records with figures, model by model, the fastest of each first."""
     found = [
         each
-        for each in run.records
-        if each["networking_model"] in MODELS
+        for each in records
+        if any(section.startswith("4.1.") for section in each["test"]["sections"])
+        and each["networking_model"] in MODELS
         and each["results"].get("mrr")
         and each["traffic"]["frame"]["name"] == size
         and len(each["traffic"]["directions"]) == 1
@@ -71,34 +74,35 @@ def figures(records: Sequence[Record]) -> list[str]:
     return table(heads, rows)
 
 
-def filled(run: Run) -> str:
+def filled(runs: Sequence[Run]) -> str:
     """What stands between the markers."""
-    environment = environment_facts(next(each for each in run.records if each["environment"]))
-    lines = [f"Run of {run.started[:10]}. " + "; ".join(f"{name}: {environment[name]}" for name in FACTS), ""]
+    records = latest_of(runs)
+    environment = environment_facts(next(each for each in reversed(records) if each["environment"]))
+    days = " and ".join(dict.fromkeys(run.started[:10] for run in runs))
+    lines = [f"Measured on {days}. " + "; ".join(f"{name}: {environment[name]}" for name in FACTS) + ".", ""]
     for size in SIZES:
-        records = compared(run, size)
-        if records:
+        if shown := compared(records, size):
             plot = DOCS / "images" / f"comparison-{size}.svg"
             plot.parent.mkdir(exist_ok=True)
-            plot.write_text(comparison(records, f"{size} frames"), encoding="utf-8")
-            lines += [f"### {size} frames, kpps", "", f"![{size}](images/{plot.name})", "", *figures(records)]
-    found = [(record, each) for record in run.records for each in record["findings"]]
+            plot.write_text(comparison(shown, f"{size} frames"), encoding="utf-8")
+            lines += [f"### {size} frames, kpps", "", f"![{size}](images/{plot.name})", "", *figures(shown)]
+    found = [(record, each) for record in records for each in record["findings"]]
     if found:
         rows = [[record["test"]["name"], each["verdict"], each["detail"]] for record, each in found]
-        lines += ["### Findings of this run", "", *table(("claim", "verdict", "measured"), rows)]
-    skipped = [each for each in run.records if each["outcome"] == "skipped"]
+        lines += ["### Findings", "", *table(("claim", "verdict", "measured"), rows)]
+    skipped = [each for each in records if each["outcome"] == "skipped"]
     if skipped:
-        rows = [[each["test"]["name"], each["reason"]] for each in skipped]
+        rows = [[each["test"]["name"], explanation(each)] for each in skipped]
         lines += ["### Not measured here", "", *table(("test", "reason"), rows)]
     return "\n".join(lines)
 
 
 def main() -> None:
     """Fill the page."""
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     try:
-        made = filled(read_run(Path(sys.argv[1])))
+        made = filled(read_runs([Path(each) for each in sys.argv[1:]]))
     except PodperfError as error:
         sys.exit(str(error))
     page = PAGE.read_text(encoding="utf-8")
