@@ -12,6 +12,7 @@ from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.poller_sharing import Turns, take_turns
+from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 
 class OvsAfxdp(OvsKernel):
@@ -32,6 +33,7 @@ class OvsAfxdp(OvsKernel):
         return None if "libxdp" in daemon.stdout else "this Open vSwitch was built without AF_XDP (--enable-afxdp)"
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        refuse_large_frames(worker.mtu)
         entries = super().set_up(worker, chain, undo)
         self._turns = take_turns(worker.host, self._switch.pollers(), undo)
         return entries
@@ -53,5 +55,6 @@ class OvsAfxdp(OvsKernel):
         return {
             **super().describe(),
             **self._switch.describe_pmds(),
+            "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
             "pollers": [each.describe() for each in self._turns],
         }

@@ -15,6 +15,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import testpmd
 from podperf.pods.forwarders.testpmd import Testpmd
 from podperf.poller_sharing import Turns, take_turns
+from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 BRIDGE = "ovs-br0"
 SWITCH_MEMORY, POD_MEMORY = 256, 128  # MiB
@@ -44,6 +45,7 @@ class OvsDpdk:
         return testpmd.missing(host, "net_af_xdp", "net_virtio")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        refuse_large_frames(worker.mtu)
         self._worker, self._hugepages = worker, hugepages.offered(worker.host)
         if self._hugepages:
             hugepages.reserve(worker.host, SWITCH_MEMORY + chain.pods * POD_MEMORY, worker.directory, undo)
@@ -122,6 +124,7 @@ class OvsDpdk:
             "runtime": dict(self._worker.pods.describe()),
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
             **self._switch.describe_pmds(),
+            "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
             "pods": {pod.name: pod.describe() for pod in self._pods},
             "pollers": [each.describe() for each in self._turns],
         }

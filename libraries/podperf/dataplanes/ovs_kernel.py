@@ -46,7 +46,8 @@ class OvsKernel:
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")
-        undo.callback(switch.vsctl, "--if-exists", "del-br", BRIDGE)
+        if self.datapath == "system":  # the kernel's part outlives the switch
+            undo.callback(switch.vsctl, "--if-exists", "del-br", BRIDGE)
         switch.ofctl("del-flows", BRIDGE)
 
         ports = [self._add_port(worker, switch, worker.left.interface)]
