@@ -208,7 +208,7 @@ def share(verdict: str, ratio: float, machine: Callable[..., UnsteadyMachine]) -
     return sum(machine(capacities, seed=seed).verdict() == verdict for seed in range(SIMULATIONS)) / SIMULATIONS
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(**machines)
 def test_false_verdicts_are_rarer_than_five_per_cent(slow: float, blocks: tuple[float, float], drift: float) -> None:
     """Also where the difference is just too small to count, the worst case: any smaller one is confirmed less often."""
