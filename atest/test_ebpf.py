@@ -111,8 +111,8 @@ def test_af_xdp_busy_polls_or_is_skipped_with_the_reason() -> None:
 
 
 @pytest.mark.usefixtures("af_xdp")
-def test_frames_that_fit_no_af_xdp_buffer_are_refused() -> None:
-    with pytest.raises(PodperfError, match="frames of up to 1518 B"):
+def test_frames_that_fit_no_af_xdp_buffer_are_skipped() -> None:
+    with pytest.raises(Unavailable, match="does not fit one buffer of an AF_XDP socket"):
         forward(Chain("af-xdp", 1), "3000")
 
 

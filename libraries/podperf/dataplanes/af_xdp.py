@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import describe_kernel
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -23,9 +23,7 @@ from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import testpmd
 from podperf.pods.forwarders.testpmd import Testpmd
 from podperf.poller_sharing import Turns, take_turns
-from podperf.xdp_sockets import describe_sockets
-
-LARGEST_MTU = 1500  # a frame must fit into one buffer of the UMEM: 2048 bytes, of which 256 are headroom
+from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 
 class AfXdp:
@@ -50,8 +48,7 @@ class AfXdp:
         return testpmd.missing(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        if worker.mtu > LARGEST_MTU:
-            raise PodperfError(f"AF_XDP takes frames of up to {LARGEST_MTU + 18} B here: one must fit into one buffer")
+        refuse_large_frames(worker.mtu)
         self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
         self._applications = []
         pollers: defaultdict[int, list[int]] = defaultdict(list)
