@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
+from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success, threads_named
@@ -30,6 +31,14 @@ def missing(host: Host, daemon: str) -> str | None:
 def cpu_mask(cpus: Sequence[int]) -> str:
     """CPU numbers as the hexadecimal mask that Open vSwitch wants."""
     return hex(sum(1 << cpu for cpu in set(cpus)))
+
+
+def receive_threads(worker: Worker) -> dict[int, list[int]]:
+    """The kernel's threads that receive at the worker's ports, by CPU: they take turns with whoever polls there."""
+    found: dict[int, list[int]] = {}
+    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+        found.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
+    return found
 
 
 class OpenVSwitch:

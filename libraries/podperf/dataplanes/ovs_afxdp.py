@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Receiving, Worker
-from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, cpu_mask, missing
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, cpu_mask, missing, receive_threads
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -16,11 +16,13 @@ from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 
 class OvsAfxdp(OvsKernel):
-    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on one CPU."""
+    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on one CPU.
+
+    The kernel's receive threads, which fill the sockets of the worker's ports, take turns with the poller.
+    """
 
     name: ClassVar[str] = "ovs-afxdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
-    receiving: ClassVar[Receiving] = Receiving.POLLER
     datapath: ClassVar[str] = "netdev"
 
     _turns: list[Turns]
@@ -35,12 +37,16 @@ class OvsAfxdp(OvsKernel):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
         entries = super().set_up(worker, chain, undo)
-        self._turns = take_turns(worker.host, self._switch.pollers(), undo)
+        self._switch.confine(worker.cpus)
+        pollers = receive_threads(worker)
+        for cpu, threads in self._switch.pollers().items():
+            pollers.setdefault(cpu, []).extend(threads)
+        self._turns = take_turns(worker.host, pollers, undo)
         return entries
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
         configuration = {"pmd-cpu-mask": cpu_mask(worker.cpus[:1])}
-        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus, configuration=configuration)
+        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, configuration=configuration)
 
     def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
         worker.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then

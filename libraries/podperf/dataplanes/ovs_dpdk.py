@@ -23,7 +23,11 @@ QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other s
 
 
 class OvsDpdk:
-    """One bridge; two flows for each segment of the chain. The worker's ports are AF_XDP devices of DPDK."""
+    """One bridge; two flows for each segment of the chain.
+
+    The worker's ports are AF_XDP devices of DPDK in the place of a NIC. What a NIC's DMA would do, filling their rings,
+    the kernel does where frames are sent, not on the SUT's CPUs.
+    """
 
     name: ClassVar[str] = "ovs-dpdk"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE

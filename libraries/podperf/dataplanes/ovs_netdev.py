@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Receiving
-from podperf.dataplanes.openvswitch import PLAIN, missing
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.openvswitch import PLAIN, missing, receive_threads
 from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.hosts.base import Host
-from podperf.model import NetworkingModel
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.poller_sharing import Turns, take_turns
 
 
 class OvsNetdev(OvsKernel):
-    """One thread of ovs-vswitchd reads and writes all ports, one system call a frame."""
+    """One thread of ovs-vswitchd reads and writes all ports, one system call a frame.
+
+    The kernel's receive threads, which fill its sockets, would not let it run under load: they take turns with it.
+    """
 
     name: ClassVar[str] = "ovs-netdev"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
-    receiving: ClassVar[Receiving] = Receiving.POLLER
     datapath: ClassVar[str] = "netdev"
+
+    _turns: list[Turns]
 
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
         return missing(host, PLAIN)
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        entries = super().set_up(worker, chain, undo)
+        busy, switch = receive_threads(worker), self._switch.process.pid
+        worker.host.run("taskset", "--cpu-list", "--pid", str(worker.cpus[0]), str(switch))
+        busy[worker.cpus[0]].append(switch)
+        self._turns = take_turns(worker.host, busy, undo)
+        return entries
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "turns": [each.describe() for each in self._turns]}
