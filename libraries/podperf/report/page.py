@@ -52,6 +52,7 @@ def _head(conformance: Conformance) -> str:
     when = f"{count(len(runs), 'run')}: " if len(runs) > 1 else "Run of "
     when += ", ".join(_moment(run.started) for run in runs if run.started)
     words = Counter(verdict_word(each) for each in records)
+    judged = sum(1 for each in records if each["findings"])
     innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
     sections = Counter(each.status for each in innermost)
     good = sections[SectionStatus.PASSED] + sections[SectionStatus.CONFIRMED]
@@ -61,6 +62,7 @@ def _head(conformance: Conformance) -> str:
         (words["passed"], "passed"),
         (words["failed"] + words["error"], "failed"),
         (words["skipped"], "skipped"),
+        *([(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []),
         (f"{good} of {len(innermost)}", "sections good"),
         (bad, "sections bad"),
         (sections[SectionStatus.NOT_COVERED], "sections not covered"),
