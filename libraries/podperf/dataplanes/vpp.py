@@ -18,20 +18,23 @@ REMEDY = (
     "https://github.com/FDio/vpp whose bin folder is on the PATH"
 )
 
-# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have.
+# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have. Buffers lie
+# in ordinary pages: of hugepages VPP adds to the machine's number as many as it lacks, and leaves them behind.
 _START_UP = """\
-unix {{ nodaemon nosyslog runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
+unix {{ nodaemon nosyslog nocolor runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
 socksvr {{ socket-name {directory}/api.sock }}
 statseg {{ socket-name {directory}/stats.sock }}
 api-segment {{ prefix podperf }}
 cpu {{ main-core {main_core} {workers} }}
 memory {{ main-heap-size 512M }}
+buffers {{ page-size default }}
 plugins {{
   plugin default {{ disable }}
   plugin af_packet_plugin.so {{ enable }}
   plugin memif_plugin.so {{ enable }}
 }}
 """
+_COLOUR = re.compile(r"\x1b\[\d*m")
 # A row of `show runtime`: name, state, calls, vectors, suspends, clocks a packet, vectors a call.
 _NODE = re.compile(r"^(\S+)\s+([a-z][a-z ]*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)$")
 _WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05; done'
@@ -68,7 +71,7 @@ class Vpp:
     def check(self) -> None:
         """PodperfError when it is gone, with the last that it said."""
         if not self.process.alive():
-            said = self.process.errors().strip().splitlines()
+            said = _COLOUR.sub("", self.process.errors()).strip().splitlines()
             raise PodperfError(f"VPP has ended on {self._host.name}{''.join(f': {line}' for line in said[-1:])}")
 
     def pollers(self) -> dict[int, list[int]]:
