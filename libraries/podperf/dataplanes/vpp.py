@@ -18,8 +18,8 @@ REMEDY = (
     "https://github.com/FDio/vpp whose bin folder is on the PATH"
 )
 
-# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have. Buffers lie
-# in ordinary pages: of hugepages VPP adds to the machine's number as many as it lacks, and leaves them behind.
+# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have.
+# Buffers lie in ordinary pages: VPP would add the hugepages that it lacks to the machine's and leave them behind.
 _START_UP = """\
 unix {{ nodaemon nosyslog nocolor runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
 socksvr {{ socket-name {directory}/api.sock }}
@@ -85,7 +85,7 @@ class Vpp:
         """What it answers at its command line, in lines."""
         self.check()
         done = self._host.run("vppctl", "-s", self._socket, *question.split(), timeout=ANSWER_TIMEOUT)
-        return [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
+        return [line.rstrip() for line in _COLOUR.sub("", done.stdout).splitlines() if line.strip()]
 
     def configure(self, command: str) -> None:
         """Change something. PodperfError with the answer: VPP has none when all is well."""
