@@ -33,12 +33,16 @@ def cpu_mask(cpus: Sequence[int]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
-def receive_threads(worker: Worker) -> dict[int, list[int]]:
-    """The kernel's threads that receive at the worker's ports, by CPU: they take turns with whoever polls there."""
-    found: dict[int, list[int]] = {}
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
-        found.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
-    return found
+def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
+    """Who is busy on each CPU: the kernel's threads that receive at the worker's ports, and these pollers between them.
+
+    The turn of a thread that sleeps is spent by the one before it: with frames from one side only it is a poller's.
+    """
+    left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
+    busy = {cpu: list(threads) for cpu, threads in pollers.items()}
+    busy[worker.cpus[0]] = left + busy.get(worker.cpus[0], [])
+    busy[worker.cpus[-1]] = busy.get(worker.cpus[-1], []) + right
+    return busy
 
 
 class OpenVSwitch:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
-from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, cpu_mask, missing, receive_threads
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -38,10 +38,7 @@ class OvsAfxdp(OvsKernel):
         refuse_large_frames(worker.mtu)
         entries = super().set_up(worker, chain, undo)
         self._switch.confine(worker.cpus)
-        pollers = receive_threads(worker)
-        for cpu, threads in self._switch.pollers().items():
-            pollers.setdefault(cpu, []).extend(threads)
-        self._turns = take_turns(worker.host, pollers, undo)
+        self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)
         return entries
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:

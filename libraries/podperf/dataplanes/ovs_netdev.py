@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
-from podperf.dataplanes.openvswitch import PLAIN, missing, receive_threads
+from podperf.dataplanes.openvswitch import PLAIN, busy_threads, missing
 from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -32,10 +32,9 @@ class OvsNetdev(OvsKernel):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         entries = super().set_up(worker, chain, undo)
-        busy, switch = receive_threads(worker), self._switch.process.pid
-        worker.host.run("taskset", "--cpu-list", "--pid", str(worker.cpus[0]), str(switch))
-        busy[worker.cpus[0]].append(switch)
-        self._turns = take_turns(worker.host, busy, undo)
+        cpu, switch = worker.cpus[0], self._switch.process.pid
+        worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(switch))
+        self._turns = take_turns(worker.host, busy_threads(worker, {cpu: [switch]}), undo)
         return entries
 
     def describe(self) -> Mapping[str, Any]:
