@@ -31,8 +31,8 @@ class Turns:
 
     def check(self) -> None:
         """PodperfError when the helper is gone: the pollers then no longer take turns."""
-        if self.rotation is not None and not self.rotation.alive() and self.rotation.errors():
-            raise PodperfError(f"what gives the pollers on CPU {self.cpu} turns has ended: {self.rotation.errors()}")
+        if self.rotation is not None and not self.rotation.alive():
+            raise PodperfError(f"podperf-rotation, which gives the pollers on CPU {self.cpu} turns, has ended")
 
     def describe(self) -> dict[str, Any]:
         """How many pollers this CPU has, and how they share it."""

@@ -54,6 +54,11 @@ class OvsAfxdp(OvsKernel):
             **{"type": "afxdp", "options:xdp-mode": "best-effort", "other_config:pmd-rxq-affinity": affinity},
         )
 
+    def check(self) -> None:
+        super().check()
+        for turns in self._turns:
+            turns.check()
+
     def describe(self) -> Mapping[str, Any]:
         return {
             **super().describe(),

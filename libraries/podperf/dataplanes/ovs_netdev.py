@@ -37,5 +37,10 @@ class OvsNetdev(OvsKernel):
         self._turns = take_turns(worker.host, busy_threads(worker, {cpu: [switch]}), undo)
         return entries
 
+    def check(self) -> None:
+        super().check()
+        for turns in self._turns:
+            turns.check()
+
     def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "turns": [each.describe() for each in self._turns]}
+        return {**super().describe(), "pollers": [each.describe() for each in self._turns]}
