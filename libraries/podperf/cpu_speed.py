@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 
 _ROUNDS = 12_000  # about half a millisecond of work
 _REPEATS = 3  # of which the fastest counts: an interrupt spoils one
+_PATIENCE = 0.01  # seconds of wall clock
 
 
 def work_time(cpu: int) -> float:
@@ -18,7 +19,13 @@ def work_time(cpu: int) -> float:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:
-        return min(_work() for _ in range(_REPEATS))
+        began = time.monotonic()
+        best = _work()
+        for _ in range(_REPEATS - 1):
+            if time.monotonic() - began > _PATIENCE:  # pollers leave little of this CPU: do not hold up the run
+                break
+            best = min(best, _work())
+        return best
     finally:
         os.sched_setaffinity(0, allowed)
 

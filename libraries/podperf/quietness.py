@@ -6,6 +6,7 @@ shows the amounts in ticks of 10 ms (proc(5)): a window of 0.2 s resolves 5 % of
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,6 +22,7 @@ from podperf.noise import Noise
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
+_FRESH = 0.1  # seconds for which a CPU's speed is taken to last, so that one reading serves two trials in a row
 _FORGIVEN = 0.01  # seconds: less than a tick is nobody's fault
 
 
@@ -64,8 +66,8 @@ def parse_sample(text: str, taken: float, ticks_per_second: int) -> Sample:
             name, *ticks = line.split()
             stolen[int(name[3:])] = int(ticks[7]) / ticks_per_second if len(ticks) > 7 else 0.0
         elif line.startswith(("ctxt ", "procs_running ")):
-            name, value = line.split()
-            single[name] = int(value)
+            name, _, value = line.partition(" ")
+            single[name] = int(value) if value.isdecimal() else 0  # a line that is cut short
     if not stolen:
         raise PodperfError("cannot tell whether the machine is quiet: /proc/stat lists no CPU; is /proc mounted?")
     return Sample(taken, stolen, single.get("ctxt", 0), single.get("procs_running", 0), processes)
@@ -185,6 +187,8 @@ class Quietness:
         self._before: Sample | None = None
         self._speeds = speeds
         self._speed_before: float | None = None
+        self._speed_after: float | None = None
+        self._ended = -math.inf
 
     def sample(self) -> Sample:
         """The machine at this moment."""
@@ -192,7 +196,8 @@ class Quietness:
 
     def start(self) -> None:
         """Begin a window."""
-        self._speed_before = self._speed()
+        fresh = time.monotonic() - self._ended < _FRESH
+        self._speed_before = self._speed_after if fresh else self._speed()
         self._before = self.sample()
 
     def stop(self) -> Noise:
@@ -201,7 +206,8 @@ class Quietness:
             raise RuntimeError("Quietness.stop() needs a start()")
         before, self._before = self._before, None
         noise = compare(before, self.sample(), self.cpus, self.own, self._ticks)
-        found = [each for each in (self._speed_before, self._speed()) if each is not None]
+        self._speed_after, self._ended = self._speed(), time.monotonic()
+        found = [each for each in (self._speed_before, self._speed_after) if each is not None]
         return replace(noise, speed=sum(found) / len(found) if found else None)
 
     def _speed(self) -> float | None:
