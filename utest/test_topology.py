@@ -287,6 +287,14 @@ def test_whatever_a_file_holds_it_loads_or_is_explained(
         assert all(line.startswith(f"{file}:") and "\n" not in line for line in error.problems)
 
 
+def test_a_key_with_a_line_end_is_still_told_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text('version: 1\nname: odd\n"te\\nster": {}\n')
+    with pytest.raises(TopologyError) as caught:
+        load_topology(file)
+    assert caught.value.problems[0].startswith(f"{file}:3: te\\nster: ")
+
+
 # The files that come with podperf, and the schema.
 
 

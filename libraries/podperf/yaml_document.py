@@ -40,7 +40,9 @@ class Problem:
 
     def render(self, path: str) -> str:
         """One line: file, line, key, what is wrong."""
-        return f"{path}:{self.line}: {self.key}: {self.text}" if self.key else f"{path}:{self.line}: {self.text}"
+        said = f"{self.key}: {self.text}" if self.key else self.text
+        # A key may hold anything, also line ends.
+        return f"{path}:{self.line}: {''.join(each if each.isprintable() else ascii(each)[1:-1] for each in said)}"
 
 
 @dataclass(frozen=True)
