@@ -70,7 +70,8 @@ class Run:
         cpus = read_cpus(self._host)
         self.placement = place(self.topology, cpus)
         self.testbed = Testbed(self.topology, self.placement, self._host)
-        measuring = (*self.placement.tester, *self.placement.sut)
+        # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
+        measuring = (*self.placement.sut, *self.placement.tester)
         self._quietness = Quietness(measuring, speeds=CpuSpeeds(measuring))
         ways = len(self.topology.traffic.directions)
         self.environment = {**collect(self._host), "placement_remarks": remarks(self.placement, cpus, ways)}
