@@ -15,7 +15,7 @@ from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.vpp import REMEDY, Vpp
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import package_versions, threads_named, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import testpmd
@@ -47,7 +47,7 @@ class VppChain(ABC):
     name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.POLLER
+    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "testpmd"
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
@@ -81,6 +81,9 @@ class VppChain(ABC):
                 host_interface(port),
             )
         pollers = vpp.pollers()
+        # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
+        for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+            pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
         pod_cpus = worker.cpus[2:] or worker.cpus[:1]  # those that VPP's worker leaves
         for number in range(1, chain.pods + 1):
             cpu = pod_cpus[number % len(pod_cpus)]
