@@ -12,7 +12,7 @@ Test Tags        sec-4.1.2    user-space    mrr    ndrpdr    full
 OVS-DPDK, 64 B                              ovs-dpdk             1       64
     [Tags]    ovs-dpdk    64B    quick
 OVS netdev, 64 B                            ovs-netdev           1       64
-    [Tags]    ovs-netdev    64B    quick
+    [Tags]    ovs-netdev    64B
 OVS-DPDK, 1518 B                            ovs-dpdk             1       1518
     [Tags]    ovs-dpdk    1518B
 OVS netdev, 1518 B                          ovs-netdev           1       1518
