@@ -106,6 +106,7 @@ def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
     assert second.wait(30) != 0
     assert f"another podperf run is measuring on this machine (process {first.process.pid})" in second.messages()
+    assert "another podperf run is measuring" in second.output.read_text(), "it must be seen on the console, too"
     assert first.process.poll() is None, "the first run must go on"
     cleaned = podperf("clean", check=False)
     assert cleaned.returncode != 0 and str(first.process.pid) in cleaned.stderr, "cleaning must not disturb a run"

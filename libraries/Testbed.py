@@ -13,6 +13,7 @@ from robot.result import TestCase
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
+from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity
@@ -61,8 +62,12 @@ class Testbed:
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
         topology names is in use by anything else (draft section 5).
         """
-        run = Run(topology, Path(BuiltIn().get_variable_value("${OUTPUT DIR}")))
-        run.open()
+        try:
+            run = Run(topology, Path(BuiltIn().get_variable_value("${OUTPUT DIR}")))
+            run.open()
+        except PodperfError as error:
+            Progress().note(f"podperf: {error}")  # Robot's own console may be off
+            raise
         self._run = run
         logger.info(f"testbed {run.topology.name}: {run.topology.description}")
 
