@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from podperf import hugepages
 from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
-from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, cpu_mask, missing
+from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -25,14 +25,14 @@ QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other s
 class OvsDpdk:
     """One bridge; two flows for each segment of the chain.
 
-    The worker's ports are AF_XDP devices of DPDK in the place of a NIC. What a NIC's DMA would do, filling their rings,
-    the kernel does where frames are sent, not on the SUT's CPUs.
+    The worker's ports are AF_XDP devices of DPDK in the place of a NIC. The kernel's receive threads, which fill their
+    rings as a NIC's DMA would, take turns with the pollers on the SUT's CPUs.
     """
 
     name: ClassVar[str] = "ovs-dpdk"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.POLLER
+    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "testpmd"
 
@@ -78,7 +78,7 @@ class OvsDpdk:
         pollers = self._switch.pollers()
         for pod, cpu in zip(self._pods, pod_cpus, strict=True):
             pollers.setdefault(cpu, []).extend(pod.pollers())
-        self._turns = take_turns(worker.host, pollers, undo)
+        self._turns = take_turns(worker.host, busy_threads(worker, pollers), undo)
         return {}  # bridge and pods pass frames on as they are
 
     def _start(self, worker: Worker, pmd_cpu: int, undo: ExitStack) -> OpenVSwitch:
