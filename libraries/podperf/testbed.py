@@ -11,7 +11,7 @@ from pathlib import Path
 
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane, Perishable, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, DataPlane, Perishable, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
@@ -102,7 +102,7 @@ class Testbed:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends."""
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
-            with self.bare_path(frame) as bare:
+            with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
         with ExitStack() as undo:
@@ -112,21 +112,23 @@ class Testbed:
                 yield self._chain(data_plane, chain, frame, undo)
 
     @contextmanager
-    def bare_path(self, frame: FrameSize, engine: Engine | None = None) -> Iterator[SystemUnderTest]:
+    def bare_path(
+        self, frame: FrameSize, engine: Engine | None = None, name: str = "bare"
+    ) -> Iterator[SystemUnderTest]:
         """Two tester ports plugged into each other: what the tester can do by itself, also beside a chain that stands.
 
         Receiving is left to the sender's CPU here, as there is no system under test whose work must be kept apart: the
         other CPU's neighbours would show as the tester's own loss.
         """
         with ExitStack() as undo:
-            host = add_namespace(self.host, "bare", undo)
+            host = add_namespace(self.host, name, undo)
             add_veth(host, near="left", far="right", mtu=_mtu(frame))
             tester = undo.enter_context(self._made_ports(host, engine or self.topology.tester.engine))
             yield SystemUnderTest(Chain(Wire.name, 0), tester, Wire(), {}, {"left": host, "right": host})
 
     def _chain(self, data_plane: DataPlane, chain: Chain, frame: FrameSize, undo: ExitStack) -> SystemUnderTest:
         tester_host = add_namespace(self.host, "tester", undo)
-        worker = self._worker(tester_host, _mtu(frame), data_plane.receiving, undo)
+        worker = self._worker(tester_host, _mtu(frame), undo)
         tester = undo.enter_context(self._made_ports(tester_host, self.topology.tester.engine))
         entries = data_plane.set_up(worker, chain, undo)
         return SystemUnderTest(chain, tester, data_plane, entries, worker.ports)
@@ -149,7 +151,7 @@ class Testbed:
             sut = replace(sut, tester=tester)
         return sut
 
-    def _worker(self, tester_host: NetworkNamespace, mtu: int, receiving: Receiving, undo: ExitStack) -> Worker:
+    def _worker(self, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
         host = add_namespace(self.host, "worker", undo)
         for port in ("left", "right"):
             add_veth(
@@ -160,11 +162,7 @@ class Testbed:
                 far_namespace=host.namespace,
                 mtu=mtu,
             )
-        if receiving is Receiving.KERNEL_THREAD:
-            self._dedicate(host, "w-left", "w-right")
-        else:  # a veth that has no receive ring drops what XDP sends to it
-            for port in ("w-left", "w-right"):
-                host.run("ethtool", "-K", port, "gro", "on")
+        self._dedicate(host, "w-left", "w-right")
         RUN_DIRECTORY.mkdir(parents=True, exist_ok=True)
         undo.callback(shutil.rmtree, RUN_DIRECTORY, ignore_errors=True)
         left, right = (

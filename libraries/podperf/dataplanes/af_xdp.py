@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
@@ -32,7 +32,6 @@ class AfXdp:
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "testpmd"
     busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not

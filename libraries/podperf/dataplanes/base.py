@@ -25,13 +25,6 @@ class Cabling(Enum):
     EXISTING = "whatever the topology says stands there"
 
 
-class Receiving(Enum):
-    """Who does the work that a frame arriving at the worker's port causes."""
-
-    KERNEL_THREAD = "a kernel thread on the SUT's CPU"
-    POLLER = "the data plane's own poller; until it looks, frames wait in its ring"
-
-
 @dataclass(frozen=True)
 class WorkerPort:
     """A port of the worker, and the MAC of the tester port at the other end of the cable."""
@@ -63,7 +56,6 @@ class DataPlane(Protocol):
     name: ClassVar[str]
     model: ClassVar[NetworkingModel]
     cabling: ClassVar[Cabling]
-    receiving: ClassVar[Receiving]
     least_pods: ClassVar[int]
     forwarder: ClassVar[str]  # what moves frames within a pod
 

@@ -20,7 +20,7 @@ from podperf.addressing import (
     service_from_left,
     service_from_right,
 )
-from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, static_neighbour, sysctl
@@ -37,7 +37,6 @@ class Docker:
     name: ClassVar[str] = "docker"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "kernel"
 

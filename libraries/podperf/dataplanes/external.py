@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
@@ -17,7 +17,6 @@ class External:
     name: ClassVar[str] = "external"
     model: ClassVar[NetworkingModel] = NetworkingModel.NONE
     cabling: ClassVar[Cabling] = Cabling.EXISTING
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
     forwarder: ClassVar[str] = "none"
 

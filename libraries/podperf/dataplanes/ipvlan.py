@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import parent_interfaces
 from podperf.hosts.base import Host
@@ -29,7 +29,6 @@ class Ipvlan:
     name: ClassVar[str] = "ipvlan"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "kernel"
 

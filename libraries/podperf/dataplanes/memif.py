@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import dedicate_receive_processing, package_versions, threads_named, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.base import Attachment, Pod
@@ -29,7 +29,6 @@ class Memif:
     name: ClassVar[str] = "memif"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.POLLER
     least_pods: ClassVar[int] = 2
     forwarder: ClassVar[str] = "testpmd"
 
@@ -51,18 +50,21 @@ class Memif:
         for number in range(1, chain.pods + 1):
             first, last = number == 1, number == chain.pods
             given = {"net1": worker.left.interface} if first else {"net2": worker.right.interface} if last else {}
-            pod = self._start_pod(f"pod{number}", given, undo)
+            cpu = worker.cpus[number % len(worker.cpus)]
+            pod = self._start_pod(f"pod{number}", given, cpu, undo)
             left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
             right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])
-            cpu = worker.cpus[number % len(worker.cpus)]
             application = testpmd.start(pod.host, pod.name, [left, right], undo, cpu=cpu)
             self._pods.append(pod)
             self.applications.append(application)
-            pollers.setdefault(cpu, []).extend(application.pollers())
+            turns = pollers.setdefault(cpu, [])
+            turns += application.pollers()
+            for interface in given:
+                turns += threads_named(worker.host, f"napi/{interface}-")
         self._turns = take_turns(worker.host, pollers, undo)
         return {}  # the pods pass frames on as they are
 
-    def _start_pod(self, name: str, given: Mapping[str, str], undo: ExitStack) -> Pod:
+    def _start_pod(self, name: str, given: Mapping[str, str], cpu: int, undo: ExitStack) -> Pod:
         """A pod that gets these ports of the worker, by the name that they have in it."""
         attachments = [
             Attachment(interface, port, [{"type": "host-device", "device": port}]) for interface, port in given.items()
@@ -71,6 +73,8 @@ class Memif:
         for interface, port in given.items():
             del self._worker.ports[port]
             self._worker.ports[interface] = pod.host
+            # The port's receive thread ended with the move, and a new one begins.
+            dedicate_receive_processing(pod.host, interface, cpu)
         return pod
 
     def check(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf import hugepages
-from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
@@ -32,7 +32,6 @@ class OvsDpdk:
     name: ClassVar[str] = "ovs-dpdk"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "testpmd"
 

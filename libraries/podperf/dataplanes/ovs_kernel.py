@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along
@@ -25,7 +25,6 @@ class OvsKernel:
     name: ClassVar[str] = "ovs-kernel"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "kernel"
     datapath: ClassVar[str] = "system"

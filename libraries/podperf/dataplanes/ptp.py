@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import gateway_of
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import start_pods, static_address
@@ -25,7 +25,6 @@ class PointToPoint:
     name: ClassVar[str] = "ptp"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "kernel"
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import left_of, right_of
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.hosts.base import Host
@@ -28,7 +28,6 @@ class Routed:
     name: ClassVar[str] = "routed"
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "kernel"
 

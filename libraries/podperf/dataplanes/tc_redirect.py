@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.bpf_programs import TC_PEER, TC_REDIRECT, describe_program, missing, redirect_at_tc
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth
@@ -21,7 +21,6 @@ class TcRedirect:
     name: ClassVar[str] = "tc-redirect"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
     forwarder: ClassVar[str] = "kernel"
     to_pod: ClassVar[str] = TC_REDIRECT

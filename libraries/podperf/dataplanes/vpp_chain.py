@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.vpp import REMEDY, Vpp
 from podperf.hosts.base import Host
@@ -47,7 +47,6 @@ class VppChain(ABC):
     name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 1
     forwarder: ClassVar[str] = "testpmd"
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched

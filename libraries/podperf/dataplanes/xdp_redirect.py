@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Receiving, Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.bpf_programs import describe_program, missing, redirect_at_xdp
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth
@@ -21,7 +21,6 @@ class XdpRedirect:
     name: ClassVar[str] = "xdp-redirect"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
-    receiving: ClassVar[Receiving] = Receiving.KERNEL_THREAD
     least_pods: ClassVar[int] = 0
     forwarder: ClassVar[str] = "kernel"
     modes: ClassVar[Sequence[str]] = ("native", "generic")
