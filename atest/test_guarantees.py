@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from machine import snapshot
 from robot_run import ROOT, Robot, podperf
 
-
-@pytest.fixture(autouse=True)
-def machine_as_before() -> Iterator[None]:
-    before = snapshot()
-    yield
-    deadline = time.monotonic() + 10  # the kernel takes a removed namespace down in the background
-    while (after := snapshot()) != before and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for what, value in before.items():
-        assert after[what] == value, f"{what} changed"
+pytestmark = pytest.mark.usefixtures("machine_as_before")
 
 
 @pytest.fixture
