@@ -18,9 +18,13 @@ AF_XDP, SOL_XDP, XDP_STATISTICS, XDP_OPTIONS, XDP_OPTIONS_ZEROCOPY = 44, 283, 7,
 SO_BUSY_POLL, SO_INCOMING_NAPI_ID, SO_PREFER_BUSY_POLL, PIDFD_GETFD = 46, 56, 69, 438
 process, found = os.pidfd_open(int(sys.argv[1])), []
 for number in sorted(map(int, os.listdir(f"/proc/{sys.argv[1]}/fd"))):
-    if not os.readlink(f"/proc/{sys.argv[1]}/fd/{number}").startswith("socket:"):
+    try:
+        kind = os.readlink(f"/proc/{sys.argv[1]}/fd/{number}")
+    except FileNotFoundError:  # closed since it was listed
         continue
-    copy = ctypes.CDLL(None).syscall(PIDFD_GETFD, process, number, 0)
+    copy = ctypes.CDLL(None).syscall(PIDFD_GETFD, process, number, 0) if kind.startswith("socket:") else -1
+    if copy < 0:
+        continue
     each = socket.socket(AF_XDP, socket.SOCK_RAW, 0, copy)
     if each.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) != AF_XDP:
         continue
