@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.addressing import PREFIX_LENGTH, left_of, right_of
 from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
-from podperf.dataplanes.segments import forward_along
+from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, mac_address
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod, PodInterface
+from podperf.pods.base import Pod
 
 BRIDGE = "ovs-br0"
 
@@ -50,12 +48,8 @@ class OvsKernel:
         switch.ofctl("del-flows", BRIDGE)
 
         ports = [self._add_port(worker, switch, worker.left.interface)]
-        pods = []
+        pods = start_pods_on_veth(worker, chain, undo)
         for number in range(1, chain.pods + 1):
-            pod = worker.pods.start(f"pod{number}", [], undo)
-            net1 = self._attach(worker, pod, "net1", f"pod{number}a", right_of(number - 1))
-            net2 = self._attach(worker, pod, "net2", f"pod{number}b", left_of(number))
-            pods.append(Pod(pod.name, pod.namespace, pod.host, {"net1": net1, "net2": net2}))
             ports += [self._add_port(worker, switch, f"pod{number}{end}") for end in "ab"]
         ports.append(self._add_port(worker, switch, worker.right.interface))
         for place in range(0, len(ports), 2):
@@ -71,11 +65,6 @@ class OvsKernel:
 
     def check(self) -> None:
         self._switch.check()
-
-    def _attach(self, worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
-        add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
-        ip(pod.host, "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", interface)
-        return PodInterface(interface, mac_address(pod.host, interface), address, None, host_interface)
 
     def describe(self) -> Mapping[str, Any]:
         return describe_kernel(self._worker, self._pods) | {
