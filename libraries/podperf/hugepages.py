@@ -21,12 +21,15 @@ def offered(host: Host) -> bool:
 def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
     """Have this many MiB of free hugepages until `undo`. PodperfError when memory has none left."""
     wanted = -(-mib // PAGE_MIB)
-    before, free = _read(host, "nr_hugepages"), _read(host, "free_hugepages")
+    pages, free = _read(host, "nr_hugepages"), _read(host, "free_hugepages")
     if free >= wanted:
         return
+    # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted until
+    # they are free: as surplus, which nobody had before.
+    before = pages - _read(host, "surplus_hugepages")
     host.put(str(before).encode(), f"{run_directory}/{BEFORE}")  # first, so that whoever is killed leaves the trace
     undo.callback(give_back, host, run_directory)
-    _write(host, before + wanted - free)
+    _write(host, pages + wanted - free)
     if (free := _read(host, "free_hugepages")) < wanted:
         raise PodperfError(
             f"{host.name} has no {mib} MiB of hugepages left: {free} of {wanted} pages of {PAGE_MIB} MiB are free; "
