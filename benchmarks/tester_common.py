@@ -29,7 +29,7 @@ SENDER, RECEIVER = "bench-tx", "bench-rx"
 
 @dataclass(frozen=True)
 class Wire:
-    """A veth pair between two namespaces; the receiving end's work is done on a CPU of its own."""
+    """A veth pair between two namespaces."""
 
     sender: NetworkNamespace
     receiver: NetworkNamespace
@@ -54,8 +54,8 @@ class Wire:
 
 
 @contextmanager
-def bare_wire() -> Iterator[Wire]:
-    """The path, taken down at the end."""
+def bare_wire(one_core: bool = False) -> Iterator[Wire]:
+    """The path, taken down at the end. With `one_core` the receiving end's work is left to the sender's CPU."""
     if os.geteuid() != 0:
         sys.exit("run this as root: it makes network namespaces")
     host = LocalHost()
@@ -69,7 +69,10 @@ def bare_wire() -> Iterator[Wire]:
         host.run("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", "3490")
         for namespace, interface in ((wire.sender, SENDER), (wire.receiver, RECEIVER)):
             namespace.run("ip", "link", "set", interface, "up")
-            dedicate_receive_processing(namespace, interface, RECEIVER_CPU)
+            if one_core:
+                namespace.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+            else:
+                dedicate_receive_processing(namespace, interface, RECEIVER_CPU)
         yield wire
 
 

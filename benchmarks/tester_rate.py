@@ -1,7 +1,8 @@
 """Sending rate at 64 B: the tester's engines beside trafgen, tcpreplay and dpdk-testpmd (txonly).
 
-All send from the same interface and CPU to the same receiving end, which drops on another CPU; one second each, in
-turn, repeated. Wanted: the XDP engine sends at least 3 times as fast as the best of the others. A sender that is not
+All send from the same interface and CPU to the same receiving end, which drops; one second each, in turn, repeated.
+The receiving end has the same CPU, as on the bare path that the tester calibrates itself on, and then another one.
+Wanted: on one core, the XDP engine sends at least 3 times as fast as the best of the others. A sender that is not
 installed is skipped and named. Run: sudo python benchmarks/tester_rate.py [repeats]
 """
 
@@ -49,14 +50,11 @@ def tester_rate(wire: Wire, engine: Engine) -> float:
         return tester.measure(Trial(Traffic(FrameSize.parse(64)), UNPACED, SECONDS)).achieved_load
 
 
-def peer_rate(wire: Wire, command: list[str]) -> float:
-    return rate_of_peer(wire, command, SECONDS)
-
-
-def main(repeats: int) -> int:
+def measure(repeats: int, one_core: bool) -> float | None:
+    """Print a table, and return our rate as a multiple of the best peer's; None without a peer."""
     ours: dict[str, Engine] = {"podperf xdp": "xdp", "podperf packet-ring": "packet-ring"}
     rates: dict[str, list[float]] = {name: [] for name in ours}
-    with tempfile.TemporaryDirectory() as folder, bare_wire() as wire:
+    with tempfile.TemporaryDirectory() as folder, bare_wire(one_core) as wire:
         # The peers' frames end where they arrive.
         chain = f"chain ends {{\ntype filter hook ingress device {RECEIVER} priority 0;\ndrop\n}}"
         wire.receiver.run("nft", "-f", "-", stdin=f"table netdev receiver {{\n{chain}\n}}")
@@ -76,17 +74,27 @@ def main(repeats: int) -> int:
                 except PodperfError as error:
                     print(f"{name:20} skipped: {error}")
                     del rates[name]
-    print(f"\n{'64 B, kpps':20} {'median':>10}  (range)")
+    where = "on one core" if one_core else "receiving end on another core"
+    print(f"\n{'64 B, kpps':20} {'median':>10}  (range)   {where}")
     for name, found in rates.items():
         print(f"{name:20} {spread(found)}")
     others = {name: statistics.median(found) for name, found in rates.items() if name not in ours}
     if not others:
         print("no peer is installed: nothing to compare with")
-        return 2
+        return None
     best = max(others, key=lambda name: others[name])
-    ratio = statistics.median(rates["podperf xdp"]) / others[best]
-    print(f"podperf xdp / {best} = {ratio:.2f} (wanted: at least 3)")
-    return 0 if ratio >= 3 else 1
+    # Of each round, as a virtual machine's speed changes between them.
+    ratios = [mine / theirs for mine, theirs in zip(rates["podperf xdp"], rates[best], strict=True)]
+    ratio = statistics.median(ratios)
+    print(f"podperf xdp / {best} = {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    return ratio
+
+
+def main(repeats: int) -> int:
+    ratio = measure(repeats, one_core=True)
+    measure(repeats, one_core=False)
+    print("wanted on one core: at least 3")
+    return 2 if ratio is None else int(ratio < 3)
 
 
 if __name__ == "__main__":

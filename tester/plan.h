@@ -44,6 +44,9 @@ struct plan {
 	__u64 start; /* ns of the engine's clock; 0 until the first call */
 	__u64 stop;  /* ns: nothing is sent after this */
 	__u64 failures;
+	__u64 now;        /* ns of the engine's clock, as read last */
+	__u32 calls;      /* so far */
+	__u32 clock_mask; /* the clock is read at calls whose number has none of these bits */
 	__u32 flows;
 	__u32 sizes;
 	__u32 largest;

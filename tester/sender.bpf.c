@@ -37,7 +37,9 @@ int send_frames(struct xdp_md *ctx)
 
 	if (!plan)
 		return XDP_DROP;
-	now = bpf_ktime_get_ns();
+	if (!(plan->calls++ & plan->clock_mask))
+		plan->now = bpf_ktime_get_ns();
+	now = plan->now;
 	direction = next_stream(plan, now);
 	if (direction < 0)
 		return plan_finished(plan) ? bpf_redirect(NOWHERE, 0) : XDP_DROP;
