@@ -87,17 +87,20 @@ class Testbed:
         frame: str,
         directions: Directions | None = None,
         flows: int | None = None,
+        forwarder: str | None = None,
     ) -> None:
         """Build a chain and see test frames cross it.
 
         `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
-        given. The test is skipped, with the reason, when the testbed cannot offer this data plane.
+        given. `forwarder` is what moves frames within a pod, for data planes that leave a choice: `testpmd`,
+        `testpmd-mac`, `testpmd-macswap` or `l2fwd`. The test is skipped, with the reason, when the testbed cannot
+        offer this data plane.
         """
         try:
             size = FrameSize.parse(frame)
         except ValueError as error:
             raise PodperfError(str(error)) from error
-        self.run.begin_test(running_test(), Chain(data_plane, pods), size, _directions(directions), flows)
+        self.run.begin_test(running_test(), Chain(data_plane, pods, forwarder), size, _directions(directions), flows)
         logger.info(f"{data_plane} with {pods} pods forwards {size.name} frames")
 
     @keyword

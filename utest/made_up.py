@@ -136,7 +136,7 @@ def forwarding_record(
         "latency_p99": Measured(96_000.0 if pods else 2_100.0),
     }
     baseline: Metrics = {"mrr": Measured(ceiling, lower_bound=True)}
-    chain = Chain(data_plane, pods)
+    chain = Chain(data_plane, pods, "kernel")
     verdict = judge(THRESHOLDS, chain, size, metrics, baseline)
     record = TestRecord(
         id=record_id("4.1.1", data_plane, count(pods, "pod"), size.name),
@@ -179,7 +179,7 @@ def skipped_record(data_plane: str, reason: str) -> TestRecord:
         ended=1.7951e9 + 900,
         outcome="skipped",
         reason=reason,
-        chain=Chain(data_plane, 1),
+        chain=Chain(data_plane, 1, "kernel"),
         traffic=Traffic(FrameSize.parse(64), LEFT_TO_RIGHT),
     )
 

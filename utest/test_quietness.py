@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, total
@@ -135,3 +136,20 @@ def test_a_busy_loop_on_this_machine_is_noticed_within_a_short_window() -> None:
 
 def _cpu_seconds(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | 2)  # CLOCK_PROCESS_CPUTIME_ID of another process, clock_getcpuclockid(3)
+
+
+def test_waits_until_the_cpus_run_near_their_best_speed() -> None:
+    work = iter([1.0, 2.0, 2.5, 1.1, 1.1])  # seconds for the same piece of work: full speed, a half, 40 %, 91 %
+    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(work)))
+    heard: list[float] = []
+    assert quietness.await_speed(10, heard.append) < 10
+    assert heard == []
+    assert quietness.await_speed(10, heard.append) < 10
+    assert heard == [0.5, 0.4]
+
+
+def test_waits_no_longer_than_there_is_patience() -> None:
+    work = iter([1.0, *[2.0] * 100])
+    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(work)))
+    quietness.await_speed(1, lambda _speed: None)
+    assert 0.1 <= quietness.await_speed(0.1, lambda _speed: None) < 5

@@ -129,7 +129,7 @@ def a_record() -> TestRecord:
         suite="4.1.1 kernel space",
         tags=["sec-4.1.1", "appendix-c", "64B"],
         model=NetworkingModel.KERNEL_SPACE,
-        chain=Chain("linux-bridge", 1),
+        chain=Chain("linux-bridge", 1, "kernel"),
         traffic=TRAFFIC,
         placement=Placement((0,), (1,)),
         tester={"engine": "xdp"},

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from podperf import errors
-from podperf.methods.trials import ValidTrials
+from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.noise import Noise
 from podperf.quietness import Quietness
 from podperf.testers import base
 
@@ -20,13 +21,13 @@ LIMITS = base.TesterLimits(1e6, 0.0, "calibration on the bare path")
 class ScriptedTester:
     """Gives back one trial after the other with these reasons for being invalid."""
 
-    def __init__(self, *invalid: str | None) -> None:
-        self.invalid = list(invalid)
+    def __init__(self, *invalid: str | None, elapsed: float = 0.0) -> None:
+        self.invalid, self.elapsed = list(invalid), elapsed
 
     def measure(self, trial: Trial) -> TrialResult:
         count = round(trial.load * trial.duration)
         counted = DirectionResult(Direction.LEFT_TO_RIGHT, count, count, count, 0, 0, 0, trial.duration)
-        return TrialResult(trial, 0.0, (counted,), invalid=self.invalid.pop(0))
+        return TrialResult(trial, 0.0, (counted,), invalid=self.invalid.pop(0), elapsed=self.elapsed)
 
     def describe(self) -> Mapping[str, Any]:
         return {}
@@ -66,3 +67,63 @@ def test_each_trial_carries_the_noise_around_it() -> None:
     assert result.noise is not None
     assert (result.noise.stolen, result.noise.context_switches, result.noise.run_queue) == (0.5, 20, 1)
     assert result.noise.noisy
+
+
+class ScriptedQuietness:
+    """The machine's speed around one trial after the other, and how long each waited for it."""
+
+    def __init__(self, speeds: list[float], waits: list[float] | None = None) -> None:
+        self.speeds, self.waits, self.asked = speeds, waits or [], 0
+
+    def await_speed(self, patience: float, waiting: Callable[[float], None]) -> float:
+        self.asked += 1
+        waiting(0.5)
+        return min(patience, self.waits.pop(0) if self.waits else 0.0)
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> Noise:
+        return Noise((0, 1), 1.0, 0.0, {}, 10, 1, 0.01, self.speeds.pop(0))
+
+
+def patient(
+    quietness: ScriptedQuietness, patience: Patience, *invalid: str | None, seen: list[TrialResult]
+) -> ValidTrials:
+    tester = ScriptedTester(*invalid, elapsed=1.0)
+    return ValidTrials(tester, TRAFFIC, LIMITS, seen.append, quietness, patience)  # type: ignore[arg-type]
+
+
+def test_a_disturbed_trial_is_repeated_while_there_is_patience() -> None:
+    seen: list[TrialResult] = []
+    patience = Patience(2.5)
+    source = patient(ScriptedQuietness([0.5, 0.6, 0.7]), patience, None, None, None, seen=seen)
+    result = source.measure(1000, 1)
+    assert [bool(each.invalid) for each in seen] == [True, True, False]
+    assert "repeated, as the machine was noisy: CPU 0, 1: the slowest ran at 50%" in (seen[0].invalid or "")
+    assert result.noise is not None and result.noise.noisy, "patience is spent, and the result says what it is"
+    assert (patience.left, patience.spent) == (0, 2.5)
+
+
+def test_disturbed_trials_are_no_failures_of_the_tester() -> None:
+    seen: list[TrialResult] = []
+    source = patient(ScriptedQuietness([0.5] * 6 + [1.0]), Patience(60), *[None] * 7, seen=seen)
+    assert source.measure(1000, 1) is seen[-1]
+    assert len(seen) == 7
+
+
+def test_waiting_takes_from_the_same_patience() -> None:
+    seen: list[TrialResult] = []
+    quietness, patience = ScriptedQuietness([0.5, 0.5, 0.5], waits=[1.5, 0.0, 3.0]), Patience(3)
+    source = patient(quietness, patience, None, None, None, seen=seen)
+    source.measure(1000, 1)
+    assert [bool(each.invalid) for each in seen] == [True, False], "1.5 s of waiting and 1 s of trial leave too little"
+    source.measure(1000, 1)
+    assert quietness.asked == 2, "who has no patience left does not look"
+
+
+def test_without_patience_nothing_is_waited_for_or_repeated() -> None:
+    seen: list[TrialResult] = []
+    quietness = ScriptedQuietness([0.3])
+    assert patient(quietness, Patience(0), None, seen=seen).measure(1000, 1).invalid is None
+    assert quietness.asked == 0

@@ -297,15 +297,16 @@ class Chain:
 
     data_plane: str
     pods: int
-    forwarder: str = "kernel"
+    forwarder: str | None = None  # what moves frames within a pod; None: the data plane's usual one
 
     def __post_init__(self) -> None:
         if self.pods < 0:
             raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
 
     def __str__(self) -> str:
-        """`linux-bridge, 1 pod`."""
-        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}"
+        """`linux-bridge, 1 pod`, or `af-xdp, 2 pods with l2fwd`."""
+        inside = f" with {self.forwarder}" if self.forwarder else ""
+        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}{inside}"
 
 
 @dataclass(frozen=True)
@@ -314,6 +315,18 @@ class Placement:
 
     tester: tuple[int, ...]
     sut: tuple[int, ...]
+    named_switch: tuple[int, ...] = ()  # of the SUT's, those that the topology gives to a user-space switch
+    hugepages: bool = True  # for what can use them, where the worker has some
+
+    @property
+    def switch(self) -> tuple[int, ...]:
+        """CPUs on which a user-space switch polls: by default the first of the SUT's."""
+        return self.named_switch or self.sut[:1]
+
+    @property
+    def pods(self) -> tuple[int, ...]:
+        """CPUs of the pods beside such a switch: those that it leaves, or its own where it leaves none."""
+        return tuple(cpu for cpu in self.sut if cpu not in self.switch) or self.sut
 
     @property
     def shared(self) -> Sequence[int]:

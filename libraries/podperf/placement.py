@@ -56,7 +56,7 @@ def place(topology: Topology, cpus: Cpus) -> Placement:
         raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
     tester = topology.tester.cpus or _first_free(cpus, topology.worker.cpus or ())
     sut = topology.worker.cpus or _beside(tester, cpus, count=len(topology.traffic.directions))
-    return Placement(tester, sut)
+    return Placement(tester, sut, topology.worker.switch_cpus or (), topology.worker.hugepages)
 
 
 def _require_usable(where: str, named: Collection[int], cpus: Cpus) -> None:

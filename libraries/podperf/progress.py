@@ -48,6 +48,10 @@ class Progress:
         load = kpps(result.achieved_load)
         self._show(f"{phase}, trial {self._trial}: {load} kpps for {result.duration:.2g} s, {loss}")
 
+    def waiting(self, speed: float) -> None:
+        """A trial waits until the machine is quiet; `speed` is the slowest measuring CPU's, as a share of its best."""
+        self._show(f"waiting for a quiet machine: a CPU runs at {percent(speed)} of its best speed")
+
     def note(self, text: str) -> None:
         """A line that stays."""
         self._write(text, stays=True)

@@ -16,13 +16,14 @@ from pathlib import Path
 from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.noise import Noise
+from podperf.noise import SPEED_LIMIT, Noise
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
 _FRESH = 0.1  # seconds for which a CPU's speed is taken to last, so that one reading serves two trials in a row
+_LOOK_AGAIN = 0.05  # seconds between two looks at the CPUs' speed: looking must not be a load
 _FORGIVEN = 0.01  # seconds: less than a tick is nobody's fault
 
 
@@ -188,25 +189,42 @@ class Quietness:
         self._speeds = speeds
         self._speed_before: float | None = None
         self._speed_after: float | None = None
-        self._ended = -math.inf
+        self._speed_known = -math.inf  # when `_speed_after` was read
+        self._last: Sample | None = None
 
     def sample(self) -> Sample:
         """The machine at this moment."""
         return parse_sample(self._read(), time.monotonic(), self._ticks)
 
+    def await_speed(self, patience: float, waiting: Callable[[float], None]) -> float:
+        """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was.
+
+        `waiting` hears the speed, as a share of the best, every now and then.
+        """
+        began = time.monotonic()
+        while True:
+            speed, waited = self._speed(), time.monotonic() - began
+            if speed is None or speed >= SPEED_LIMIT or waited >= patience:
+                self._speed_after, self._speed_known = speed, time.monotonic()
+                return waited
+            waiting(speed)
+            time.sleep(_LOOK_AGAIN)
+
     def start(self) -> None:
-        """Begin a window."""
-        fresh = time.monotonic() - self._ended < _FRESH
-        self._speed_before = self._speed_after if fresh else self._speed()
-        self._before = self.sample()
+        """Begin a window. Just after another one it begins where that ended: a look takes milliseconds."""
+        now = time.monotonic()
+        self._speed_before = self._speed_after if now - self._speed_known < _FRESH else self._speed()
+        fresh = self._last is not None and now - self._last.taken < _FRESH
+        self._before = self._last if fresh else self.sample()
 
     def stop(self) -> Noise:
         """End the window that `start` began."""
         if self._before is None:
             raise RuntimeError("Quietness.stop() needs a start()")
         before, self._before = self._before, None
-        noise = compare(before, self.sample(), self.cpus, self.own, self._ticks)
-        self._speed_after, self._ended = self._speed(), time.monotonic()
+        self._last = self.sample()
+        noise = compare(before, self._last, self.cpus, self.own, self._ticks)
+        self._speed_after, self._speed_known = self._speed(), time.monotonic()
         found = [each for each in (self._speed_before, self._speed_after) if each is not None]
         return replace(noise, speed=sum(found) / len(found) if found else None)
 

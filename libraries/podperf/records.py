@@ -90,7 +90,8 @@ class TestRecord:
     metrics: Metrics = field(default_factory=dict)
     latency: Latency | None = None
     latency_of: str = ""
-    noise: Noise | None = None  # of all trials together; None: not watched
+    noise: Noise | None = None  # of all valid trials together; None: not watched
+    waited: float = 0.0  # seconds spent on waiting for a quiet machine, and on trials that were disturbed
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
@@ -126,6 +127,7 @@ class TestRecord:
             "results": self._results(),
             "latency": None if self.latency is None else latency_summary(self.latency, self.latency_of),
             "quietness": noise_to_json(self.noise),
+            "waited_for_quietness": self.waited,
             "baseline": self.baseline,
             "thresholds": [threshold_to_json(each) for each in self.thresholds],
             "verdict": plain(self.verdict),
@@ -326,7 +328,14 @@ def _testbed(topology: Topology) -> dict[str, Any]:
 
 
 def _placement(placement: Placement) -> dict[str, Any]:
-    return {"tester": list(placement.tester), "sut": list(placement.sut), "shared": list(placement.shared)}
+    return {
+        "tester": list(placement.tester),
+        "sut": list(placement.sut),
+        "switch": list(placement.switch),
+        "pods": list(placement.pods),
+        "shared": list(placement.shared),
+        "hugepages": placement.hugepages,
+    }
 
 
 def _timestamp(seconds: float) -> str:

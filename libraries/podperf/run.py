@@ -27,7 +27,7 @@ from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
-from podperf.methods.trials import ValidTrials
+from podperf.methods.trials import Patience, ValidTrials
 from podperf.metrics import of_goal, of_mrr
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
@@ -60,6 +60,7 @@ class Run:
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._test: TestInProgress | None = None
+        self._patience = Patience(0)
 
     def open(self) -> None:
         """Take the machine: one run at a time, and nothing of an earlier one in the way."""
@@ -101,10 +102,11 @@ class Run:
     ) -> None:
         """Open the record of a test, build its chain and see frames cross it."""
         traffic = self._traffic(frame, directions, flows)
-        record = identity.record(chain.data_plane, count(chain.pods, "pod"), frame.name, _way(traffic))
+        inside = chain.forwarder or ""
+        record = identity.record(chain.data_plane, count(chain.pods, "pod"), inside, frame.name, _way(traffic))
         kind = DATA_PLANES.get(chain.data_plane)
         record.model = kind.model if kind else None
-        record.chain = replace(chain, forwarder=kind.forwarder) if kind else chain
+        record.chain = replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
         record.thresholds = applicable(self.topology.thresholds, chain, frame)
         test = self._begin(record, traffic)
         sut = test.undo.enter_context(self.testbed.build(chain, frame))
@@ -158,7 +160,9 @@ class Run:
         record.topology, record.traffic = self.topology, traffic
         if traffic is not None:
             record.placement, record.environment = self.placement, self.environment
-        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness)
+            # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.
+            self._patience = Patience(self._patience.left + self.topology.method.patience)
+        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness, self._patience)
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:

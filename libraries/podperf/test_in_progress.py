@@ -11,7 +11,7 @@ from pathlib import Path
 from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
 from podperf.figures import kpps
-from podperf.methods.trials import ValidTrials
+from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import TrialResult
 from podperf.noise import Noise, total
 from podperf.progress import Progress
@@ -51,26 +51,36 @@ class TestInProgress:
     writer: RecordWriter
     progress: Progress
     quietness: Quietness
+    patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     sut: SystemUnderTest | None = None
     noises: list[Noise | None] = field(default_factory=list)
 
     @staticmethod
-    def begin(record: TestRecord, results: Path, progress: Progress, quietness: Quietness) -> TestInProgress:
+    def begin(
+        record: TestRecord, results: Path, progress: Progress, quietness: Quietness, patience: Patience
+    ) -> TestInProgress:
         """Open the record on disk, with what is known of the test by now."""
-        return TestInProgress(record, RecordWriter(results / "records", record), progress, quietness)
+        return TestInProgress(record, RecordWriter(results / "records", record), progress, quietness, patience)
 
     def trials(self, sut: SystemUnderTest, phase: str) -> ValidTrials:
         """Trials across this system under test, each written down when it ends as one of this phase."""
         assert self.record.traffic is not None and self.record.limits is not None
         traffic = addressed(self.record.traffic, sut)
         return ValidTrials(
-            sut.tester, traffic, self.record.limits, partial(self._trial_ended, sut, phase), self.quietness
+            sut.tester,
+            traffic,
+            self.record.limits,
+            partial(self._trial_ended, sut, phase),
+            self.quietness,
+            self.patience,
+            self.progress.waiting,
         )
 
     def _trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
         self.writer.trial(result, phase)
-        self.noises.append(result.noise)
+        if result.invalid is None:
+            self.noises.append(result.noise)
         self.progress.trial(phase, result)
         sut.check()  # a trial across a chain of which a part is gone says nothing
 
@@ -95,6 +105,7 @@ class TestInProgress:
         self.take_down()
         record = self.record
         record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
+        record.waited = self.patience.spent
         self.writer.finish(record)
         found = [f"{each.upper()} {kpps(record.metrics[each].value)}" for each in _RATES if each in record.metrics]
         return f"{', '.join(found)} kpps" if found else ""

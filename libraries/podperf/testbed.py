@@ -20,6 +20,7 @@ from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.isolation import refuse_shared_ports
 from podperf.model import Chain, Direction, Entry, FrameSize, Placement, Traffic, Trial
+from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.netns import NamespacePods
 from podperf.testers.base import Tester
 from podperf.testers.software import Engine, SoftwareTester
@@ -92,7 +93,13 @@ class Testbed:
             )
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
+        forwarder = chain.forwarder or kind.forwarders[0]
+        if forwarder not in kind.forwarders:
+            known = ", ".join(kind.forwarders)
+            raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
         reason = kind.unavailable(self.host)
+        if reason is None and forwarder in FORWARDERS:
+            reason = FORWARDERS[forwarder].missing(self.host)
         if reason is not None:
             raise Unavailable(reason)
         return kind
@@ -171,7 +178,7 @@ class Testbed:
         )
         pods = NamespacePods(self.host, host)
         ports: dict[str, Host] = {left.interface: host, right.interface: host}
-        return Worker(host, host.namespace, left, right, pods, mtu, self.placement.sut, str(RUN_DIRECTORY), ports)
+        return Worker(host, host.namespace, left, right, pods, mtu, self.placement, str(RUN_DIRECTORY), ports)
 
     def _dedicate(self, host: Host, left: str, right: str) -> None:
         """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""

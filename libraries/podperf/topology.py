@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,8 @@ class WorkerSettings:
 
     connection: Literal["local"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
+    switch_cpus: tuple[int, ...] | None = None  # of `cpus`, those on which a user-space switch polls; None: the first
+    hugepages: bool = True  # for what can use them, where the worker has some
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class MethodSettings:
     search: str  # a preset of podperf.methods.presets: quick, csit, tst009, rfc2544
     mrr_trials: int
     mrr_trial_duration: float  # seconds
+    patience: float = 0.0  # seconds that a test may wait for a quiet machine, and repeat trials that were disturbed
 
 
 @dataclass(frozen=True)
@@ -179,17 +183,31 @@ class _Sound:
 
 def _disagreements(sound: _Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
     """What a schema cannot say."""
-    for pointer in (("tester", "cpus"), ("worker", "cpus")):
+    for pointer in (("tester", "cpus"), ("worker", "cpus"), ("worker", "switch_cpus")):
         cpus = sound.value(*pointer)
         if cpus not in {None, "auto"}:
             try:
                 parse_cpu_list(str(cpus))
             except ValueError as error:
                 yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
+    yield from _switch_disagreements(sound)
     yield from _port_disagreements(sound)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
+
+
+def _switch_disagreements(sound: _Sound) -> Iterator[Problem]:
+    pointer = ("worker", "switch_cpus")
+    cpus, worker = sound.value(*pointer), sound.value("worker", "cpus")
+    if cpus in {None, "auto"}:
+        return
+    if worker in {None, "auto"}:
+        yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
+        return
+    with suppress(ValueError):  # a list that is none is a problem of its own
+        if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
+            yield sound.problem(pointer, f"CPUs of worker.cpus, which are {worker}")
 
 
 _SIDES = ("left", "right")
@@ -258,11 +276,18 @@ def _build(document: Document) -> Topology:
         name=data["name"],
         description=data["description"].strip(),
         tester=TesterSettings(tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right),
-        worker=WorkerSettings(worker["connection"], _cpus(worker["cpus"])),
+        worker=WorkerSettings(
+            worker["connection"], _cpus(worker["cpus"]), _cpus(worker["switch_cpus"]), worker["hugepages"] == "auto"
+        ),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
         ),
-        method=MethodSettings(method["search"], int(method["mrr"]["trials"]), float(method["mrr"]["duration"])),
+        method=MethodSettings(
+            method["search"],
+            int(method["mrr"]["trials"]),
+            float(method["mrr"]["duration"]),
+            float(method["patience"]),
+        ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
         labels={key: document.texts["labels", key] for key in data["labels"]},
     )

@@ -99,3 +99,13 @@ VPP bridge domain, 1518 B, 2 pods           vpp-bridge-domain    2       1518
     [Tags]    vpp-bridge-domain    1518B
 VPP VRF, 1518 B, 2 pods                     vpp-vrf              2       1518
     [Tags]    vpp-vrf    1518B
+OVS-DPDK, 64 B, testpmd mac                 ovs-dpdk             1       64      forwarder=testpmd-mac
+    [Tags]    ovs-dpdk    64B    testpmd-mac
+OVS-DPDK, 64 B, testpmd macswap             ovs-dpdk             1       64      forwarder=testpmd-macswap
+    [Tags]    ovs-dpdk    64B    testpmd-macswap
+OVS-DPDK, 64 B, l2fwd                       ovs-dpdk             1       64      forwarder=l2fwd
+    [Tags]    ovs-dpdk    64B    l2fwd
+Memif, 64 B, 2 pods, testpmd macswap        memif                2       64      forwarder=testpmd-macswap
+    [Tags]    memif    64B    testpmd-macswap
+Memif, 64 B, 2 pods, l2fwd                  memif                2       64      forwarder=l2fwd
+    [Tags]    memif    64B    l2fwd

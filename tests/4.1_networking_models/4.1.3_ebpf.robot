@@ -58,3 +58,9 @@ OVS AF_XDP, 64 B, 2 pods             ovs-afxdp           2       64
     [Tags]    ovs-afxdp    64B
 OVS AF_XDP, 1518 B, 2 pods           ovs-afxdp           2       1518
     [Tags]    ovs-afxdp    1518B
+AF_XDP, 64 B, testpmd mac            af-xdp              1       64      forwarder=testpmd-mac
+    [Tags]    af-xdp    64B    testpmd-mac
+AF_XDP, 64 B, testpmd macswap        af-xdp              1       64      forwarder=testpmd-macswap
+    [Tags]    af-xdp    64B    testpmd-macswap
+AF_XDP, 64 B, l2fwd                  af-xdp              1       64      forwarder=l2fwd
+    [Tags]    af-xdp    64B    l2fwd

@@ -20,8 +20,9 @@ from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_n
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders import testpmd
-from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.pods.forwarders import FORWARDERS, forwarder_of
+from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.dpdk import missing_drivers
 from podperf.poller_sharing import Turns, take_turns
 from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
@@ -33,18 +34,18 @@ class AfXdp:
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 1
-    forwarder: ClassVar[str] = "testpmd"
+    forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
     interface_settings: ClassVar[Mapping[str, int]] = {}
 
     _worker: Worker
     _pods: Sequence[Pod]
-    _applications: list[Testpmd]
+    _applications: list[Application]
     _turns: Sequence[Turns]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        return testpmd.missing(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
+        return missing_drivers(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
@@ -56,7 +57,7 @@ class AfXdp:
                 self._prepare(pod, interface)
             devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
             cpu = worker.cpus[number % len(worker.cpus)]
-            application = testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu)
+            application = start(forwarder_of(chain), pod.host, pod.name, devices, undo, cpu=cpu)
             self._applications.append(application)
             pollers[cpu] += application.pollers()
         for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):

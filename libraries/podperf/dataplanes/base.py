@@ -6,14 +6,14 @@ outside the namespaces of the run it undoes through the ExitStack that it is giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement
 from podperf.pods.base import PodRuntime
 
 
@@ -44,10 +44,15 @@ class Worker:
     right: WorkerPort
     pods: PodRuntime
     mtu: int
-    cpus: tuple[int, ...]  # the SUT's, by placement: all that the data plane and its pods may use
+    placement: Placement
     directory: str  # for sockets, databases and logs of this set-up; removed with it
     # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
     ports: dict[str, Host]
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """All that the data plane and its pods may use."""
+        return self.placement.sut
 
 
 class DataPlane(Protocol):
@@ -57,7 +62,8 @@ class DataPlane(Protocol):
     model: ClassVar[NetworkingModel]
     cabling: ClassVar[Cabling]
     least_pods: ClassVar[int]
-    forwarder: ClassVar[str]  # what moves frames within a pod
+    # What can move frames within a pod (podperf.pods.forwarders); the first, unless a test asks for another.
+    forwarders: ClassVar[Sequence[str]]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -30,7 +30,7 @@ class Ipvlan:
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 1
-    forwarder: ClassVar[str] = "kernel"
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
 
     _worker: Worker
     _pods: Sequence[Pod]

@@ -23,7 +23,7 @@ class Macvlan:
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 1
-    forwarder: ClassVar[str] = "kernel"
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
 
     _worker: Worker
     _pods: Sequence[Pod]

@@ -18,8 +18,9 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders import testpmd
-from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.pods.forwarders import FORWARDERS, forwarder_of
+from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.dpdk import missing_drivers
 from podperf.poller_sharing import Turns, take_turns
 
 
@@ -30,16 +31,16 @@ class Memif:
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 2
-    forwarder: ClassVar[str] = "testpmd"
+    forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
 
     _worker: Worker
     _pods: list[Pod]
-    applications: list[Testpmd]
+    applications: list[Application]
     _turns: Sequence[Turns]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        return testpmd.missing(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
+        return missing_drivers(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
@@ -54,7 +55,7 @@ class Memif:
             pod = self._start_pod(f"pod{number}", given, cpu, undo)
             left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
             right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])
-            application = testpmd.start(pod.host, pod.name, [left, right], undo, cpu=cpu)
+            application = start(forwarder_of(chain), pod.host, pod.name, [left, right], undo, cpu=cpu)
             self._pods.append(pod)
             self.applications.append(application)
             turns = pollers.setdefault(cpu, [])

@@ -24,7 +24,7 @@ class OvsKernel:
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 1
-    forwarder: ClassVar[str] = "kernel"
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     datapath: ClassVar[str] = "system"
 
     _worker: Worker

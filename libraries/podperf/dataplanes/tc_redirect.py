@@ -22,7 +22,7 @@ class TcRedirect:
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 0
-    forwarder: ClassVar[str] = "kernel"
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     to_pod: ClassVar[str] = TC_REDIRECT
 
     _worker: Worker

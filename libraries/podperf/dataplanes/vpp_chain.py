@@ -1,4 +1,4 @@
-"""Chains whose segments VPP switches: host interfaces for the worker's ports, memif to the pods, testpmd inside them.
+"""Chains whose segments VPP switches: host interfaces for the worker's ports, memif to DPDK applications in the pods.
 
 How VPP forwards within a segment is what tells its data planes apart.
 """
@@ -18,8 +18,9 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, threads_named, unix_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
-from podperf.pods.forwarders import testpmd
-from podperf.pods.forwarders.testpmd import Testpmd
+from podperf.pods.forwarders import TRANSPARENT, forwarder_of
+from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.dpdk import missing_drivers
 from podperf.poller_sharing import Turns, take_turns
 
 
@@ -48,19 +49,19 @@ class VppChain(ABC):
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 1
-    forwarder: ClassVar[str] = "testpmd"
+    forwarders: ClassVar[Sequence[str]] = TRANSPARENT  # frames are switched by the MACs that they came with
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
 
     _worker: Worker
     vpp: Vpp
-    applications: list[Testpmd]
+    applications: list[Application]
     _turns: Sequence[Turns]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         if host.run("which", "vpp", "vppctl", check=False).exit_code:
             return f"VPP is not installed ({REMEDY})"
-        return testpmd.missing(host, "net_memif")
+        return missing_drivers(host, "net_memif")
 
     @abstractmethod
     def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
@@ -72,7 +73,10 @@ class VppChain(ABC):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
-        vpp = Vpp(worker.host, f"{worker.directory}/vpp", worker.cpus[:2], undo)
+        switch, pod_cpus = worker.placement.switch, worker.placement.pods
+        # Its main thread only answers questions once it has workers; with a single CPU there are none.
+        cpus = switch if len(worker.cpus) == 1 else (pod_cpus[0], *switch)
+        vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo)
         self._worker, self.vpp, self.applications = worker, vpp, []
         for port in (worker.left, worker.right):
             vpp.create(
@@ -83,10 +87,9 @@ class VppChain(ABC):
         # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
         for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
             pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
-        pod_cpus = worker.cpus[2:] or worker.cpus[:1]  # those that VPP's worker leaves
         for number in range(1, chain.pods + 1):
             cpu = pod_cpus[number % len(pod_cpus)]
-            self.applications.append(self._start_pod(number, cpu, undo))
+            self.applications.append(self._start_pod(chain, number, cpu, undo))
             pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
         for segment in segments(worker, chain.pods):
             self.connect(vpp, worker, segment)
@@ -94,7 +97,7 @@ class VppChain(ABC):
         vpp.configure("clear runtime")
         return self.entries(worker)
 
-    def _start_pod(self, number: int, cpu: int, undo: ExitStack) -> Testpmd:
+    def _start_pod(self, chain: Chain, number: int, cpu: int, undo: ExitStack) -> Application:
         worker, vpp = self._worker, self.vpp
         socket = unix_socket(worker.directory, f"memif{number}.sock")
         vpp.configure(f"create memif socket id {number} filename {socket}")
@@ -106,7 +109,7 @@ class VppChain(ABC):
             )
         pod = worker.pods.start(f"pod{number}", [], undo)
         devices = [memif.dpdk_device(connection, "client", socket, connection) for connection in (0, 1)]
-        return testpmd.start(pod.host, pod.name, devices, undo, cpu=cpu)
+        return start(forwarder_of(chain), pod.host, pod.name, devices, undo, cpu=cpu)
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class Wire:
     model: ClassVar[NetworkingModel] = NetworkingModel.NONE
     cabling: ClassVar[Cabling] = Cabling.BACK_TO_BACK
     least_pods: ClassVar[int] = 0
-    forwarder: ClassVar[str] = "none"
+    forwarders: ClassVar[Sequence[str]] = ("none",)
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

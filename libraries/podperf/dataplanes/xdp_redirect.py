@@ -22,7 +22,7 @@ class XdpRedirect:
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 0
-    forwarder: ClassVar[str] = "kernel"
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     modes: ClassVar[Sequence[str]] = ("native", "generic")
 
     _worker: Worker

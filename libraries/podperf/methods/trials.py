@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.errors import TesterLimit
@@ -15,8 +15,23 @@ MAXIMUM_REPEATS = 3
 TRIAL_OVERHEAD = 0.1  # seconds around the sending (start, drain, reading of counters): an estimate, for time left only
 
 
-def ignore(_result: TrialResult) -> None:
+def ignore(_seen: object) -> None:
     """An observer for those who need none."""
+
+
+@dataclass
+class Patience:
+    """Seconds that a test may yet spend on waiting for a quiet machine, and on repeating trials that were disturbed."""
+
+    left: float
+    spent: float = 0.0
+
+    def spend(self, seconds: float) -> bool:
+        """Take so much from what is left. False when that was not there: it is gone, and so is all patience."""
+        enough = 0 < self.left >= seconds
+        self.spent += min(seconds, self.left)
+        self.left = max(0.0, self.left - seconds)
+        return enough
 
 
 class ValidTrials:
@@ -24,6 +39,9 @@ class ValidTrials:
 
     `on_trial` sees every trial as soon as it ended, the invalid ones too, before anything is decided about it: what it
     writes down is complete whatever happens next. With `quietness`, every result carries the noise around it.
+
+    While there is `patience`, a trial begins only when the measuring CPUs run near their best speed, and one that was
+    disturbed is invalid. What a trial counted has no part in that, so no result is chosen over another.
     """
 
     def __init__(
@@ -33,19 +51,31 @@ class ValidTrials:
         limits: TesterLimits,
         on_trial: Callable[[TrialResult], None] = ignore,
         quietness: Quietness | None = None,
+        patience: Patience | None = None,
+        on_wait: Callable[[float], None] = ignore,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._tester, self._traffic = tester, traffic
         self._on_trial, self._quietness = on_trial, quietness
+        self._patience, self._on_wait = patience or Patience(0), on_wait
 
     def measure(self, load: float, duration: float) -> TrialResult:
-        """One valid trial; an invalid one is repeated up to three times. TesterLimit when none of them was valid."""
+        """One valid trial.
+
+        One that the tester could not deliver is repeated up to three times, a disturbed one as long as there is
+        patience. TesterLimit when the tester delivered none.
+        """
         trial = Trial(self._traffic, load, duration)
-        for _ in range(1 + MAXIMUM_REPEATS):
+        attempts = 0
+        while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)
+            disturbed = result.invalid is None and self._disturbed(result)
+            if disturbed:
+                result = replace(result, invalid=f"repeated, as the machine was noisy: {disturbed}")
             self._on_trial(result)
             if result.invalid is None:
                 return result
+            attempts += not disturbed
         raise TesterLimit(
             f"the tester could not deliver a trial of {duration:g} s at {load:,.0f} frames/s in "
             f"{1 + MAXIMUM_REPEATS} attempts; the last time: {result.invalid}; "
@@ -55,9 +85,16 @@ class ValidTrials:
     def _watched(self, trial: Trial) -> TrialResult:
         if self._quietness is None:
             return self._tester.measure(trial)
+        if self._patience.left:
+            self._patience.spend(self._quietness.await_speed(self._patience.left, self._on_wait))
         self._quietness.start()
         result = self._tester.measure(trial)
         return replace(result, noise=self._quietness.stop())
+
+    def _disturbed(self, result: TrialResult) -> str | None:
+        """The reason to repeat a trial that the tester delivered, where there is one and patience for it."""
+        reason = result.noise.reason if result.noise else None
+        return reason if reason and self._patience.spend(result.elapsed) else None
 
 
 def merged_latency(results: Iterable[TrialResult]) -> Latency | None:

@@ -1,0 +1,66 @@
+"""What can move frames within a pod: each application forwards, says what it is, and its absence is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from chains import forward, local_testbed, need
+from podperf.cleanup import put_back
+from podperf.dataplanes import DATA_PLANES, ovs_dpdk
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
+from podperf.pods.forwarders import FORWARDERS
+from podperf.pods.forwarders.l2fwd import L2fwd
+
+PODS = {"ovs-dpdk": 1, "memif": 2, "af-xdp": 2}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(machine_as_before: None) -> Iterator[None]:
+    yield
+    assert put_back(LocalHost()) == [], "something was left behind"
+
+
+@pytest.mark.parametrize("forwarder", FORWARDERS)
+@pytest.mark.parametrize("name", PODS)
+def test_each_application_forwards_both_ways(name: str, forwarder: str) -> None:
+    need(name)
+    if reason := FORWARDERS[forwarder].missing(LocalHost()):
+        pytest.skip(reason)
+    description = forward(Chain(name, PODS[name], forwarder))
+    applications = description.get("applications") or description["pods"]
+    assert len(applications) == PODS[name]
+    for each in applications.values():
+        program, _, mode = forwarder.partition("-")
+        assert each["command"][0] == f"dpdk-{program}"
+        if program == "testpmd":
+            assert any(f"{mode or 'io'} packet forwarding" in line for line in each["forwarding"]), each["forwarding"]
+
+
+def test_an_application_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("af-xdp")
+    monkeypatch.setattr("podperf.pods.forwarders.l2fwd.PROGRAM", "dpdk-l2fwd-of-nobody")
+    with pytest.raises(Unavailable, match=r"l2fwd is not installed.*put dpdk-l2fwd-of-nobody on the PATH"):
+        forward(Chain("af-xdp", 1, "l2fwd"))
+
+
+def test_an_application_that_a_data_plane_has_no_use_for_is_refused() -> None:
+    with pytest.raises(PodperfError, match=r"pods of linux-bridge cannot forward by 'l2fwd'; known: kernel"):
+        local_testbed().demand(Chain("linux-bridge", 1, "l2fwd"))
+
+
+def test_ports_without_af_xdp_fall_back_to_af_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    monkeypatch.setattr(ovs_dpdk, "DEVICE_DRIVERS", ("net_of_nobody", "net_af_packet"))
+    assert DATA_PLANES["ovs-dpdk"].unavailable(LocalHost()) is None
+    assert forward(Chain("ovs-dpdk", 1))["device_driver"] == "net_af_packet"
+    with local_testbed().build(Chain("ovs-dpdk", 2), FrameSize.parse(1518)):
+        pass
+
+
+def test_l2fwd_needs_no_package_of_ours() -> None:
+    reason = L2fwd().missing(LocalHost())
+    assert reason is None or "meson -Dexamples=l2fwd" in reason

@@ -1,0 +1,70 @@
+"""The forwarder seam: an application that polls a pod's devices in user space and forwards between each two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Protocol
+
+from podperf.hosts.base import Host, Process
+
+
+class Application(Protocol):
+    """One that runs in a pod."""
+
+    @property
+    def name(self) -> str:
+        """The pod's."""
+
+    @property
+    def host(self) -> Host:
+        """The pod's network."""
+
+    @property
+    def process(self) -> Process:
+        """Its process."""
+
+    def begin(self) -> None:
+        """Wait until it is up, and let it forward. PodperfError, with what it said, when it does not come up."""
+
+    def pollers(self) -> list[int]:
+        """Its threads that poll without a pause."""
+
+    def check(self) -> None:
+        """PodperfError when it is gone, with the last that it said."""
+
+    def describe(self) -> Mapping[str, object]:
+        """Its command line, and what it says of itself."""
+
+
+class Forwarder(Protocol):
+    """A kind of application."""
+
+    def missing(self, host: Host) -> str | None:
+        """Why it cannot be run on this host, with the remedy, or None."""
+
+    def launch(
+        self,
+        host: Host,
+        name: str,
+        devices: Sequence[str],
+        undo: ExitStack,
+        *,
+        cpu: int,
+        hugepages: bool = False,
+        memory: int = 128,
+    ) -> Application:
+        """Start it in the pod `name` on `devices` (EAL --vdev texts), polling on one CPU; do not wait until it is up.
+
+        So there can be many at once, and devices whose peers come afterwards. `memory` is in MiB; without `hugepages`
+        it is ordinary memory.
+        """
+
+
+def start(
+    forwarder: Forwarder, host: Host, name: str, devices: Sequence[str], undo: ExitStack, *, cpu: int
+) -> Application:
+    """Launch an application and wait until it forwards. PodperfError, with what it said, when it does not come up."""
+    application = forwarder.launch(host, name, devices, undo, cpu=cpu)
+    application.begin()
+    return application

@@ -1,0 +1,84 @@
+"""What the applications of DPDK have in common: their environment abstraction layer (EAL), and how they end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from podperf.cleanup import RUN_DIRECTORY
+from podperf.cpus import format_cpu_list
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.placement import allowed_cpus
+
+DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
+START_TIMEOUT = 20.0  # seconds; a device may wait for its peer, which tries again every second
+_COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
+
+
+def missing_drivers(host: Host, *drivers: str) -> str | None:
+    """Why applications on this host cannot use these drivers (`net_af_xdp`), with the remedy; or None."""
+    for driver in drivers:
+        if host.run("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
+            package = f"librte-{driver.replace('_', '-')}"  # followed by the number of DPDK's binary interface
+            return f"DPDK's driver {driver} is not installed (Debian package {package}…, which comes with dpdk-dev)"
+    return None
+
+
+@dataclass(frozen=True)
+class DpdkApplication:
+    """A running one."""
+
+    name: str
+    host: Host
+    process: Process
+    command: Sequence[str]
+    cpu: int
+
+    def settle(self) -> None:
+        """Hold its main thread to its CPU, too; while it starts, any CPU may help."""
+        self.host.run("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
+
+    def check(self) -> None:
+        """PodperfError when it is gone, with the last that it said."""
+        if not self.process.alive():
+            complaints = [line for line in self.process.errors().splitlines() if _COMPLAINT.search(line)]
+            said = "".join(f": {each}" for each in complaints[-1:])
+            program = self.command[0].removeprefix("dpdk-")
+            raise PodperfError(f"{program} has ended in {self.host.name}{said}")
+
+
+def command_line(
+    program: str,
+    host: Host,
+    name: str,
+    devices: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    lcores: str,
+    hugepages: bool,
+    memory: int,
+) -> list[str]:
+    """A program with its EAL arguments. In `lcores`, `*` stands for all CPUs that are allowed."""
+    anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
+    pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
+    eal = [
+        "--no-pci",
+        "--no-telemetry",
+        f"--lcores={lcores.replace('*', anywhere)}",
+        "-m",
+        str(memory),
+        f"--file-prefix=podperf-{name}",
+        *pages,
+    ]
+    return [program, *eal, *(f"--vdev={device}" for device in devices), "--", *arguments]
+
+
+def spawn(host: Host, command: Sequence[str], undo: ExitStack) -> Process:
+    """Start it, until `undo`."""
+    # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
+    process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command)
+    undo.callback(process.stop)
+    return process
