@@ -70,7 +70,7 @@ def _bpf_programs() -> list[str]:
     for folder in Path("/proc").glob("[0-9]*/fdinfo"):
         try:
             kinds = [entry for entry in folder.iterdir() if "prog_id" in entry.read_text()]
-        except OSError:
+            owners += [(folder.parent / "comm").read_text().strip()] * len(kinds)
+        except OSError:  # it ended meanwhile
             continue
-        owners += [(folder.parent / "comm").read_text().strip()] * len(kinds)
     return [name for name in owners if name.startswith("podperf")]
