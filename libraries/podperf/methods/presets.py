@@ -105,106 +105,88 @@ _QUICK = Preset(
     ),
 )
 
-_CSIT = Preset(
-    name="csit",
-    summary="as FD.io CSIT measures: trials of 1 s, up to 21 of them at a load; bounds within 0.5 %",
-    goals=_ndr_pdr(
-        Goal(
-            "NDR",
-            loss_ratio=0.0,
-            exceed_ratio=0.5,
-            relative_width=0.005,
-            initial_trial_duration=1.0,
-            final_trial_duration=1.0,
-            duration_sum=21.0,
-        )
+_MLRSEARCH_ATTRIBUTES = dict.fromkeys(
+    (
+        "exceed_ratio",
+        "relative_width",
+        "initial_trial_duration",
+        "final_trial_duration",
+        "duration_sum",
+        "preceding_targets",
+        "expansion_coefficient",
+        "warmup_duration",
+        "search_duration_max",
     ),
-    warmup_duration=1.0,
+    _MLRSEARCH,
+)
+
+
+def _careful(name: str, summary: str, goal: Goal, search_duration_max: float, sources: Mapping[str, str]) -> Preset:
+    """A preset as MLRsearch has its defaults, but for what `sources` says. RFC 2544 knows no partial drop rate."""
+    return Preset(
+        name=name,
+        summary=summary,
+        goals=_ndr_pdr(goal) if goal.exceed_ratio else (goal,),
+        warmup_duration=1.0,
+        search_duration_max=search_duration_max,
+        minimum_load=1000.0,
+        sources=MappingProxyType({**_MLRSEARCH_ATTRIBUTES, **sources}),
+    )
+
+
+def _zero_loss(exceed_ratio: float, final_trial_duration: float, duration_sum: float) -> Goal:
+    return Goal(
+        "NDR",
+        loss_ratio=0.0,
+        exceed_ratio=exceed_ratio,
+        relative_width=0.005,
+        initial_trial_duration=1.0,
+        final_trial_duration=final_trial_duration,
+        duration_sum=duration_sum,
+    )
+
+
+_CSIT = _careful(
+    "csit",
+    "as FD.io CSIT measures: trials of 1 s, up to 21 of them at a load; bounds within 0.5 %",
+    _zero_loss(exceed_ratio=0.5, final_trial_duration=1.0, duration_sum=21.0),
     search_duration_max=1200.0,
-    minimum_load=1000.0,
-    sources=MappingProxyType(
-        {
-            "loss_ratio": "NDR: RFC 2544 section 26.1; PDR: FD.io CSIT",
-            "exceed_ratio": _MLRSEARCH,
-            "relative_width": _MLRSEARCH,
-            "initial_trial_duration": _MLRSEARCH,
-            "final_trial_duration": _MLRSEARCH,
-            "duration_sum": _MLRSEARCH,
-            "preceding_targets": _MLRSEARCH,
-            "expansion_coefficient": _MLRSEARCH,
-            "warmup_duration": _MLRSEARCH,
-            "search_duration_max": _MLRSEARCH,
-            "minimum_load": "podperf: 1000 frames/s; CSIT takes 9001, above what a busy VM may carry",
-        }
-    ),
+    sources={
+        "loss_ratio": "NDR: RFC 2544 section 26.1; PDR: FD.io CSIT",
+        "minimum_load": "podperf: 1000 frames/s; CSIT takes 9001, above what a busy VM may carry",
+    },
 )
 
-_TST009 = Preset(
-    name="tst009",
-    summary="binary search with loss verification, r = 2: a lossy trial of 60 s is tried once more",
-    goals=_ndr_pdr(
-        Goal(
-            "NDR",
-            loss_ratio=0.0,
-            exceed_ratio=0.5,
-            relative_width=0.005,
-            initial_trial_duration=1.0,
-            final_trial_duration=60.0,
-            duration_sum=120.0,
-        )
-    ),
-    warmup_duration=1.0,
+_TST009 = _careful(
+    "tst009",
+    "binary search with loss verification, r = 2: a lossy trial of 60 s is tried once more",
+    _zero_loss(exceed_ratio=0.5, final_trial_duration=60.0, duration_sum=120.0),
     search_duration_max=7200.0,
-    minimum_load=1000.0,
-    sources=MappingProxyType(
-        {
-            "loss_ratio": "NDR: ETSI GS NFV-TST 009 clause 12.3.3; PDR: FD.io CSIT, under the same verification",
-            "exceed_ratio": "RFC 9971, TST009 goal (r = 2, z = infinity)",
-            "final_trial_duration": "RFC 9971, TST009 goal",
-            "duration_sum": "RFC 9971, TST009 goal",
-            "relative_width": _MLRSEARCH,
-            "initial_trial_duration": _MLRSEARCH + "; short trials only narrow the search",
-            "preceding_targets": _MLRSEARCH,
-            "expansion_coefficient": _MLRSEARCH,
-            "warmup_duration": _MLRSEARCH,
-            "search_duration_max": "podperf: two hours",
-            "minimum_load": "podperf: 1000 frames/s",
-        }
-    ),
+    sources={
+        "loss_ratio": "NDR: ETSI GS NFV-TST 009 clause 12.3.3; PDR: FD.io CSIT, under the same verification",
+        "exceed_ratio": "RFC 9971, TST009 goal (r = 2, z = infinity)",
+        "final_trial_duration": "RFC 9971, TST009 goal",
+        "duration_sum": "RFC 9971, TST009 goal",
+        "initial_trial_duration": _MLRSEARCH + "; short trials only narrow the search",
+        "search_duration_max": "podperf: two hours",
+        "minimum_load": "podperf: 1000 frames/s",
+    },
 )
 
-_RFC2544 = Preset(
-    name="rfc2544",
-    summary="the throughput of RFC 2544: no frame lost in 60 s, no second chance",
-    goals=(
-        Goal(
-            "NDR",
-            loss_ratio=0.0,
-            exceed_ratio=0.0,
-            relative_width=0.005,
-            initial_trial_duration=1.0,
-            final_trial_duration=60.0,
-            duration_sum=60.0,
-        ),
-    ),
-    warmup_duration=1.0,
+_RFC2544 = _careful(
+    "rfc2544",
+    "the throughput of RFC 2544: no frame lost in 60 s, no second chance",
+    _zero_loss(exceed_ratio=0.0, final_trial_duration=60.0, duration_sum=60.0),
     search_duration_max=3600.0,
-    minimum_load=1000.0,
-    sources=MappingProxyType(
-        {
-            "loss_ratio": "RFC 2544 section 26.1",
-            "exceed_ratio": "RFC 9971, RFC2544 goal",
-            "final_trial_duration": "RFC 2544 section 24",
-            "duration_sum": "RFC 9971, RFC2544 goal",
-            "relative_width": _MLRSEARCH,
-            "initial_trial_duration": _MLRSEARCH + "; a lossy short trial spares a long one",
-            "preceding_targets": _MLRSEARCH,
-            "expansion_coefficient": _MLRSEARCH,
-            "warmup_duration": _MLRSEARCH,
-            "search_duration_max": "podperf: one hour",
-            "minimum_load": "podperf: 1000 frames/s",
-        }
-    ),
+    sources={
+        "loss_ratio": "RFC 2544 section 26.1",
+        "exceed_ratio": "RFC 9971, RFC2544 goal",
+        "final_trial_duration": "RFC 2544 section 24",
+        "duration_sum": "RFC 9971, RFC2544 goal",
+        "initial_trial_duration": _MLRSEARCH + "; a lossy short trial spares a long one",
+        "search_duration_max": "podperf: one hour",
+        "minimum_load": "podperf: 1000 frames/s",
+    },
 )
 
 PRESETS: Mapping[str, Preset] = MappingProxyType({each.name: each for each in (_QUICK, _CSIT, _TST009, _RFC2544)})
