@@ -7,7 +7,7 @@ worker twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -20,28 +20,21 @@ from podperf.addressing import (
     service_from_left,
     service_from_right,
 )
-from podperf.dataplanes.base import Cabling, Worker, WorkerPort
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, static_neighbour, sysctl
-from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Attachment, Pod
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.address_translation import translate
 from podperf.pods.forwarders.kernel import NextHop, route_via
 
 
-class Docker:
+class Docker(KernelPods):
     """One bridge for each segment, the worker its gateway; every pod translates addresses to the next one."""
 
     name: ClassVar[str] = "docker"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -110,6 +103,6 @@ class Docker:
             {"portMappings": [mapping]},
         )
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> dict[str, Any]:
         rules = self._worker.host.run("iptables-save", "-t", "nat").stdout.splitlines()
-        return describe_kernel(self._worker, self._pods) | {"iptables_nat": rules}
+        return super().describe() | {"iptables_nat": rules}

@@ -6,34 +6,27 @@ destinations: each translates to the address of the next one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
-from podperf.dataplanes.base import Cabling, Worker
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.segments import parent_interfaces
 from podperf.hosts.base import Host
 from podperf.hosts.linux import mac_address, missing_link_type
-from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Attachment, Pod
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.address_translation import translate
 from podperf.pods.forwarders.kernel import NextHop, route_via
 
 
-class Ipvlan:
+class Ipvlan(KernelPods):
     """One MAC for all pods of a parent; the kernel tells them apart by address."""
 
     name: ClassVar[str] = "ipvlan"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -68,6 +61,3 @@ class Ipvlan:
         ipam = {"type": "static", "addresses": [{"address": f"{address}/32"}]}
         ipvlan = {"type": "ipvlan", "master": parent, "mode": "l2", "mtu": mtu, "ipam": ipam}
         return Attachment(interface, f"ipvlan-{parent}", [ipvlan])
-
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods)

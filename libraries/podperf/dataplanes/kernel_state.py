@@ -1,13 +1,14 @@
-"""What the kernel says of a network: the effective configuration of every kernel data plane."""
+"""What data planes have in common whose pods forward in the kernel, and what the kernel says of their networks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
+from podperf.model import NetworkingModel
 from podperf.pods.base import Pod
 
 
@@ -44,3 +45,19 @@ def describe_kernel(worker: Worker, pods: Sequence[Pod]) -> dict[str, Any]:
         "worker": network_of(worker.host),
         "pods": {pod.name: network_of(pod.host) for pod in pods},
     }
+
+
+class KernelPods:
+    """The head of such a data plane: whatever differs, it says itself. `_pods` are from left to right."""
+
+    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 1
+    forwarders: ClassVar[Sequence[str]] = ("kernel",)
+
+    _worker: Worker
+    _pods: Sequence[Pod]
+
+    def describe(self) -> dict[str, Any]:
+        """Effective configuration, read back from the kernel."""
+        return describe_kernel(self._worker, self._pods)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.segments import forward_along, start_pods, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip
-from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod
+from podperf.model import Chain, Direction, Entry
 from podperf.pods.cni import CniPlugins
 
 
-class LinuxBridge:
+class LinuxBridge(KernelPods):
     """Layer 2 only: the bridges have no address, the pods route."""
 
     name: ClassVar[str] = "linux-bridge"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -41,6 +33,3 @@ class LinuxBridge:
         ip(worker.host, "link", "set", worker.left.interface, "master", "br0")
         ip(worker.host, "link", "set", worker.right.interface, "master", f"br{chain.pods}")
         return forward_along(self._pods, worker)
-
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods)

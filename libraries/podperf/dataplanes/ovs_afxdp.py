@@ -59,7 +59,7 @@ class OvsAfxdp(OvsKernel):
         for turns in self._turns:
             turns.check()
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             **self._switch.describe_pmds(),

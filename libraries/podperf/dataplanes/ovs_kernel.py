@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod
+from podperf.model import Chain, Direction, Entry
 
 BRIDGE = "ovs-br0"
 
 
-class OvsKernel:
+class OvsKernel(KernelPods):
     """One bridge; two flows for each segment of the chain."""
 
     name: ClassVar[str] = "ovs-kernel"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     datapath: ClassVar[str] = "system"
 
-    _worker: Worker
-    _pods: Sequence[Pod]
     _switch: OpenVSwitch
 
     @classmethod
@@ -66,8 +59,8 @@ class OvsKernel:
     def check(self) -> None:
         self._switch.check()
 
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods) | {
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {
             "version": self._switch.appctl("version").splitlines()[0],
             "datapath_type": self._switch.row("Bridge", BRIDGE)["datapath_type"],
             "datapath": self._switch.appctl("dpif/show").splitlines(),

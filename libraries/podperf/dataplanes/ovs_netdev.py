@@ -42,5 +42,5 @@ class OvsNetdev(OvsKernel):
         for turns in self._turns:
             turns.check()
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> dict[str, Any]:
         return {**super().describe(), "pollers": [each.describe() for each in self._turns]}

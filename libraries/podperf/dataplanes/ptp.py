@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import gateway_of
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.segments import start_pods, static_address
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod, PodInterface
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.base import PodInterface
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 
-class PointToPoint:
+class PointToPoint(KernelPods):
     """Each pod interface is one end of a veth pair; the worker's end is its gateway."""
 
     name: ClassVar[str] = "ptp"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -52,9 +45,6 @@ class PointToPoint:
         return route_chain(
             worker, [(_side(pod.interfaces["net1"]), _side(pod.interfaces["net2"])) for pod in self._pods]
         )
-
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods)
 
 
 def _side(interface: PodInterface) -> HostSide:

@@ -5,34 +5,27 @@ Calico's own plug-in is not needed to forward as Calico does; the kernel setting
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.addressing import left_of, right_of
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, sysctl
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 GATEWAY = "169.254.1.1"
 
 
-class Routed:
+class Routed(KernelPods):
     """No bridge anywhere: the worker is a router with one /32 route for each pod interface."""
 
     name: ClassVar[str] = "routed"
-    model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -66,6 +59,3 @@ class Routed:
             },
         )
         return HostSide(host_interface, address)
-
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods)

@@ -6,27 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Worker
 from podperf.dataplanes.bpf_programs import TC_PEER, TC_REDIRECT, describe_program, missing, redirect_at_tc
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod
 
 
-class TcRedirect:
+class TcRedirect(KernelPods):
     """bpf_redirect to the next interface: a frame for a pod crosses its veth pair and the CPU's backlog queue."""
 
     name: ClassVar[str] = "tc-redirect"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
-    cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 0
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     to_pod: ClassVar[str] = TC_REDIRECT
 
-    _worker: Worker
-    _pods: Sequence[Pod]
     _interfaces: Sequence[str]
 
     @staticmethod
@@ -43,9 +38,9 @@ class TcRedirect:
         self._worker, self._pods, self._interfaces = worker, pods, [source for source, _ in pairs]
         return forward_along(pods, worker)
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> dict[str, Any]:
         programs = {name: describe_program(self._worker.host, name) for name in self._interfaces}
-        return describe_kernel(self._worker, self._pods) | {"programs": programs}
+        return super().describe() | {"programs": programs}
 
 
 class TcRedirectPeer(TcRedirect):

@@ -6,27 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Worker
 from podperf.dataplanes.bpf_programs import describe_program, missing, redirect_at_xdp
-from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.pods.base import Pod
 
 
-class XdpRedirect:
+class XdpRedirect(KernelPods):
     """Native where the driver has it, else generic; the description says which is in force on each interface."""
 
     name: ClassVar[str] = "xdp-redirect"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
-    cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 0
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
     modes: ClassVar[Sequence[str]] = ("native", "generic")
 
-    _worker: Worker
-    _pods: Sequence[Pod]
     _interfaces: Sequence[str]
 
     @staticmethod
@@ -44,6 +39,6 @@ class XdpRedirect:
         self._worker, self._pods, self._interfaces = worker, pods, [source for source, _ in pairs]
         return forward_along(pods, worker)
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> dict[str, Any]:
         programs = {name: describe_program(self._worker.host, name) for name in self._interfaces}
-        return describe_kernel(self._worker, self._pods) | {"programs": programs}
+        return super().describe() | {"programs": programs}
