@@ -76,7 +76,9 @@ class Progress:
 
     def _show(self, text: str, *, force: bool = False) -> None:
         left = int(self.seconds_left)
-        line = f"{self._head} | {text} | about {left // 60}:{left % 60:02d} left"
+        # Nothing left by the estimate means that this test takes longer than others did: nobody knows how long.
+        estimate = f" | about {left // 60}:{left % 60:02d} left" if left else ""
+        line = f"{self._head} | {text}{estimate}"
         if self.stream.isatty():
             self._write(line, stays=False)
         elif force or time.monotonic() - self._last_line >= LINE_INTERVAL:

@@ -1,0 +1,51 @@
+"""What a person sees while a run works."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from podperf.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_time_left_comes_from_the_tests_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+    stream = Terminal()
+    progress = Progress(stream, first_guess=30)
+    progress.test_begins("one", 3)
+    assert "[1/3] one | set-up | about 1:30 left" in stream.getvalue()
+    now[0] += 50
+    progress.test_ends("passed", "MRR 1 kpps")
+    assert "[1/3] one passed: MRR 1 kpps (50 s)" in stream.getvalue()
+    progress.test_begins("two", 3)
+    assert "[2/3] two | set-up | about 1:40 left" in stream.getvalue()
+
+
+def test_nobody_claims_to_know_how_long_a_long_test_still_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+    stream = Terminal()
+    progress = Progress(stream, first_guess=30)
+    progress.test_begins("finding", 1)
+    now[0] += 31
+    progress.waiting(0.5)
+    assert stream.getvalue().endswith("waiting for a quiet machine: a CPU runs at 50 % of its best speed")
+
+
+def test_outside_a_terminal_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress.test_begins("one", 1)
+    for _ in range(100):
+        now[0] += 0.1
+        progress.waiting(0.5)
+    assert stream.getvalue().count("\n") == 1 + 2
