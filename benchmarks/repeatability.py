@@ -1,0 +1,65 @@
+"""Do five quick measurements in a row agree? On a device whose rate does not depend on the CPU's: an nft limiter. Root.
+
+    python benchmarks/repeatability.py [rate, default 50000] [repeats, default 5]
+
+On a real data plane two runs differ by the machine as well as by the method, and a virtual machine whose CPUs change
+their speed by a factor of two says nothing of the method. Here the limiter decides, as long as half a CPU carries its
+rate. So what is left is the method's own spread: MRR trials and search as the preset `quick` has them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.hosts.local import LocalHost
+from podperf.methods.mrr import Mrr
+from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.presets import PRESETS
+from podperf.methods.trials import Patience, ValidTrials
+from podperf.model import FrameSize, Traffic
+from podperf.quietness import Quietness
+from podperf.testers.base import TesterLimits
+from podperf.testers.software import SoftwareTester
+from search_real import DUT_CPU, TESTER, TESTER_CPU, limited_path
+from tester_common import BINARY
+
+AIM = 0.10
+
+
+def main(rate: int, repeats: int) -> int:
+    """Print a line a measurement, then each figure's spread: largest minus smallest, over the median."""
+    found: dict[str, list[float]] = {"MRR": [], "NDR": [], "PDR": []}
+    with (
+        limited_path(rate),
+        SoftwareTester(
+            LocalHost(), "h-l", "h-r", binary=BINARY, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
+        ) as tester,
+    ):
+        for number in range(1, repeats + 1):
+            source = ValidTrials(
+                tester,
+                Traffic(FrameSize.parse(64)),
+                TesterLimits(5e6, 0.0, "chosen for this benchmark"),
+                quietness=Quietness([TESTER_CPU, DUT_CPU]),
+                patience=Patience(20),
+            )
+            mrr, search = Mrr().run(source), NdrPdr(PRESETS["quick"]).run(source)
+            found["MRR"].append(mrr.rate)
+            for name in ("NDR", "PDR"):
+                goal = search.goal(name)
+                found[name].append(0.0 if goal is None or goal.lower is None else goal.lower.load)
+            shown = "  ".join(f"{name} {rates[-1] / 1000:6.1f}" for name, rates in found.items())
+            print(f"{number}: {shown} kpps; {search.trials} trials in the search", flush=True)
+    spreads = {name: (max(rates) - min(rates)) / statistics.median(rates) for name, rates in found.items()}
+    print("spread: " + ", ".join(f"{name} {spread:.1%}" for name, spread in spreads.items()))
+    print(f"wanted for MRR and PDR: at most {AIM:.0%}")
+    return int(max(spreads["MRR"], spreads["PDR"]) > AIM)
+
+
+if __name__ == "__main__":
+    arguments = [int(each) for each in sys.argv[1:]]
+    sys.exit(main(*(arguments + [50_000, 5][len(arguments) :])))
