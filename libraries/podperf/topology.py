@@ -33,7 +33,8 @@ class PortSettings:
     """One tester port.
 
     Without an `interface` the run makes a veth pair and gives the other end to the worker. With one, the existing
-    interface is used as it is, inside `namespace` where given, and the data plane must be `external`.
+    interface is used as it is, inside `namespace` where given: cabled to the worker's port of the same side where the
+    worker names its ports, else to a black box.
     """
 
     interface: str | None = None
@@ -54,13 +55,35 @@ class TesterSettings:
 
 
 @dataclass(frozen=True)
-class WorkerSettings:
-    """The host that runs the system under test."""
+class SshSettings:
+    """How to log in on a worker. There is no password here: that comes from the environment only."""
 
-    connection: Literal["local"]
+    address: str | None = None  # a name or an IP address; None unless the connection is `ssh`
+    port: int = 22
+    user: str = "root"
+    key: str | None = None  # path of a private key; None: an agent, or the usual keys
+    known_hosts: str = "~/.ssh/known_hosts"
+
+
+@dataclass(frozen=True)
+class WorkerPortSettings:
+    """One port of the worker: an existing interface, and the PCI address of the device behind it where given."""
+
+    interface: str
+    pci: str | None = None
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """The host that runs the system under test. Its ports are both given, or neither."""
+
+    connection: Literal["local", "ssh", "virtual"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
     switch_cpus: tuple[int, ...] | None = None  # of `cpus`, those on which a user-space switch polls; None: the first
     hugepages: bool = True  # for what can use them, where the worker has some
+    ssh: SshSettings = SshSettings()
+    left: WorkerPortSettings | None = None  # None: the run makes a veth pair
+    right: WorkerPortSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -113,9 +136,14 @@ class Topology:
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
 
     @property
+    def existing_ports(self) -> bool:
+        """True when the tester's ports exist already."""
+        return self.tester.left.interface is not None
+
+    @property
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
-        return self.tester.left.interface is not None
+        return self.existing_ports and self.worker.left is None
 
 
 class TopologyError(PodperfError):
@@ -192,6 +220,7 @@ def _disagreements(sound: _Sound, data_planes: Collection[str] | None) -> Iterat
                 yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
     yield from _switch_disagreements(sound)
     yield from _port_disagreements(sound)
+    yield from _worker_disagreements(sound)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
@@ -230,6 +259,47 @@ def _port_disagreements(sound: _Sound) -> Iterator[Problem]:
     left, right = ([sound.value(*port, key) for key in ("namespace", "interface")] for port in ports)
     if left[1] is not None and left == right:
         yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
+
+
+def _worker_disagreements(sound: _Sound) -> Iterator[Problem]:
+    connection = sound.value("worker", "connection") or "local"
+    remote = connection == "ssh"
+    address = ("worker", "ssh", "address")
+    if remote and not sound.given(*address):
+        yield sound.problem(address, "a host name or an IP address, as `connection: ssh` needs it", found="nothing")
+    elif sound.given(*address) and not remote:
+        yield sound.problem(address, "only with `connection: ssh`")
+
+    ports = [("worker", "ports", side) for side in _SIDES]
+    existing = [sound.given(*port, "interface") for port in ports]
+    for port, exists in zip(ports, existing, strict=True):
+        if exists and not all(existing):
+            yield sound.problem(
+                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
+            )
+        if sound.given(*port, "pci") and not exists:
+            yield sound.problem((*port, "pci"), "only beside `interface`")
+    for key in ("interface", "pci"):
+        left, right = (sound.value(*port, key) for port in ports)
+        if left is not None and left == right:
+            yield sound.problem((*ports[1], key), "another one than the left port's")
+    if remote and not any(existing):
+        allowed = "interfaces for left and right, as a run makes no cable to another machine"
+        yield sound.problem(("worker", "ports"), allowed, found="nothing")
+    if all(existing):
+        yield from _cable_disagreements(sound)
+
+
+def _cable_disagreements(sound: _Sound) -> Iterator[Problem]:
+    """The tester's side of cables whose other ends are the worker's ports."""
+    for side in _SIDES:
+        port = ("tester", "ports", side)
+        if (sound.value("tester", "type") or "software") == "software" and not sound.given(*port, "interface"):
+            allowed = f"the interface that is cabled to worker.ports.{side}"
+            yield sound.problem((*port, "interface"), allowed, found="nothing")
+        for key in ("destination_mac", "destination_address"):
+            if sound.given(*port, key):
+                yield sound.problem((*port, key), "only for a black box, without worker.ports")
 
 
 def _in_test_network(address: str) -> bool:
@@ -277,7 +347,12 @@ def _build(document: Document) -> Topology:
         description=data["description"].strip(),
         tester=TesterSettings(tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right),
         worker=WorkerSettings(
-            worker["connection"], _cpus(worker["cpus"]), _cpus(worker["switch_cpus"]), worker["hugepages"] == "auto"
+            worker["connection"],
+            _cpus(worker["cpus"]),
+            _cpus(worker["switch_cpus"]),
+            worker["hugepages"] == "auto",
+            _ssh(worker["ssh"]),
+            *(_worker_port(worker["ports"][side]) for side in _SIDES),
         ),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
@@ -301,6 +376,17 @@ def _port(settings: Mapping[str, str]) -> PortSettings:
         mac.lower() if mac is not None else None,
         settings.get("destination_address"),
     )
+
+
+def _ssh(settings: Mapping[str, Any]) -> SshSettings:
+    return SshSettings(
+        settings.get("address"), int(settings["port"]), settings["user"], settings.get("key"), settings["known_hosts"]
+    )
+
+
+def _worker_port(settings: Mapping[str, str]) -> WorkerPortSettings | None:
+    interface, pci = settings.get("interface"), settings.get("pci")
+    return WorkerPortSettings(interface, pci.lower() if pci is not None else None) if interface is not None else None
 
 
 def _cpus(setting: str | int) -> tuple[int, ...] | None:

@@ -32,6 +32,7 @@ class WorkerPort:
     interface: str
     mac: str
     tester_mac: str
+    pci: str | None = None  # address of the device, `0000:81:00.0`; None where there is none behind the interface
 
 
 @dataclass(frozen=True)
