@@ -332,3 +332,14 @@ class Placement:
     def shared(self) -> Sequence[int]:
         """CPUs that tester and SUT have in common: none on a sound testbed."""
         return sorted(set(self.tester) & set(self.sut))
+
+
+@dataclass(frozen=True)
+class VirtualFunctionSettings:
+    """How the SR-IOV virtual functions (VFs) of a NIC's port are to be. The defaults are those of the kernel."""
+
+    number: int | None = None  # of each port; None: as many as a chain needs
+    vlan: int = 0  # 0: none
+    trust: bool = False  # whether it may change its MAC and listen to all frames
+    spoof_check: bool = True  # whether frames with another source MAC are dropped
+    queues: int = 1

@@ -96,6 +96,8 @@ def allowed(schema: Schema) -> str:
             return f"a mapping with the keys {keys}" if keys else "a mapping"
         case "array":
             return "a list"
+        case "boolean":
+            return "true, false"
         case "integer":
             return f"an integer{_range(schema)}"
         case "number":

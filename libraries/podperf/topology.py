@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from podperf.cpus import parse_cpu_list
 from podperf.errors import PodperfError
-from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize
+from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
 from podperf.schema_check import schema_problems, suggestion, with_defaults
 from podperf.yaml_document import Document, Pointer, Problem, read_yaml
 
@@ -84,6 +84,7 @@ class WorkerSettings:
     ssh: SshSettings = SshSettings()
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
+    sriov: VirtualFunctionSettings = VirtualFunctionSettings()
 
 
 @dataclass(frozen=True)
@@ -353,6 +354,7 @@ def _build(document: Document) -> Topology:
             worker["hugepages"] == "auto",
             _ssh(worker["ssh"]),
             *(_worker_port(worker["ports"][side]) for side in _SIDES),
+            _virtual_functions(worker["sriov"]),
         ),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
@@ -387,6 +389,12 @@ def _ssh(settings: Mapping[str, Any]) -> SshSettings:
 def _worker_port(settings: Mapping[str, str]) -> WorkerPortSettings | None:
     interface, pci = settings.get("interface"), settings.get("pci")
     return WorkerPortSettings(interface, pci.lower() if pci is not None else None) if interface is not None else None
+
+
+def _virtual_functions(settings: Mapping[str, Any]) -> VirtualFunctionSettings:
+    number = None if settings["vfs"] == "auto" else int(settings["vfs"])
+    vlan, queues = (int(settings[key]) for key in ("vlan", "queues"))
+    return VirtualFunctionSettings(number, vlan, settings["trust"], settings["spoof_check"], queues)
 
 
 def _cpus(setting: str | int) -> tuple[int, ...] | None:

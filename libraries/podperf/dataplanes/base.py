@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement
+from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
 
 
@@ -49,6 +49,7 @@ class Worker:
     directory: str  # for sockets, databases and logs of this set-up; removed with it
     # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
     ports: dict[str, Host]
+    sriov: VirtualFunctionSettings = VirtualFunctionSettings()
 
     @property
     def cpus(self) -> tuple[int, ...]:
