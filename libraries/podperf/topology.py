@@ -44,14 +44,47 @@ class PortSettings:
 
 
 @dataclass(frozen=True)
-class TesterSettings:
-    """The tester of the testbed."""
+class TrexServerSettings:
+    """A TRex server that podperf starts on its own machine and stops again."""
 
-    type: Literal["software"]
+    directory: str  # holds t-rex-64
+    devices: tuple[str, str] | None = None  # PCI addresses of left and right; None: interfaces of the kernel
+    low_end: bool | None = None  # all threads on one CPU; None: with fewer than three CPUs
+    options: tuple[str, ...] = ()  # of t-rex-64
+
+
+@dataclass(frozen=True)
+class TrexSettings:
+    """Where a TRex server is, and the client that speaks to it. Without `server` it runs already, and is left alone."""
+
+    address: str = "127.0.0.1"
+    port: int = 4501
+    publisher_port: int = 4500
+    client: str | None = None  # its folder on this machine; None: of the server's folder, or trex-stl-lib
+    interpreter: str = "/usr/bin/python3"
+    left: int = 0  # numbers of the server's ports
+    right: int = 1
+    server: TrexServerSettings | None = None
+
+
+@dataclass(frozen=True)
+class TesterSettings:
+    """The tester of the testbed. `engine` is the software tester's, `trex` that of a TRex."""
+
+    type: Literal["software", "trex"]
     engine: Literal["auto", "xdp", "packet-ring"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
+    trex: TrexSettings = TrexSettings()
+
+    @property
+    def has_ports(self) -> bool:
+        """True when the ports exist already: the kernel's, named here, or those of a TRex."""
+        server = self.trex.server
+        return self.left.interface is not None or (
+            self.type == "trex" and (server is None or server.devices is not None)
+        )
 
 
 @dataclass(frozen=True)
@@ -139,7 +172,7 @@ class Topology:
     @property
     def existing_ports(self) -> bool:
         """True when the tester's ports exist already."""
-        return self.tester.left.interface is not None
+        return self.tester.has_ports
 
     @property
     def external(self) -> bool:
@@ -221,6 +254,7 @@ def _disagreements(sound: _Sound, data_planes: Collection[str] | None) -> Iterat
                 yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
     yield from _switch_disagreements(sound)
     yield from _port_disagreements(sound)
+    yield from _trex_disagreements(sound)
     yield from _worker_disagreements(sound)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
@@ -248,7 +282,7 @@ def _port_disagreements(sound: _Sound) -> Iterator[Problem]:
     existing = [sound.given(*port, "interface") for port in ports]
     for port, exists in zip(ports, existing, strict=True):
         for key in ("namespace", "destination_mac", "destination_address"):
-            if sound.given(*port, key) and not any(existing):
+            if sound.given(*port, key) and not any(existing) and (key == "namespace" or not _is_trex(sound)):
                 yield sound.problem((*port, key), "only beside `interface`, for an existing interface")
         address = sound.value(*port, "destination_address")
         if address is not None and not _in_test_network(address):
@@ -260,6 +294,27 @@ def _port_disagreements(sound: _Sound) -> Iterator[Problem]:
     left, right = ([sound.value(*port, key) for key in ("namespace", "interface")] for port in ports)
     if left[1] is not None and left == right:
         yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
+
+
+def _is_trex(sound: _Sound) -> bool:
+    return bool(sound.value("tester", "type") == "trex")
+
+
+def _trex_disagreements(sound: _Sound) -> Iterator[Problem]:
+    here = ("tester", "trex")
+    if not _is_trex(sound):
+        if sound.given(*here, "server"):
+            yield sound.problem((*here, "server"), "only with `type: trex`", found="a server")
+        return
+    if sound.given("tester", "engine"):
+        yield sound.problem(("tester", "engine"), "only with `type: software`")
+    ports = {"left": 0, "right": 1, **(sound.value(*here, "ports") or {})}
+    if ports["left"] == ports["right"]:
+        yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
+    named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
+    if named is not None and (not sound.given(*here, "server") or sound.given(*here, "server", "devices")):
+        pointer = ("tester", "ports", named, "interface")
+        yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
 
 
 def _worker_disagreements(sound: _Sound) -> Iterator[Problem]:
@@ -346,7 +401,9 @@ def _build(document: Document) -> Topology:
         path=document.path,
         name=data["name"],
         description=data["description"].strip(),
-        tester=TesterSettings(tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right),
+        tester=TesterSettings(
+            tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right, _trex(tester["trex"])
+        ),
         worker=WorkerSettings(
             worker["connection"],
             _cpus(worker["cpus"]),
@@ -377,6 +434,29 @@ def _port(settings: Mapping[str, str]) -> PortSettings:
         settings.get("namespace"),
         mac.lower() if mac is not None else None,
         settings.get("destination_address"),
+    )
+
+
+def _trex(settings: Mapping[str, Any]) -> TrexSettings:
+    server = settings.get("server")
+    return TrexSettings(
+        settings["address"],
+        int(settings["port"]),
+        int(settings["publisher_port"]),
+        settings.get("client"),
+        settings["interpreter"],
+        *(int(settings["ports"][side]) for side in _SIDES),
+        server=_trex_server(server) if server is not None else None,
+    )
+
+
+def _trex_server(settings: Mapping[str, Any]) -> TrexServerSettings:
+    devices, low_end = settings.get("devices"), settings["low_end"]
+    return TrexServerSettings(
+        settings["directory"],
+        (devices[0].lower(), devices[1].lower()) if devices is not None else None,
+        None if low_end == "auto" else low_end == "yes",
+        tuple(settings["options"]),
     )
 
 
