@@ -1,0 +1,198 @@
+"""The TRex tester: drives a TRex server in stateless mode, through TRex's own client in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.namespaces import add_namespace
+from podperf.model import Direction, Trial, TrialResult
+from podperf.testers.base import UNPACED, Site
+from podperf.testers.trex_results import SIDES, trial_result
+from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
+from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
+from podperf.testers.trex_streams import streams_of
+from podperf.topology import TrexSettings
+
+CLIENT_PROGRAM = Path(__file__).with_name("trex_client.py")
+CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
+START_TIMEOUT = 30.0  # seconds until the client has loaded its libraries and has taken the ports
+ANSWER_TIMEOUT = 20.0  # seconds that an answer may take beyond the trial itself
+SETTLE = 0.1  # seconds for which no counter may change after a trial
+
+
+class TrexTester:
+    """Two ports of a TRex server that runs, seen from `host`. They are held until `close()`.
+
+    `client` is the folder of the client that came with the server, None for the interpreter's trex-stl-lib.
+    """
+
+    shortest_trial: ClassVar[float] = 0.5  # below, the moments of start and end are not known well enough for a rate
+
+    def __init__(
+        self, host: Host, settings: TrexSettings, endpoint: Endpoint, publisher_port: int, client: str | None
+    ) -> None:
+        self._undo = ExitStack()
+        self._groups = 1
+        self._endpoint, self._client = endpoint, client
+        self._version = server_version(host, endpoint)
+        options = {
+            "client": client,
+            "address": endpoint.address,
+            "port": endpoint.port,
+            "publisher_port": publisher_port,
+            "ports": [settings.left, settings.right],
+            "user": f"podperf@{platform.node()}",
+            "api": list(self._version.api),
+        }
+        process = host.spawn(settings.interpreter, str(CLIENT_PROGRAM), json.dumps(options))
+        self._process: Process | None = process
+        try:
+            answer = self._answer(START_TIMEOUT)
+            if "ready" not in answer:
+                raise PodperfError(explained(answer, endpoint, self._version, settings.interpreter, client))
+        except BaseException:
+            self._abandon()
+            raise
+        self._facts: Mapping[str, Any] = answer["ready"]
+
+    @classmethod
+    def at(cls, site: Site) -> Self:
+        """The tester of a topology, with the server started first where that asks for it."""
+        settings = site.settings.trex
+        if settings.server is None:
+            endpoint = Endpoint(settings.address, settings.port)
+            return cls(site.host, settings, endpoint, settings.publisher_port, settings.client)
+        with ExitStack() as undo:
+            host, interfaces = _plugged(site, undo)
+            endpoint = undo.enter_context(running(host, settings.server, interfaces, site.cpus))
+            client = settings.client or f"{settings.server.directory}/{CLIENT_BELOW_SERVER}"
+            tester = cls(host, settings, endpoint, PUBLISHER_PORT, client)
+            tester._undo = undo.pop_all()
+        return tester
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as TRex can."""
+        if self._process is None:
+            raise PodperfError("the TRex tester was closed; make a new one")
+        groups = {direction: self._groups + number for number, direction in enumerate(Direction)}
+        self._groups += len(groups)  # never the same again, so that nothing of an earlier trial is in the figures
+        try:
+            self._process.send(request_line(trial, self._macs, groups))
+            answer = self._answer(trial.duration + ANSWER_TIMEOUT)
+        except BaseException:  # also Ctrl-C: the next answer would belong to this trial
+            self._abandon()
+            raise
+        if "trial" not in answer:
+            raise PodperfError(f"the TRex server at {self._endpoint} refused a trial: {answer['error']}")
+        return trial_result(trial, answer["trial"], groups)
+
+    @property
+    def _macs(self) -> tuple[str, str]:
+        left, right = self._facts["ports"]
+        return left["mac"], right["mac"]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Name, versions of server and client, ports with number, MAC, driver and speed, as read from the server."""
+        facts = dict(self._facts)
+        left, right = facts.pop("ports")
+        return {
+            "name": "TRex",
+            "engine": "trex",
+            "version": self._version.version,
+            "api": "{}.{}".format(*self._version.api),
+            "server": str(self._endpoint),
+            "client": self._client or "trex-stl-lib",
+            **facts,
+            "ports": {"left": left, "right": right},
+        }
+
+    def close(self) -> None:
+        """Stop the traffic, give the ports back, and stop the server if this started it. Safe to call twice."""
+        if self._process is not None:
+            with suppress(PodperfError):  # a server that is gone holds no ports
+                self._process.send(json.dumps({"close": True}))
+                self._answer(ANSWER_TIMEOUT)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.stop()
+        self._undo.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        """The next answer: an object with "ready", "trial", "closed" or "error"."""
+        assert self._process is not None
+        line = self._process.receive(timeout)
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict) or not {"ready", "trial", "closed", "error"} & answer.keys():
+            raise PodperfError(f"the TRex client gave an answer that is none: {line[:200]!r}")
+        return answer
+
+
+def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
+    """Where the server runs, and what its ports are there: a namespace in any case."""
+    server = site.settings.trex.server
+    if server is not None and server.devices is not None:
+        return add_namespace(site.host, "trex", undo), Interfaces(*server.devices, kernel=False)
+    left, right = site.left, site.right
+    if left is None or right is None or left.namespace is None or left.namespace != right.namespace:
+        raise PodperfError(
+            "the TRex that podperf starts needs both interfaces in one network namespace, as its RPC is open to "
+            "everybody who reaches it: name it by tester.ports.left.namespace and tester.ports.right.namespace"
+        )
+    return NetworkNamespace(left.namespace), Interfaces(left.interface, right.interface, kernel=True)
+
+
+def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction, int]) -> str:
+    """The request for a trial, as trex_client.py reads it."""
+    streams: list[list[dict[str, Any]]] = [[], []]
+    for direction in trial.traffic.directions:
+        sender, receiver = SIDES[direction]
+        wanted = streams_of(trial, direction, (macs[sender], macs[receiver]), groups[direction])
+        streams[sender] = [each.as_request() for each in wanted]
+    unpaced = trial.load == UNPACED
+    return json.dumps({"streams": streams, "duration": trial.duration, "unpaced": unpaced, "settle": SETTLE})
+
+
+def explained(
+    answer: Mapping[str, Any], endpoint: Endpoint, server: ServerVersion, interpreter: str, client: str | None
+) -> str:
+    """Why the client did not start, and what to do, in one line."""
+    who = f"the TRex server {server.version} at {endpoint}"
+    whose = f"the client in {client}" if client else f"trex-stl-lib of {interpreter}"
+    error = answer["error"]
+    match answer.get("kind"):
+        case "version":
+            api = "{}.{}".format(*server.api)
+            return (
+                f"{who} speaks API {api}, and {whose} speaks {error}: set tester.trex.client to the folder "
+                f"trex_control_plane/interactive that came with TRex {server.version}"
+            )
+        case "client":
+            return (
+                f"{interpreter} cannot load {whose}: {error}; tester.trex.client names the folder that came with the "
+                "server, and tester.trex.interpreter a Python that it was written for (3.6 to 3.12 for TRex 3.08)"
+            )
+        case "owner":
+            return f"{who}: {error}: wait until they release it, or take it from them in trex-console"
+        case "ports":
+            return f"{who}: {error}: correct tester.trex.ports"
+    return f"{who}: {error}"

@@ -1,0 +1,40 @@
+"""`trex_ask.py ADDRESS PORT SECONDS`: asks a TRex server for its version and for that of its stateless API.
+
+Prints the server's two answers as JSON; exit code 3 when there is none within SECONDS. Imports nothing of podperf.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import zmq
+
+NOBODY_THERE = 3
+
+
+def ask(address: str, port: int, seconds: float) -> dict[str, Any]:
+    """The answers by method. zmq.Again when time is up."""
+    host = f"[{address}]" if ":" in address else address
+    requests: dict[str, dict[str, Any]] = {
+        "get_version": {},
+        "api_sync_v2": {"name": "STL", "major": 0, "minor": 0},
+    }
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVTIMEO, int(seconds * 1000))
+        socket.setsockopt(zmq.IPV6, 1)
+        socket.connect(f"tcp://{host}:{port}")
+        answers = {}
+        for method, parameters in requests.items():
+            socket.send_json({"jsonrpc": "2.0", "id": method, "method": method, "params": parameters})
+            answers[method] = socket.recv_json()
+    return answers
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(ask(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))))
+    except zmq.Again:
+        sys.exit(NOBODY_THERE)

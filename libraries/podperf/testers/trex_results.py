@@ -1,0 +1,149 @@
+"""What one trial of TRex counted, judged. Pure: from the client's figures to a TrialResult.
+
+TRex counts frames by its ports' counters, so a frame that is not of the trial counts as one that is; what arrives beyond
+what was sent is taken for strays. Only latency frames have sequence numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
+
+SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # sending and receiving port
+
+OVERRUN_LIMIT = 0.02  # of a trial's duration: the server keeps virtual time, and falls behind when it cannot keep up
+REPORTING_DELAY = 0.15  # seconds by which the server may tell late that traffic has ended
+LEAST_SAMPLED = 0.1  # seconds between the two samples that tell how fast frames really go
+
+
+def trial_result(trial: Trial, counted: Mapping[str, Any], groups: Mapping[Direction, int]) -> TrialResult:
+    """The result of a trial; `groups` are the latency groups by direction."""
+    directions = tuple(
+        _direction_result(trial, counted, direction, groups[direction]) for direction in trial.traffic.directions
+    )
+    strays = sum(max(0, _delta(counted, "ipackets", SIDES[each.direction][1]) - each.sent) for each in directions)
+    receiving = {SIDES[each.direction][1] for each in directions}
+    own_drops = sum(_delta(counted, "ierrors", port) for port in receiving)
+    return TrialResult(
+        trial=trial,
+        started=counted["started"],
+        directions=directions,
+        stray=strays,
+        own_drops=own_drops,
+        invalid=_why_invalid(trial, directions, own_drops, counted),
+        elapsed=counted["elapsed"],
+    )
+
+
+def _delta(counted: Mapping[str, Any], name: str, port: int) -> int:
+    return int(counted["after"][port][name] - counted["before"][port][name])
+
+
+def _direction_result(trial: Trial, counted: Mapping[str, Any], direction: Direction, group: int) -> DirectionResult:
+    sender, receiver = SIDES[direction]
+    sent = _delta(counted, "opackets", sender)
+    figures = counted["groups"].get(str(group), {})
+    errors = figures.get("errors", {})
+    return DirectionResult(
+        direction=direction,
+        intended=sent if trial.load == UNPACED else max(1, round(trial.load * trial.duration)),
+        sent=sent,
+        received=min(sent, _delta(counted, "ipackets", receiver)),
+        duplicated=errors.get("dup", 0),
+        reordered=errors.get("out_of_order", 0),
+        corrupted=0,
+        duration=real_duration(trial, counted, sender, sent),
+        latency=latency_of(figures.get("latency", {})),
+    )
+
+
+def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: int) -> float:
+    """Seconds that sending really took: by the rate between two samples from within the trial.
+
+    The moments at which the server says that it starts and stops are not exact enough. Without samples that are far
+    enough apart it is the planned duration.
+    """
+    first, last = counted["samples"]
+    between = (last["earliest"] + last["latest"] - first["earliest"] - first["latest"]) / 2
+    frames = last["sent"][sender] - first["sent"][sender]
+    if between < LEAST_SAMPLED or frames <= 0 or sent <= 0:
+        return trial.duration
+    return sent * between / frames
+
+
+def _why_invalid(
+    trial: Trial, directions: Sequence[DirectionResult], own_drops: int, counted: Mapping[str, Any]
+) -> str | None:
+    if own_drops:
+        return f"the tester itself lost {own_drops} frames: receive errors of the TRex ports (ierrors)"
+    if not counted["settled"]:
+        return "the counters of the TRex ports did not come to rest: something else sends on this network"
+    if trial.load == UNPACED:
+        return None
+    for each in directions:
+        share = each.sent / each.intended
+        if share < ACHIEVED_LOAD_FLOOR:
+            return f"the tester sent only {share:.1%} of the intended load {each.direction}"
+    real = max([counted["wall"] - REPORTING_DELAY, *(each.duration for each in directions)])
+    if real > trial.duration * (1 + OVERRUN_LIMIT):
+        return (
+            f"TRex took {real:.3f} s to send what was planned for {trial.duration:.3f} s: its time is virtual, and its "
+            "CPUs do not keep up with this load"
+        )
+    return None
+
+
+def latency_of(figures: Mapping[str, Any]) -> Latency | None:
+    """Latency from TRex's histogram of microseconds; None when no latency frame came back.
+
+    Its `average` is a low-pass filter over windows of time and no mean, and its maximum leaves the first frames out, so
+    that all figures come from the histogram: the fine one where the server was started with --hdrh, else the coarse
+    one, whose buckets are 10 µs, 100 µs, … wide.
+    """
+    buckets = list(_fine(figures["hdrh"])) if "hdrh" in figures else list(_coarse(figures.get("histogram", {})))
+    buckets = [(low, high, count) for low, high, count in buckets if count > 0]
+    if not buckets:
+        return None
+    total = sum(count for _, _, count in buckets)
+    counts: dict[int, int] = {}
+    for low, high, count in buckets:
+        index = bucket_index((low + high) // 2)
+        counts[index] = counts.get(index, 0) + count
+    mean = sum((low + high) / 2 * count for low, high, count in buckets) / total
+    return Latency(buckets[0][0], mean, buckets[-1][1], counts)
+
+
+def _fine(encoded: str) -> list[tuple[int, int, int]]:
+    """Lowest and highest value in ns, and number of frames, of each bucket of a base64 HdrHistogram of µs."""
+    histogram = HdrHistogram.decode(encoded.encode("ascii"))
+    return [
+        (
+            1000 * histogram.get_lowest_equivalent_value(each.value_iterated_to),
+            1000 * histogram.get_highest_equivalent_value(each.value_iterated_to) + 999,
+            each.count_added_in_this_iter_step,
+        )
+        for each in histogram.get_recorded_iterator()
+    ]
+
+
+def _coarse(histogram: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """The same of TRex's own histogram: a bucket's name is its lowest value in µs, and 0 is below 10 µs."""
+    found = []
+    for name, count in sorted(histogram.items(), key=lambda each: int(each[0])):
+        low = int(name)
+        width = 10 ** (len(name) - 1) if low else 10
+        found.append((1000 * low, 1000 * (low + width) - 1, count))
+    return found
+
+
+def bucket_index(value: int) -> int:
+    """The index of the bucket that holds a value of ns: the inverse of `model.bucket_lower_ns`."""
+    if value < 256:
+        return value
+    exponent = value.bit_length() - 8
+    return 128 * (exponent + 1) + (value >> exponent) - 128

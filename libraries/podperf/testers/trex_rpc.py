@@ -1,0 +1,85 @@
+"""What a TRex server says of itself, asked by JSON-RPC over ZeroMQ before any client is chosen.
+
+A client of another API version than the server's fails in the middle of something; so the version comes first. A program
+of its own (`trex_ask.py`) asks, on the host from which the server is reached: that may be a network namespace. The methods
+are those of the manual "TRex RPC server specification".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+
+ANSWER_TIMEOUT = 5.0  # seconds
+PROGRAM = Path(__file__).with_name("trex_ask.py")
+NOBODY_THERE = 3  # its exit code
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a server listens for RPC."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ServerVersion:
+    """Which server answers: its version, such as `v3.08`, and that of its stateless API, such as (5, 1)."""
+
+    version: str
+    api: tuple[int, int]
+
+
+def server_version(host: Host, endpoint: Endpoint, timeout: float = ANSWER_TIMEOUT) -> ServerVersion:
+    """The server that answers at this endpoint. PodperfError, with what to do, when none does or it cannot be used."""
+    done = host.run(*command(endpoint, timeout), check=False, timeout=2 * timeout + 10)
+    if done.exit_code == NOBODY_THERE:
+        raise PodperfError(
+            f"no TRex server answers at {endpoint} within {timeout:g} s, asked from {host.name}: "
+            "is `t-rex-64 -i` running there, and do TCP ports 4500 and 4501 get through?"
+        )
+    if done.exit_code:
+        raise PodperfError(f"the TRex server at {endpoint} cannot be asked: {_last_line(done.stderr)}")
+    return read_version(endpoint, json.loads(done.stdout))
+
+
+def command(endpoint: Endpoint, timeout: float) -> tuple[str, ...]:
+    """The command that asks; it succeeds when the server answers within `timeout` seconds."""
+    return (sys.executable, "-I", str(PROGRAM), endpoint.address, str(endpoint.port), f"{timeout:g}")
+
+
+def read_version(endpoint: Endpoint, answers: Mapping[str, Any]) -> ServerVersion:
+    """What the answers to `get_version` and to `api_sync_v2` with the version 0.0 say.
+
+    No server takes a client of version 0.0, and the refusal is the one place where it names its own.
+    """
+    version = answers["get_version"].get("result", {}).get("version", "of unknown version")
+    refusal = answers["api_sync_v2"].get("error", {})
+    text = f"{refusal.get('message', '')} {refusal.get('specific_err', '')}"
+    if "RPC configuration mismatch" in text:
+        raise PodperfError(
+            f"the TRex server {version} at {endpoint} does not run in stateless mode: start it with -i and without --astf"
+        )
+    found = re.search(r"server: '(\d+)\.(\d+)'", text)
+    if found is None:
+        raise PodperfError(
+            f"the TRex server {version} at {endpoint} does not tell the version of its API ({text.strip() or 'no answer'}): "
+            "podperf needs TRex 2.31 or later"
+        )
+    return ServerVersion(version, (int(found[1]), int(found[2])))
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[-1]

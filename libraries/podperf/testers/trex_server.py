@@ -1,0 +1,124 @@
+"""A TRex server that podperf itself starts: its configuration file, its start and its end.
+
+Its RPC and its events listen on every address and ask nobody for a password. So it runs in a network namespace, where
+nothing but the test ports is: who may enter the namespace is root anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
+
+import yaml
+
+from podperf.cleanup import RUN_DIRECTORY
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.hosts.linux import await_success
+from podperf.testers.trex_rpc import Endpoint, command
+from podperf.topology import TrexServerSettings
+
+PROGRAM = "_t-rex-64"
+START_TIMEOUT = 60.0  # seconds until it answers: NICs may take long to come up
+CPUS_OF_ITS_OWN = 3  # for master, latency and one for data; with fewer, all share one
+LOCAL = "127.0.0.1"
+_START = 'cd "$1" && export LD_LIBRARY_PATH="$1" && program=$2 log=$3 && shift 3 && exec "./$program" "$@" >"$log" 2>&1'
+RPC_PORT, PUBLISHER_PORT = 4501, 4500
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """What the two ports are, left first: interfaces of the kernel, or PCI addresses of devices."""
+
+    left: str
+    right: str
+    kernel: bool
+
+    def of_trex(self) -> list[str]:
+        """As TRex's configuration names them."""
+        if not self.kernel:
+            return [self.left, self.right]
+        return [_af_packet(number, name) for number, name in enumerate((self.left, self.right))]
+
+
+def _af_packet(number: int, interface: str) -> str:
+    """An interface of the kernel through a packet socket whose rings hold 16384 frames: TRex's 256 lose by themselves."""
+    rings = "blocksz=1048576,framesz=4096,framecnt=16384,qdisc_bypass=1"
+    return f"--vdev=net_af_packet{number},iface={interface},{rings}"
+
+
+def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_end: bool | None = None) -> str:
+    """TRex's platform configuration, a YAML document (TRex manual, "Platform YAML").
+
+    With fewer than three CPUs, or `low_end`, all threads share the first one.
+    """
+    if not cpus:
+        raise PodperfError("TRex needs CPUs of its own: name them by tester.cpus in the topology")
+    platform: dict[str, object] = {
+        "version": 2,
+        "port_limit": 2,
+        "interfaces": interfaces.of_trex(),
+        "zmq_rpc_port": RPC_PORT,
+        "zmq_pub_port": PUBLISHER_PORT,
+        "prefix": prefix,
+    }
+    if low_end if low_end is not None else len(cpus) < CPUS_OF_ITS_OWN:
+        platform |= {"low_end": True, "low_end_core": cpus[0]}
+    elif len(cpus) < CPUS_OF_ITS_OWN:
+        raise PodperfError(
+            f"TRex without low_end needs {CPUS_OF_ITS_OWN} or more CPUs, not {len(cpus)}: name them by tester.cpus, or "
+            "leave tester.trex.server.low_end at auto"
+        )
+    else:
+        master, latency, *threads = cpus
+        platform["c"] = len(threads)
+        platform["platform"] = {
+            "master_thread_id": master,
+            "latency_thread_id": latency,
+            "dual_if": [{"socket": 0, "threads": threads}],
+        }
+    return yaml.safe_dump([platform], sort_keys=False)
+
+
+@contextmanager
+def running(
+    host: Host, settings: TrexServerSettings, interfaces: Interfaces, cpus: Sequence[int]
+) -> Iterator[Endpoint]:
+    """A server on this host, which must be a namespace of its own; gone when the context ends.
+
+    PodperfError, with what the server said, when it does not come up.
+    """
+    program = f"{settings.directory}/{PROGRAM}"
+    if host.run("test", "-x", program, check=False).exit_code:
+        raise PodperfError(
+            f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked TRex "
+            "release (or `scripts` of a built one)"
+        )
+    prefix = f"podperf-{token_hex(4)}"  # names what DPDK writes to /run/dpdk
+    folder = f"{RUN_DIRECTORY}/{prefix}"
+    path, log = f"{folder}/trex.yaml", f"{folder}/trex.log"
+    host.put(configuration(interfaces, cpus, prefix, settings.low_end).encode(), path)
+    # The program itself and not the script around it, which leaves helpers and folders behind.
+    options = ("-i", "--cfg", path, "--iom", "0", "--hdrh", "--no-scapy-server", "--no-ofed-check", *settings.options)
+    process = host.spawn("sh", "-c", _START, "sh", settings.directory, PROGRAM, log, *options)
+    endpoint = Endpoint(LOCAL, RPC_PORT)
+    try:
+        if not await_success(host, process, START_TIMEOUT, *command(endpoint, 1.0)):
+            raise PodperfError(f"the TRex server in {settings.directory} does not come up: {_said(host, log)}")
+        yield endpoint
+    finally:
+        process.stop()
+        host.run("rm", "-rf", folder, f"/run/dpdk/{prefix}")
+        host.run("rmdir", "--ignore-fail-on-non-empty", str(RUN_DIRECTORY), check=False)
+
+
+def _said(host: Host, log: str) -> str:
+    """What a server that failed complained of, or its last words."""
+    try:
+        lines = [line.strip() for line in host.get(log).decode(errors="replace").splitlines() if line.strip()]
+    except FileNotFoundError:
+        lines = []
+    complaints = [line for line in lines if "error" in line.lower()]
+    return "; ".join((complaints or lines)[-3:]) or "it said nothing"
