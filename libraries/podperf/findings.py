@@ -10,20 +10,74 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol
 
 from podperf.errors import PodperfError
 from podperf.figures import count, percent, short
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, l1_bit_rate
+from podperf.scenarios import Scenario
 from podperf.verdicts import Measured
 
 CONFIDENCE = 0.95
 
+MOST_SENTENCES = 5  # of more comparisons than that, only those that were not confirmed are told one by one
+
 FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One of what is compared: a chain, the frames sent across it, and where its parts run.
+
+    Without a `scenario` they run where the testbed usually has them. `label` is what others call it, `figure` what they
+    published for it.
+    """
+
+    chain: Chain
+    frame: FrameSize
+    scenario: Scenario | None = None
+    label: str = ""
+    figure: float | None = None
+
+    def __str__(self) -> str:
+        return self.label or str(self.chain)
+
+
+class Order(Protocol):
+    """Contenders, of which some are said to forward more than others, by bits where their frames differ."""
+
+    @property
+    def name(self) -> str:
+        """Which this is."""
+
+    @property
+    def text(self) -> str:
+        """What is said, in the words of whoever said it."""
+
+    @property
+    def contenders(self) -> Sequence[Contender]:
+        """What is measured."""
+
+    @property
+    def pairs(self) -> Sequence[tuple[int, int]]:
+        """What is said: of each pair of contenders the first forwards more than the second."""
+
+    @property
+    def relevant_difference(self) -> float:
+        """A difference counts when the rates differ by more than this (0.05: 5 %)."""
+
+    @property
+    def their_figures(self) -> str:
+        """Figures that came with what is said, in words; empty where there are none."""
+
+    @property
+    def caveat(self) -> str:
+        """What else differs between the contenders."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +102,16 @@ class Claim:
     def __post_init__(self) -> None:
         if len(set(self.chains)) != len(self.chains) or len(self.chains) < 2:
             raise ValueError(f"{self.name}: a claim orders two or more different chains")
+
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Its chains, in the testbed's usual placement."""
+        return tuple(Contender(chain, self.frame) for chain in self.chains)
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Each chain and the next one."""
+        return tuple(itertools.pairwise(range(len(self.chains))))
 
 
 @dataclass(frozen=True)
@@ -118,32 +182,70 @@ def _tail(pairs: int) -> tuple[int, float]:
     return left_out - 1, 1 - beyond[left_out - 1]
 
 
-def judge(claim: Claim, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0) -> Finding:
-    """The verdict. `rates` has for each of the claim's chains its rate in each round, in frames/s and direction.
+def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0) -> Finding:
+    """The verdict. `rates` has for each contender its rate in each round, in frames/s and direction.
 
-    Confirmed when every chain forwards relevantly more than the next one, refuted when one forwards relevantly less.
+    Confirmed when in every pair the first forwards relevantly more than the second, refuted when in one it forwards
+    relevantly less.
     """
-    least = 1 + claim.relevant_difference
-    verdicts: list[FindingVerdict] = []
-    sentences = []
-    for index, (one, other) in enumerate(itertools.pairwise(claim.chains)):
-        ratio = ratio_interval(rates[index], rates[index + 1])
-        verdict, why = _judge_ratio(ratio, least)
-        verdicts.append(verdict)
-        sentences.append(
-            f"{one} forwards {short(ratio.estimate)} times as much as {other} "
-            f"({percent(CONFIDENCE)} interval {_bounds(ratio)}){why}"
-        )
+    contenders = order.contenders
+    bits = [_bit_rates(each, found) for each, found in zip(contenders, rates, strict=True)]
+    compared = [_compare(order, bits, pair) for pair in order.pairs]
+    severity: tuple[FindingVerdict, ...] = ("refuted", "inconclusive", "confirmed")
+    verdict = min((each for each, _ in compared), key=severity.index)
+
+    sentences = _told(compared)
+    frames = ", ".join(dict.fromkeys(each.frame.name for each in contenders))
     rounds = count(len(rates[0]), "interleaved round")
-    sentences.append(f"{rounds} of {claim.frame.name} frames; more than {percent(claim.relevant_difference)} counts")
+    sentences.append(f"{rounds} of {frames} frames; more than {percent(order.relevant_difference)} counts")
     if noisy_trials:
         sentences.append(f"the machine was noisy in {noisy_trials} of {count(len(rates) * len(rates[0]), 'trial')}")
-    if claim.caveat:
-        sentences.append(claim.caveat)
-    if claim.their_figures:
-        sentences.append(f"the draft's own figures: {claim.their_figures}")
-    severity: tuple[FindingVerdict, ...] = ("refuted", "inconclusive", "confirmed")
-    return Finding(claim.text, min(verdicts, key=severity.index), "; ".join(sentences))
+    figures = [each.figure for each in contenders if each.figure is not None]
+    if len(figures) == len(contenders) > 2:
+        agreement = rank_correlation(figures, [median(each.value for each in found) for found in bits])
+        sentences.append(f"rank correlation with their figures (Kendall's tau) {short(agreement)}")
+    if order.caveat:
+        sentences.append(order.caveat)
+    if order.their_figures:
+        sentences.append(f"the draft's own figures: {order.their_figures}")
+    return Finding(order.text, verdict, "; ".join(sentences))
+
+
+def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured]:
+    return [replace(each, value=l1_bit_rate(each.value, contender.frame)) for each in rates]
+
+
+def _compare(
+    order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]
+) -> tuple[FindingVerdict, str]:
+    ratio = ratio_interval(*(rates[index] for index in pair))
+    verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
+    one, other = (order.contenders[index] for index in pair)
+    return verdict, (
+        f"{one} forwards {short(ratio.estimate)} times as much as {other} "
+        f"({percent(CONFIDENCE)} interval {_bounds(ratio)}){why}"
+    )
+
+
+def _told(compared: Sequence[tuple[FindingVerdict, str]]) -> list[str]:
+    if len(compared) <= MOST_SENTENCES:
+        return [sentence for _, sentence in compared]
+    found = Counter(verdict for verdict, _ in compared)
+    summed = ", ".join(f"{found[verdict]} {verdict}" for verdict in ("confirmed", "inconclusive", "refuted"))
+    others = [sentence for verdict, sentence in compared if verdict != "confirmed"]
+    return [f"of {len(compared)} pairs {summed}", *others]
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Kendall's tau-b: 1 when both rank alike, -1 when the other way round, 0 where one of them ranks nothing."""
+    pairs = list(itertools.combinations(range(len(one)), 2))
+    signs = [(_sign(one[i] - one[j]), _sign(other[i] - other[j])) for i, j in pairs]
+    untied = math.sqrt(math.prod(sum(abs(each[side]) for each in signs) for side in (0, 1)))
+    return sum(a * b for a, b in signs) / untied if untied else 0.0
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
 
 
 def _judge_ratio(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, str]:

@@ -31,13 +31,13 @@ class ComparisonResult:
 
     contenders: tuple[str, ...]
     rounds: tuple[Round, ...]
-    maximum_load: float
+    maximum_loads: Mapping[str, float]  # what the tester can send to each contender
     trial_duration: float
     seed: int
 
     def rates(self, contender: str) -> list[Measured]:
         """The rate of this contender in each round; a lower bound where it is near what the tester can do."""
-        limit = TESTER_LIMIT_SHARE * self.maximum_load
+        limit = TESTER_LIMIT_SHARE * self.maximum_loads[contender]
         found = [each.trials[contender].receive_rate for each in self.rounds]
         return [Measured(rate, lower_bound=rate >= limit) for rate in found]
 
@@ -54,7 +54,7 @@ class ComparisonResult:
             "rates": {name: [each.value for each in self.rates(name)] for name in self.contenders},
             "orders": [list(each.order) for each in self.rounds],
             "noisy_trials": self.noisy_trials,
-            "maximum_load": self.maximum_load,
+            "maximum_loads": dict(self.maximum_loads),
             "trial_duration": self.trial_duration,
             "seed": self.seed,
         }
@@ -76,8 +76,8 @@ class Comparison:
 
     def run(self, contenders: Mapping[str, Contender], seed: int) -> ComparisonResult:
         """Measure. The same `seed` gives the same orders."""
-        lot, names, maximum_load = Random(seed), tuple(contenders), 0.0
-        rounds = []
+        lot, names = Random(seed), tuple(contenders)
+        rounds, maximum_loads = [], {}
         for _ in range(self.rounds):
             order: Sequence[str] = lot.sample(names, len(names))
             trials = {}
@@ -85,6 +85,6 @@ class Comparison:
                 with contenders[name]() as source:
                     source.measure(UNPACED, self.warmup)
                     trials[name] = source.measure(UNPACED, self.duration)
-                    maximum_load = source.maximum_load
+                    maximum_loads[name] = source.maximum_load
             rounds.append(Round(tuple(order), trials))
-        return ComparisonResult(names, tuple(rounds), maximum_load, self.duration, seed)
+        return ComparisonResult(names, tuple(rounds), maximum_loads, self.duration, seed)

@@ -1,0 +1,38 @@
+"""Rows of the published experiments that this machine can measure are measured; the others say what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chains import need
+from podperf.records import schema_errors
+from robot_run import ROOT, Robot
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    need("memif")
+    chosen = ("1n2p 1n4p 1n6p, memif, 64 B", "OVS-DPDK in S1 to S6, 64 B", "1n2p 2n4p*", "SR-IOV: exclusive over shared*")
+    tests = [word for name in chosen for word in ("--test", name)]
+    robot = Robot(tmp_path, *tests, str(ROOT / "tests"))
+    assert robot.wait(300) == 0, robot.messages()
+    found = {each["test"]["name"]: each for each in robot.records()}
+    assert len(found) == len(chosen)
+
+    record = found[chosen[0]]
+    assert schema_errors(record) == []
+    (finding,) = record["findings"]
+    assert finding["claim"].startswith("Increase number of pod slightly reduce throughput")
+    assert record["reason"] == f"{finding['verdict']}: {finding['detail']}"
+    rounds = record["methods"]["comparison"]
+    assert list(rounds["rates"]) == ["1n2p memif", "1n4p memif", "1n6p memif"]
+    assert all(len(rates) == 10 and min(rates) > 0 for rates in rounds["rates"].values())
+    assert set(record["data_plane"]) == set(rounds["rates"])
+
+    reasons = {name: each["reason"] for name, each in found.items() if each["outcome"] == "skipped"}
+    assert len(reasons) == len(chosen) - 1
+    assert "2n4p has pods on 2 workers" in reasons["1n2p 2n4p, VFs and VPP, 256 B"]
+    assert "the worker has one node" in reasons["OVS-DPDK in S1 to S6, 64 B"]
+    assert not any(found[name]["trials"] for name in reasons)

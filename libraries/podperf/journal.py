@@ -1,0 +1,196 @@
+"""What is done to hosts, step by step: written down while it is done, or while it is only planned.
+
+A RecordingHost passes everything on to another host and writes down what changes something. Numbers and MACs that the
+kernel chose are written as what they belong to, so that two recordings of the same set-up are equal, and readable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from podperf.hosts.base import Completed, Host, Process
+from podperf.hosts.namespaces import PREFIX
+
+
+class Kind(StrEnum):
+    """What a step does."""
+
+    RUN = "run"
+    START = "start"
+    TELL = "tell"  # a line to a process
+    WRITE = "write"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is done. `text` is a command line or a path, `content` what goes in: standard input or a file."""
+
+    phase: str
+    host: str
+    namespace: str  # the network namespace in which a command runs; empty: the host's first
+    kind: Kind
+    text: str
+    content: str = ""
+
+
+@dataclass
+class Journal:
+    """The steps on all hosts, in their order. `phase` is that of the steps to come."""
+
+    steps: list[Step] = field(default_factory=list)
+    phase: str = ""
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def write(
+        self, host: str, namespace: str, kind: Kind, what: str | Sequence[str], content: str = "", remark: str = ""
+    ) -> None:
+        """A step: a command line in words, or else a path or a process. What was learnt replaces numbers and MACs."""
+        text = what if isinstance(what, str) else shlex.join(map(self._readable, what)) + remark
+        self.steps.append(Step(self.phase, host, namespace, kind, text, self._readable(content)))
+
+    def learn(self, value: object, name: str) -> None:
+        """A value that the kernel chose, and what it belongs to."""
+        self._names[str(value)] = f"<{name}>"
+
+    def _readable(self, text: str) -> str:
+        for value, name in self._names.items():
+            text = re.sub(rf"(?<![\w.:-]){re.escape(value)}(?![\w.:-])", name, text)
+        return text
+
+
+class RecordingHost:
+    """A host of which everything that changes something is written down. What only asks is not."""
+
+    def __init__(self, host: Host, journal: Journal) -> None:
+        self._host, self._journal = host, journal
+        self.name = host.name
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        namespace, inner = within(command)
+        if not is_question(inner):
+            self._journal.write(self.name, namespace, Kind.RUN, inner, stdin or "")
+        done = self._host.run(*command, stdin=stdin, check=check, timeout=timeout)
+        for value, name in _learnt(namespace, inner, done.stdout):
+            self._journal.learn(value, name)
+        return done
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        namespace, inner = within(command)
+        held = f" (on CPU {','.join(map(str, cpus))})" if cpus else ""
+        self._journal.write(self.name, namespace, Kind.START, inner, remark=held)
+        process = self._host.spawn(*command, cpus=cpus)
+        name = program(inner) + (f" in {_short(namespace)}" if namespace else "")
+        self._journal.learn(process.pid, f"process of {name}")
+        return _RecordingProcess(process, self._journal, self.name, namespace, name)
+
+    def put(self, content: bytes, path: str) -> None:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            text = f"({len(content)} bytes)"
+        self._journal.write(self.name, "", Kind.WRITE, path, text)
+        self._host.put(content, path)
+
+    def get(self, path: str) -> bytes:
+        return self._host.get(path)
+
+
+class _RecordingProcess:
+    """A process of such a host."""
+
+    def __init__(self, process: Process, journal: Journal, host: str, namespace: str, name: str) -> None:
+        self._process, self._journal, self._where, self._name = process, journal, (host, namespace), name
+        self._stopped = False
+        self.pid = process.pid
+
+    def send(self, line: str) -> None:
+        self._journal.write(*self._where, Kind.TELL, self._name, line)
+        self._process.send(line)
+
+    def receive(self, timeout: float) -> str:
+        return self._process.receive(timeout)
+
+    def alive(self) -> bool:
+        return self._process.alive()
+
+    def errors(self) -> str:
+        return self._process.errors()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        if not self._stopped:
+            self._journal.write(*self._where, Kind.STOP, self._name)
+        self._stopped = True
+        self._process.stop(timeout)
+
+
+def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The network namespace in which a command is run, by its name, and the command itself."""
+    namespace, words = "", tuple(command)
+    while len(words) > 3 and words[0] == "nsenter" and words[1].startswith("--net=") and words[2] == "--":
+        path = PurePosixPath(words[1].removeprefix("--net="))
+        namespace, words = path.name if path.parent == PurePosixPath("/run/netns") else "", words[3:]
+    return namespace, words
+
+
+def program(command: Sequence[str]) -> str:
+    """The name of the program that a command line starts, behind `env`, `stdbuf` and the like."""
+    for word in command:
+        if word not in {"env", "stdbuf", "taskset", "setpriv", "--"} and not re.match(r"-|\w+=", word):
+            return PurePosixPath(word).name
+    return command[0]
+
+
+# Commands that change nothing, by how their lines begin.
+_QUESTIONS = re.compile(
+    r"(env \S+=\S+ )*"
+    r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu|python3 - "
+    r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool (--json|-j) \w+ (show|dump)"
+    r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
+    r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
+    r"|taskset (--cpu-list )?--pid \d+$|modinfo |timeout \S+ sh -c |sh -e?c (ls |test |command |'?p=\$1|\"?for t in))"
+)
+
+
+def is_question(command: Sequence[str]) -> bool:
+    """True for a command that only asks, or waits for something to be so."""
+    return _QUESTIONS.match(" ".join(command)) is not None
+
+
+def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tuple[object, str]]:
+    """Values in an answer that the kernel or a plug-in chose, and what they belong to."""
+    line = " ".join(command)
+    with suppress(ValueError, KeyError, IndexError, TypeError):
+        if line.startswith("ip -json") and (match := re.search(r" link show dev (\S+)$", line)):
+            yield json.loads(answer)[0]["address"], f"MAC of {match[1]}{_of(namespace)}"
+        elif line.startswith("env CNI_COMMAND=ADD"):
+            yield from _learnt_from_plugin(json.loads(answer), line)
+        elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
+            for number, thread in enumerate(answer.split(), start=1):
+                yield thread, f"thread {number} of those named {command[4]}*"
+
+
+def _learnt_from_plugin(result: dict[str, list[dict[str, str]]], line: str) -> Iterator[tuple[str, str]]:
+    container = line.split("CNI_CONTAINERID=")[1].split()[0]
+    interface = line.split("CNI_IFNAME=")[1].split()[0]
+    for each in result["interfaces"]:
+        if each.get("sandbox"):
+            yield each["mac"], f"MAC of {each['name']} in {container}"
+        elif each["name"].startswith("veth"):
+            yield each["name"], f"host end of {interface} of {container}"
+            yield each["mac"], f"MAC of the host end of {interface} of {container}"
+
+
+def _of(namespace: str) -> str:
+    return f" in {_short(namespace)}" if namespace else ""
+
+
+def _short(namespace: str) -> str:
+    return namespace.removeprefix(PREFIX)

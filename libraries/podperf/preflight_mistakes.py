@@ -1,0 +1,227 @@
+"""Mistakes that labs make, and that cost performance or frames without an error: found before anything is measured.
+
+Each is a pure function of what was read, with a finding that is a warning where the mistake was made. All were seen in
+labs that followed the draft, in the guides that their engineers published.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from podperf.cpus import format_cpu_list
+from podperf.dry_run import plan
+from podperf.hosts.base import Host
+from podperf.model import Chain, FrameSize, Placement
+from podperf.placement import Cpus, nic_node
+from podperf.preflight_finding import Finding, State
+from podperf.topology import Topology
+
+AREA = "mistakes"
+MULTUS_NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation of pods that have more interfaces than one
+# Versions of TRex that drop frames on virtual functions, and one that does not.
+TREX_DROPS_ON_VFS = {"2.92": "2.73"}
+
+OvsSettings = Mapping[str, str]
+"""`other_config` of the table Open_vSwitch (ovs-vswitchd.conf.db(5))."""
+
+
+def socket_memory(settings: OvsSettings, node: int) -> Finding:
+    """Hugepage memory of OVS-DPDK on the NUMA node of the NIC, whose DMA and PMD want their buffers there."""
+    given = settings.get("dpdk-socket-mem")
+    if given is None:
+        return _sound("socket memory", "dpdk-socket-mem is not set: memory is taken on every node as it is needed")
+    amounts = [int(each or 0) for each in given.split(",")]
+    if node < len(amounts) and amounts[node]:
+        return _sound("socket memory", f"dpdk-socket-mem={given} has {amounts[node]} MiB on node {node}, the NIC's")
+    better = [*amounts, *[0] * (node + 1 - len(amounts))]
+    better[node] = max(amounts)
+    remedy = f"ovs-vsctl set Open_vSwitch . other_config:dpdk-socket-mem={','.join(map(str, better))}"
+    return _mistake("socket memory", f"dpdk-socket-mem={given} has nothing on NUMA node {node}, the NIC's", remedy)
+
+
+def overlapping_masks(settings: OvsSettings) -> Finding:
+    """The CPUs of OVS-DPDK's control threads beside those of its pollers, which share theirs with nobody."""
+    lcores, pollers = (_cpus(settings.get(key, "0")) for key in ("dpdk-lcore-mask", "pmd-cpu-mask"))
+    shared = lcores & pollers
+    if not shared:
+        return _sound("CPU masks", "dpdk-lcore-mask and pmd-cpu-mask have no CPU in common")
+    detail = (
+        f"CPU {format_cpu_list(shared)} is in dpdk-lcore-mask={settings['dpdk-lcore-mask']} and in "
+        f"pmd-cpu-mask={settings['pmd-cpu-mask']}: control threads take time from the poller there"
+    )
+    remedy = "a dpdk-lcore-mask of other CPUs; with podperf's own switch, more worker.cpus than worker.switch_cpus"
+    return _mistake("CPU masks", detail, remedy)
+
+
+def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Finding:
+    """The NUMA node of the CPUs on which a switch polls, and that of the NIC which it polls."""
+    away = [cpu for cpu in switch if cpus.node(cpu) != node]
+    if not away:
+        return _sound("switch CPUs", f"CPU {format_cpu_list(switch)} is on NUMA node {node}, as the NIC is")
+    near = [cpu for cpu in cpus.usable if cpus.node(cpu) == node]
+    remedy = f"worker.switch_cpus of {format_cpu_list(near)}" if near else "a NIC in a slot of the other socket"
+    elsewhere = format_cpu_list({cpus.node(cpu) for cpu in away})
+    detail = f"the switch polls on CPU {format_cpu_list(away)} of NUMA node {elsewhere}, and the NIC is on node {node}"
+    return _mistake("switch CPUs", detail, remedy)
+
+
+@dataclass(frozen=True)
+class Container:
+    """What a container of a Kubernetes pod asks for, by resource: `cpu`, `memory`."""
+
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+
+
+def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Finding:
+    """Pods that the kubelet's static CPU manager cannot pin: all but Guaranteed ones with whole CPUs.
+
+    A pod is Guaranteed when each container has limits for CPU and memory, and requests no less.
+    """
+    reasons = {name: why for name, containers in pods.items() if (why := _why_unpinned(containers))}
+    if not reasons:
+        return _sound("pods", f"{', '.join(pods) or 'none'}: Guaranteed, with whole CPUs")
+    detail = "; ".join(f"{name} {why}" for name, why in reasons.items())
+    remedy = "limits for cpu, a whole number, and for memory in each container, and no smaller requests"
+    return _mistake("pods", f"not pinned to CPUs: {detail}", remedy)
+
+
+def _why_unpinned(containers: Sequence[Container]) -> str | None:
+    for each in containers:
+        for resource in ("cpu", "memory"):
+            limit = each.limits.get(resource)
+            if limit is None:
+                return f"is Burstable or BestEffort (no {resource} limit)"
+            if each.requests.get(resource, limit) != limit:
+                return f"is Burstable (requests {each.requests[resource]} of {limit} {resource})"
+        if not each.limits["cpu"].isdigit():
+            return f"asks for a part of a CPU ({each.limits['cpu']})"
+    return None
+
+
+def vlans_of_some(port: str, vlans: Mapping[int, int]) -> Finding:
+    """The VLANs of a port's virtual functions, by their number; 0 for none. Frames do not pass from one to another."""
+    tagged = {number: vlan for number, vlan in vlans.items() if vlan}
+    if not tagged or len(tagged) == len(vlans):
+        said = "all have a VLAN" if tagged else "no virtual function has a VLAN"
+        return _sound(f"VLANs of {port}", said)
+    plain = sorted(set(vlans) - set(tagged))
+    vlan = next(iter(tagged.values()))
+    detail = (
+        f"virtual function {format_cpu_list(tagged)} has a VLAN and {format_cpu_list(plain)} has none: frames between "
+        "them are dropped"
+    )
+    return _mistake(f"VLANs of {port}", detail, f"ip link set dev {port} vf {plain[0]} vlan {vlan}, or vlan 0 for all")
+
+
+def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
+    """A version of TRex beside virtual functions: some drop frames there that others do not."""
+    found = version.lower().removeprefix("v")
+    better = TREX_DROPS_ON_VFS.get(found)
+    if better is None or not virtual_functions:
+        return _sound("TRex", f"{found}: nothing is known against it here")
+    detail = f"TRex {found} drops frames on SR-IOV virtual functions, which would count as the worker's loss"
+    return _mistake("TRex", detail, f"TRex {better}, with which the same lab works")
+
+
+def _sound(subject: str, detail: str) -> Finding:
+    return Finding(AREA, subject, State.OK, detail)
+
+
+def _mistake(subject: str, detail: str, remedy: str) -> Finding:
+    return Finding(AREA, subject, State.WARNING, detail, remedy)
+
+
+def _cpus(mask: str) -> set[int]:
+    number = int(mask, 16)
+    return {cpu for cpu in range(number.bit_length()) if number >> cpu & 1}
+
+
+# --- what they are functions of ---------------------------------------------------------------------------------------
+
+
+def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Finding]:
+    """All of them, as far as this worker has what they are about."""
+    node = nic_node(host, topology.worker)
+    if node is not None:
+        yield switch_beside_nic(placement.switch, cpus, node)
+    if len(placement.sut) > 1:  # on a single CPU everything is together, and the placement says so
+        yield from (replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node))
+    yield from _in_switch(read_ovs_settings(host), node)
+    pods = read_pods(host)
+    if pods:
+        yield unpinned_pods(pods)
+    ports = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
+    for port, vlans in functions.items():
+        yield vlans_of_some(port, vlans)
+    if "trex" in topology.labels:
+        yield trex_on_vfs(topology.labels["trex"], bool(functions))
+
+
+def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Finding]:
+    if settings.get("dpdk-init") != "true":
+        return
+    if "pmd-cpu-mask" in settings:
+        yield overlapping_masks(settings)
+    if node is not None:
+        yield socket_memory(settings, node)
+
+
+def planned(topology: Topology, cpus: Cpus) -> OvsSettings:
+    """How podperf would configure Open vSwitch with DPDK on this worker."""
+    steps = plan(topology, Chain("ovs-dpdk", 1), FrameSize.parse(64), cpus).steps
+    found = (re.findall(r'other_config:([\w-]+)="([^"]*)"', step.text) for step in steps)
+    return {key: value for each in found for key, value in each}
+
+
+def read_ovs_settings(host: Host) -> OvsSettings:
+    """`other_config` of the Open vSwitch that the host runs by itself; empty without one."""
+    if host.run("which", "ovs-vsctl", check=False).exit_code:
+        return {}
+    question = ("ovs-vsctl", "--no-wait", "--timeout=3", "--format=json", "list", "Open_vSwitch", ".")
+    done = host.run(*question, check=False)
+    return parse_ovs_settings(done.stdout) if done.exit_code == 0 else {}
+
+
+def parse_ovs_settings(answer: str) -> OvsSettings:
+    """The same from `ovs-vsctl --format=json list Open_vSwitch .` (RFC 7047, section 5.1)."""
+    table = json.loads(answer)
+    row = dict(zip(table["headings"], table["data"][0], strict=True))
+    return {key: str(value) for key, value in row["other_config"][1]}
+
+
+def read_pods(host: Host) -> dict[str, list[Container]]:
+    """Pods of the cluster that have further interfaces, which are those that forward; empty without a cluster."""
+    if host.run("which", "kubectl", check=False).exit_code:
+        return {}
+    question = ("kubectl", "--request-timeout=5s", "get", "pods", "--all-namespaces", "--output=json")
+    answer = host.run(*question, check=False).stdout
+    return parse_pods(json.loads(answer)) if answer else {}
+
+
+def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
+    """The same from `kubectl get pods --output=json`."""
+    return {
+        pod["metadata"]["name"]: [
+            Container(resources.get("requests", {}), resources.get("limits", {}))
+            for resources in (each.get("resources", {}) for each in pod["spec"]["containers"])
+        ]
+        for pod in answer["items"]
+        if MULTUS_NETWORKS in pod["metadata"].get("annotations", {})
+    }
+
+
+def read_vlans(host: Host, port: str) -> dict[int, int]:
+    """The VLAN of each virtual function of a port; empty without any."""
+    answer = host.run("ip", "-json", "link", "show", "dev", port, check=False).stdout
+    return parse_vlans(json.loads(answer)[0]) if answer else {}
+
+
+def parse_vlans(link: Mapping[str, Any]) -> dict[int, int]:
+    """The same from `ip -json link show dev PORT`, of old and of new versions."""
+    return {each["vf"]: (each.get("vlan_list") or [each])[0].get("vlan", 0) for each in link.get("vfinfo_list", ())}

@@ -1,0 +1,237 @@
+"""Results that others published, as data, and the orders that they claim: what a measurement is compared with.
+
+Absolute figures of another lab say nothing about this one. What can be compared is their order: which of two set-ups
+forwarded clearly more there, and does it here?
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.figures import short
+from podperf.findings import Contender
+from podperf.model import Chain, FrameSize
+from podperf.scenarios import SCENARIOS
+from podperf.schema_check import schema_problems, suggestion, with_defaults
+from podperf.yaml_document import Document, Pointer, Problem, read_yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "resources" / "published"
+TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
+# Of two published figures the larger one is by more than this above the other, or they do not order the two: nobody
+# says how well they repeat.
+CLEAR_DIFFERENCE = 0.1
+RELEVANT_DIFFERENCE = 0.05  # of rates measured here
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What podperf sets up to measure a row. `scenario` names one of SCENARIOS; None: the usual placement."""
+
+    chain: Chain
+    scenario: str | None = None
+    nodes: int = 1  # workers
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table. Without `figure` nobody published one, without `set_up` podperf cannot measure it."""
+
+    name: str
+    figure: float | None = None
+    set_up: SetUp | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a document says in words. A difference counts when rates differ by more than `relevant_difference`."""
+
+    name: str
+    text: str
+    relevant_difference: float
+
+
+@dataclass(frozen=True)
+class PublishedOrder:
+    """Rows of a table in an order (see podperf.findings.Order)."""
+
+    name: str
+    text: str
+    contenders: tuple[Contender, ...]
+    pairs: tuple[tuple[int, int], ...]
+    relevant_difference: float = RELEVANT_DIFFERENCE
+    their_figures: str = ""
+    caveat: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A result table and where it was published. `frame` is the size to which the figures belong, None if not given."""
+
+    path: str
+    document: str
+    section: str
+    title: str
+    testbed: str  # the topology in topologies/, without .yaml
+    quantity: str
+    unit: str | None
+    frame: FrameSize | None
+    remarks: str
+    rows: tuple[Row, ...]
+    statements: tuple[Statement, ...]
+
+    def order_of_figures(self, frame: FrameSize, *names: str) -> PublishedOrder:
+        """The rows of these names (`OVS-DPDK S*`: all that begin so), each pair ordered whose figures clearly differ."""
+        rows = self._rows(names)
+        unpublished = [row.name for row in rows if row.figure is None]
+        if unpublished:
+            raise PodperfError(f"{self.path}: no figure was published for {', '.join(unpublished)}")
+        rows.sort(key=lambda row: -(row.figure or 0))
+        figures = [row.figure or 0 for row in rows]
+        pairs = [(i, j) for i, j in combinations(range(len(rows)), 2) if figures[i] > figures[j] * (1 + CLEAR_DIFFERENCE)]
+        if not pairs:
+            raise PodperfError(f"{self.path}: no two of {', '.join(row.name for row in rows)} clearly differ")
+        shown = ", ".join(f"{row.name} {short(row.figure or 0)}" for row in rows)
+        at = "" if self.frame == frame else f", published for {self.frame.name if self.frame else 'an unnamed size'}"
+        return PublishedOrder(
+            self._name("order", *names),
+            f"{self.title}: {' > '.join(row.name for row in rows)}",
+            tuple(self._contender(row, frame) for row in rows),
+            tuple(pairs),
+            their_figures=f"{shown} ({self.unit}, {self.quantity}{at})",
+        )
+
+    def order_of_statement(self, statement: str, frame: FrameSize, *names: str) -> PublishedOrder:
+        """The rows of these names, the fastest first, as a statement orders them."""
+        found = next((each for each in self.statements if each.name == statement), None)
+        if found is None:
+            known = ", ".join(each.name for each in self.statements) or "none"
+            raise PodperfError(f"{self.path}: there is no statement {statement!r}; there are: {known}")
+        contenders = tuple(self._contender(row, frame) for row in self._rows(names))
+        pairs = tuple(pairwise(range(len(contenders))))
+        return PublishedOrder(self._name(statement, *names), found.text, contenders, pairs, found.relevant_difference)
+
+    def order_of_sizes(self, name: str, *frames: FrameSize) -> PublishedOrder:
+        """One row at several frame sizes: the larger the frames, the more bits it forwards."""
+        (row,) = self._rows([name])
+        sizes = sorted(frames, key=lambda each: -each.mean_bytes)
+        contenders = tuple(self._contender(row, frame, f"{row.name}, {frame.name}") for frame in sizes)
+        return PublishedOrder(
+            self._name("sizes", name),
+            f"{self.title}: frames of several sizes; the cost of a frame hardly depends on its size, so larger ones carry "
+            "more bits, up to line rate",
+            contenders,
+            tuple(pairwise(range(len(contenders)))),
+            caveat="rates are compared in bits per second on the wire",
+        )
+
+    def _name(self, *words: str) -> str:
+        return "-".join([Path(self.path).stem, *words])
+
+    def _rows(self, names: Sequence[str]) -> list[Row]:
+        found: list[Row] = []
+        for name in names:
+            matching = [row for row in self.rows if fnmatchcase(row.name, name)]
+            if not matching:
+                known = ", ".join(row.name for row in self.rows)
+                raise PodperfError(f"{self.path}: there is no row {name!r}; there are: {known}")
+            found += matching
+        return found
+
+    def _contender(self, row: Row, frame: FrameSize, label: str = "") -> Contender:
+        if row.set_up is None:
+            raise Unavailable(f"{self.document}, {self.section}, does not say how {row.name!r} was set up")
+        if row.set_up.nodes > 1:
+            raise Unavailable(f"{row.name} has pods on {row.set_up.nodes} workers, and a testbed of podperf has one")
+        scenario = SCENARIOS[row.set_up.scenario] if row.set_up.scenario else None
+        return Contender(row.set_up.chain, frame, scenario, label or row.name, row.figure)
+
+
+def published_table(name: str) -> Table:
+    """The table of this name: a file of resources/published without .yaml."""
+    path = FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.yaml")))
+        raise PodperfError(f"there is no table {name!r} in {FOLDER}; there are: {known}")
+    return load_table(path)
+
+
+def load_table(path: Path) -> Table:
+    """Read and check a file of published results. PodperfError has a line for each problem: file, line, key."""
+    document = read_yaml(path)
+    violations = schema_problems(document, _schema())
+    problems = [*document.problems, *violations.values(), *([] if violations else _disagreements(document))]
+    if problems:
+        ordered = sorted(problems, key=lambda each: (each.line, each.key))
+        raise PodperfError("\n".join(each.render(document.path) for each in ordered))
+    data = with_defaults(_schema(), document.data)
+    source = data["source"]
+    return Table(
+        path=document.path,
+        document=source["document"],
+        section=source["section"],
+        title=source["table"],
+        testbed=data["testbed"],
+        quantity=data["quantity"],
+        unit=data.get("unit"),
+        frame=FrameSize.parse(data["frame"]) if "frame" in data else None,
+        remarks=data["remarks"].strip(),
+        rows=tuple(map(_row, data["rows"])),
+        statements=tuple(
+            Statement(each["name"], each["text"].strip(), float(each.get("relevant_difference", RELEVANT_DIFFERENCE)))
+            for each in data["statements"]
+        ),
+    )
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = json.loads((FOLDER / "published.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    figure, set_up = data.get("figure"), data.get("set_up")
+    return Row(
+        data["name"],
+        None if figure is None else float(figure),
+        None
+        if set_up is None
+        else SetUp(Chain(set_up["data_plane"], int(set_up["pods"])), set_up.get("scenario"), set_up.get("nodes", 1)),
+    )
+
+
+def _disagreements(document: Document) -> Iterator[Problem]:
+    """What a schema cannot say."""
+    data = document.data
+    if not (TOPOLOGIES / f"{data['testbed']}.yaml").is_file():
+        known = sorted(each.stem for each in TOPOLOGIES.glob("*.yaml"))
+        yield _problem(document, ("testbed",), ", ".join(known) + suggestion(data["testbed"], known))
+    for key in ("rows", "statements"):
+        first: dict[str, int] = {}
+        for number, each in enumerate(data.get(key, ())):
+            line = document.line((key, number))
+            if each["name"] in first:
+                yield _problem(document, (key, number, "name"), f"a name that line {first[each['name']]} has not got")
+            first.setdefault(each["name"], line)
+    for number, row in enumerate(data["rows"]):
+        if "figure" in row and "unit" not in data:
+            yield _problem(document, ("rows", number, "figure"), "figures in a table whose `unit` is given")
+        scenario = row.get("set_up", {}).get("scenario")
+        if scenario is not None and scenario not in SCENARIOS:
+            pointer = ("rows", number, "set_up", "scenario")
+            yield _problem(document, pointer, ", ".join(SCENARIOS) + suggestion(scenario, SCENARIOS))
+
+
+def _problem(document: Document, pointer: Pointer, allowed: str) -> Problem:
+    value: Any = document.data
+    for step in pointer:
+        value = value[step]
+    return document.problem(pointer, f"found {document.shown(pointer, value)}; allowed: {allowed}")

@@ -1,0 +1,149 @@
+"""Where published experiments have their parts: on which NUMA node, and on CPUs of their own or shared ones.
+
+A scenario names nodes relative to the NIC's, so that it can be set up on any worker with as many. In the draft's multi-pod
+test the NIC is on node 1 (appendix C.3); CPU pools are those of CMK (appendices A.2 and B.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from podperf.errors import Unavailable
+from podperf.figures import count
+from podperf.hosts.base import Host
+from podperf.hosts.namespaces import PREFIX
+from podperf.model import Placement
+from podperf.placement import Cpus
+
+SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
+
+
+class Node(StrEnum):
+    """A NUMA node, as a scenario sees it."""
+
+    NIC = "the NIC's node"
+    OTHER = "another node"
+
+
+class Isolation(StrEnum):
+    """Which CPUs the pods' processes may use."""
+
+    EXCLUSIVE = "each pod has a CPU of its own"
+    SHARED = "the pods share a pool of two CPUs"
+    NONE = "the pods share all CPUs, also with the switch"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One placement. A pod beyond the last of `pods` is where that one is."""
+
+    name: str
+    switch: Node
+    pods: tuple[Node, ...]
+    isolation: Isolation = Isolation.EXCLUSIVE
+
+
+_NIC, _OTHER = Node.NIC, Node.OTHER
+
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            # Appendix C.3, where the NIC is on node 1.
+            Scenario("S1", _NIC, (_OTHER, _OTHER)),
+            Scenario("S2", _NIC, (_NIC, _NIC)),
+            Scenario("S3", _OTHER, (_OTHER, _OTHER)),
+            Scenario("S4", _OTHER, (_NIC, _NIC)),
+            Scenario("S5", _NIC, (_NIC, _OTHER)),
+            Scenario("S6", _OTHER, (_OTHER, _NIC)),
+            # Appendices A.2 and B.2; same and different are meant of pod and NIC.
+            Scenario("no-isolation", _NIC, (_NIC,), Isolation.NONE),
+            Scenario("exclusive-same-node", _NIC, (_NIC,)),
+            Scenario("exclusive-different-node", _NIC, (_OTHER,)),
+            Scenario("shared-same-node", _NIC, (_NIC,), Isolation.SHARED),
+            Scenario("shared-different-node", _NIC, (_OTHER,), Isolation.SHARED),
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A scenario on one worker. The pods' processes are let onto `shared` once they run; empty: they stay where put."""
+
+    placement: Placement
+    shared: tuple[int, ...] = ()
+
+
+def place_scenario(
+    scenario: Scenario, pods: int, usual: Placement, cpus: Cpus, *, nic_node: int, taken: Collection[int] = ()
+) -> Placed:
+    """CPUs for the switch, for each pod and for the switch's other threads, none of which is `taken`.
+
+    CPUs that the usual placement has come first. Unavailable, with what is missing, when there are not enough.
+    """
+    choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
+    switch = [choice.take(scenario.switch) for _ in range(max(1, len(usual.named_switch)))]
+    others = range(pods if scenario.isolation is not Isolation.SHARED else SHARED_POOL)
+    pool = [choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others]
+    control = choice.take(scenario.switch)
+    # The order is what drivers go by: pods in theirs, what only controls comes last.
+    sut = (*switch, *pool, control)
+    shared = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: tuple(sorted(sut))}
+    return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared[scenario.isolation])
+
+
+class _Choice:
+    """Takes CPUs, one after the other."""
+
+    def __init__(self, scenario: Scenario, cpus: Cpus, usual: Placement, nic_node: int, taken: set[int]) -> None:
+        self._scenario, self._cpus, self._usual, self._nic = scenario, cpus, usual, nic_node
+        self._taken = taken
+
+    def take(self, where: Node) -> int:
+        """The best CPU of this node that is left: one of the usual ones, on a physical core of its own, not CPU 0."""
+        here = [cpu for cpu in self._cpus.usable if (self._cpus.node(cpu) == self._nic) == (where is Node.NIC)]
+        free = set(here) - self._taken
+        if not free:
+            raise Unavailable(self._shortage(where, here))
+        best = min(
+            free,
+            key=lambda cpu: (
+                cpu not in self._usual.sut,
+                self._cpus.same_core(cpu, self._taken),
+                cpu == 0,
+                self._cpus.node(cpu),
+                cpu,
+            ),
+        )
+        self._taken.add(best)
+        return best
+
+    def _shortage(self, where: Node, here: Collection[int]) -> str:
+        name = self._scenario.name
+        if not here:
+            return f"scenario {name} has a part on another NUMA node than the NIC's, and the worker has one node"
+        return (
+            f"scenario {name} wants a CPU each for switch, pods and control threads, and {where} has "
+            f"{count(len(here), 'CPU')}, the tester's and those already given away included"
+        )
+
+
+def share_cpus(host: Host, pods: int, cpus: Collection[int]) -> None:
+    """Let the processes of pods 1 to `pods` run on any of these CPUs; the pods' network is namespaces of `host`.
+
+    Unavailable when they run none: the kernel then forwards for them, wherever it likes.
+    """
+    names = ",".join(map(str, cpus))
+    found = [
+        process
+        for number in range(1, pods + 1)
+        for process in host.run("ip", "netns", "pids", f"{PREFIX}pod{number}").stdout.split()
+    ]
+    if not found:
+        raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
+    for process in found:
+        host.run("taskset", "--all-tasks", "--cpu-list", "--pid", names, process)

@@ -1,0 +1,24 @@
+*** Settings ***
+Documentation    The experiment of appendix A of the draft: VPP with VRFs, and pods on CPUs of their own, on shared ones
+...              or on any. Its figures are in resources/published/appendix_a_contiv_vpp.yaml, its lab is
+...              topologies/appendix_a_contiv_vpp.yaml; docs/appendices.md says what is compared.
+
+Resource         ../../resources/published.resource
+
+Test Template    Order Should Be As Published
+Test Tags        appendix-a    appendix-a.2    sec-4.2.1    user-space    1518B    published    needs-lab
+
+
+*** Variables ***
+${LAB}    appendix_a_contiv_vpp
+
+
+*** Test Cases ***                                 TABLE     FRAME    MORE                    LESS
+Contiv-VPP: exclusive over shared CPUs             ${LAB}    1518     exclusive, same node    shared, same node
+    [Tags]    vpp-vrf
+Contiv-VPP: shared CPUs over none                  ${LAB}    1518     shared, same node       without CMK, any node
+    [Tags]    vpp-vrf
+Contiv-VPP: exclusive, same node over different    ${LAB}    1518     exclusive, same node    exclusive, different node
+    [Tags]    vpp-vrf    needs-numa
+Contiv-VPP: shared, same node over different       ${LAB}    1518     shared, same node       shared, different node
+    [Tags]    vpp-vrf    needs-numa

@@ -1,0 +1,22 @@
+*** Settings ***
+Documentation    The experiment of appendix B of the draft: virtual functions given to pods that run DPDK, on CPUs of
+...              their own, on shared ones or on any. Its figures are in resources/published/appendix_b_sriov_dpdk.yaml,
+...              its lab is topologies/appendix_b_sriov_dpdk.yaml; docs/appendices.md says what is compared.
+
+Resource         ../../resources/published.resource
+
+Test Template    Order Should Be As Published
+Test Tags        appendix-b    appendix-b.2    sec-4.1.4    sec-4.2.1    smart-nic    1518B    published    needs-sriov
+
+
+*** Variables ***
+${LAB}    appendix_b_sriov_dpdk
+
+
+*** Test Cases ***                    TABLE     FRAME    MORE         LESS
+SR-IOV: exclusive over shared CPUs    ${LAB}    1518     exclusive    shared
+    [Tags]    sriov
+SR-IOV: shared CPUs over none         ${LAB}    1518     shared       without CMK
+    [Tags]    sriov
+SR-IOV: exclusive CPUs over none      ${LAB}    1518     exclusive    without CMK
+    [Tags]    sriov

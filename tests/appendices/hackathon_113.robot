@@ -1,0 +1,39 @@
+*** Settings ***
+Documentation    The experiment of the IETF 113 hackathon: chains of 2, 4 and 6 pods on one node and of 4 on two (1n2p,
+...              1n4p, 1n6p, 2n4p), virtual functions at their ends and VPP between the pods; and the same with what
+...              else podperf has. Its statements are in resources/published/hackathon_113.yaml, its lab is
+...              topologies/hackathon_113.yaml; docs/appendices.md says what is compared.
+
+Resource         ../../resources/published.resource
+
+Test Template    Statement Should Hold
+Test Tags        hackathon-113    sec-4.2.4    published
+
+
+*** Variables ***
+${LAB}    hackathon_113
+
+
+*** Test Cases ***                    TABLE     STATEMENT       FRAME    MORE             LESS
+VFs and VPP over VPP only, 64 B       ${LAB}    SR-IOV helps    64       1n2p             1n2p VPP only
+    [Tags]    sec-4.1.5    sriov-vpp    vpp-l2patch    64B    needs-sriov
+VFs and VPP over VPP only, 1518 B     ${LAB}    SR-IOV helps    1518     1n2p             1n2p VPP only
+    [Tags]    sec-4.1.5    sriov-vpp    vpp-l2patch    1518B    needs-sriov
+VFs and OVS over OVS only, 64 B       ${LAB}    SR-IOV helps    64       1n2p VFs, OVS    1n2p OVS
+    [Tags]    sec-4.1.5    sriov-ovs-dpdk    ovs-dpdk    64B    needs-sriov
+VFs and OVS over OVS only, 1518 B     ${LAB}    SR-IOV helps    1518     1n2p VFs, OVS    1n2p OVS
+    [Tags]    sec-4.1.5    sriov-ovs-dpdk    ovs-dpdk    1518B    needs-sriov
+1n2p 1n4p 1n6p, VFs and VPP, 64 B     ${LAB}    pods cost       64       1n2p             1n4p             1n6p
+    [Tags]    sriov-vpp    64B    needs-sriov
+1n2p 1n4p 1n6p, VFs and VPP, 128 B    ${LAB}    pods cost       128      1n2p             1n4p             1n6p
+    [Tags]    sriov-vpp    128B    needs-sriov
+1n2p 1n4p, VFs and OVS, 64 B          ${LAB}    pods cost       64       1n2p VFs, OVS    1n4p VFs, OVS
+    [Tags]    sriov-ovs-dpdk    64B    needs-sriov
+1n2p 1n4p 1n6p, OVS-DPDK, 64 B        ${LAB}    pods cost       64       1n2p OVS         1n4p OVS         1n6p OVS
+    [Tags]    ovs-dpdk    64B
+1n2p 1n4p 1n6p, OVS-DPDK, 128 B       ${LAB}    pods cost       128      1n2p OVS         1n4p OVS         1n6p OVS
+    [Tags]    ovs-dpdk    128B
+1n2p 1n4p 1n6p, memif, 64 B           ${LAB}    pods cost       64       1n2p memif       1n4p memif       1n6p memif
+    [Tags]    memif    64B
+1n2p 2n4p, VFs and VPP, 256 B         ${LAB}    nodes cost      256      1n2p             2n4p
+    [Tags]    sec-4.2.5    sriov-vpp    256B    needs-lab

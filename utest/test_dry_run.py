@@ -1,0 +1,201 @@
+"""A plan is made by the drivers themselves, and nothing of it reaches a machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.dry_run import SET_UP, TEAR_DOWN, ImaginaryHost, Plan, plan, render
+from podperf.errors import Unavailable
+from podperf.hosts.base import Completed, Host
+from podperf.hosts.local import LocalHost
+from podperf.journal import Journal, Kind, RecordingHost, is_question, within
+from podperf.model import Chain, FrameSize
+from podperf.placement import Cpus
+from podperf.preflight import main
+from podperf.topology import SCHEMA_PATH, Topology, load_topology
+
+TOPOLOGIES = SCHEMA_PATH.parent
+SMALL = FrameSize.parse(64)
+PLANNED = [name for name, kind in DATA_PLANES.items() if kind.least_pods]
+LABS = ["appendix_a_contiv_vpp", "appendix_b_sriov_dpdk", "appendix_c_multi_pod", "hackathon_113"]
+
+
+def topology(name: str) -> Topology:
+    return load_topology(TOPOLOGIES / f"{name}.yaml", DATA_PLANES)
+
+
+@pytest.fixture(autouse=True)
+def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever would reach a machine, this one or another, ends the test."""
+
+    def reached(*what: Any, **_: Any) -> None:
+        raise AssertionError(f"a plan reached a machine: {what}")
+
+    for owner, name in (
+        (subprocess, "Popen"),
+        (subprocess, "run"),
+        (os, "system"),
+        (socket, "create_connection"),
+        (socket.socket, "connect"),
+        (LocalHost, "run"),
+        (LocalHost, "spawn"),
+        (LocalHost, "put"),
+        (Path, "mkdir"),
+        (Path, "write_bytes"),
+        (Path, "write_text"),
+    ):
+        monkeypatch.setattr(owner, name, reached)
+
+
+def text(made: Plan, phase: str = SET_UP) -> str:
+    return "\n".join(f"[{each.namespace}] {each.kind}: {each.text}" for each in made.steps if each.phase == phase)
+
+
+@pytest.mark.parametrize("lab", ["local", *LABS])
+@pytest.mark.parametrize("name", PLANNED)
+def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> None:
+    try:
+        made = plan(topology(lab), Chain(name, DATA_PLANES[name].least_pods), SMALL)
+    except Unavailable as reason:
+        assert lab == "local", reason
+        assert "PCI" in str(reason) or "NIC" in str(reason) or "virtual functions" in str(reason)
+        return
+    assert {each.phase for each in made.steps} == {SET_UP, TEAR_DOWN}
+    assert "pod1" in text(made)
+    where = {each.host for each in made.steps}
+    assert where <= ({"this machine"} if lab == "local" else {"192.0.2.20", "this machine"})
+    shown = render(made)
+    assert f"on {topology(lab).name}" in shown
+    assert all(f"on {host}" in shown for host in where)
+
+
+def test_a_plan_has_what_an_engineer_looks_for() -> None:
+    made = text(plan(topology("appendix_c_multi_pod"), Chain("ovs-dpdk", 2), SMALL))
+    assert 'other_config:pmd-cpu-mask="0x300000"' in made  # switch_cpus: 20-21
+    assert "type=dpdkvhostuserclient" in made
+    assert made.count("dpdk-testpmd") == 2
+    assert made.index("ovsdb-tool create") < made.index("add-br") < made.index("add-flow")
+    assert "0000:af:00.0" in made
+
+
+def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:
+    made = plan(topology("local"), Chain("linux-bridge", 2), SMALL)
+    added = [each.text.split()[-1] for each in made.steps if each.text.startswith("ip netns add")]
+    removed = [each.text.split()[-1] for each in made.steps if each.text.startswith("ip netns del")]
+    assert added == removed[::-1]
+    assert {"podperf-tester", "podperf-worker", "podperf-pod1", "podperf-pod2"} == set(added)
+    started = [each.text for each in made.steps if each.kind is Kind.START]
+    assert len(started) == len([each for each in made.steps if each.kind is Kind.STOP])
+
+
+def test_what_only_the_host_knows_has_a_name() -> None:
+    made = text(plan(topology("local"), Chain("linux-bridge", 1), SMALL))
+    assert "lladdr '<MAC of left in tester>' dev net1" in made
+    assert "02:00:5e" not in made
+    assert "taskset --cpu-list --pid 7 '<thread 1 of those named napi/w-left-*>'" in made
+    assert "1000000" not in made
+
+
+def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
+    assert "[podperf-pod2] sysctl -qw net.ipv4.ip_forward=1" in shown
+    with pytest.raises(SystemExit) as caught:
+        main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
+    assert caught.value.code == 2
+    assert "choose from" in capsys.readouterr().err
+
+
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which ovs-vsctl",
+        "ip -json link show dev left",
+        "ip netns list",
+        "ip netns pids podperf-pod1",
+        "sysctl -n net.ipv4.ip_forward",
+        "ovs-vsctl --db=unix:/x --timeout=10 --format=json list Interface left",
+        "ovs-appctl -t /x dpif/show",
+        "env OVS_RUNDIR=/x ovs-ofctl dump-flows --no-stats ovs-br0",
+        "vppctl -s /x show version",
+        "ethtool -k ens4",
+        "bpftool --json prog show id 1",
+        "tc -json filter show dev left ingress",
+        "test -e /run/x",
+        "cat /sys/x",
+    ],
+)
+def test_questions_change_nothing(question: str) -> None:
+    assert is_question(question.split())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ip link set left up",
+        "ip netns add podperf-pod1",
+        "ip netns del podperf-pod1",
+        "sysctl -qw net.ipv4.ip_forward=1",
+        "ovs-vsctl --db=unix:/x --timeout=10 add-br ovs-br0",
+        "env OVS_RUNDIR=/x ovs-ofctl add-flow ovs-br0 in_port=1,actions=output:2",
+        "vppctl -s /x set interface state host-left up",
+        "ethtool -K left gro on",
+        "ethtool -L left combined 1",
+        "bpftool map update id 1 key 0 0 0 0 value 1 0 0 0",
+        "tc qdisc add dev left clsact",
+        "taskset --cpu-list --pid 1 17",
+        "chrt --rr --pid 1 17",
+        "tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+        "nft -f -",
+        "rm -rf /run/podperf/ovs",
+        "kill -KILL 17",
+        "modprobe vfio-pci",
+    ],
+)
+def test_changes_are_no_questions(change: str) -> None:
+    assert not is_question(change.split())
+
+
+def test_namespaces_are_told_from_commands() -> None:
+    inside = ("nsenter", "--net=/run/netns/podperf-pod1", "--")
+    assert within((*inside, "ip", "link")) == ("podperf-pod1", ("ip", "link"))
+    assert within(("ip", "link")) == ("", ("ip", "link"))
+    first = ("nsenter", "--net=/proc/1/ns/net", "--")
+    assert within((*inside, *first, "ip", "link")) == ("", ("ip", "link"))
+
+
+class Answers(LocalHost):
+    """A host that answers everything alike."""
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        return Completed(command, 0, '[{"address": "02:00:00:00:00:07"}]', "")
+
+
+def test_a_recording_passes_on_and_names_what_it_learns() -> None:
+    journal = Journal()
+    host: Host = RecordingHost(Answers(), journal)
+    assert "02:00" in host.run("ip", "-json", "link", "show", "dev", "left").stdout
+    host.run("ip", "neigh", "replace", "192.0.2.1", "lladdr", "02:00:00:00:00:07", "dev", "net1")
+    (step,) = journal.steps
+    assert step.text == "ip neigh replace 192.0.2.1 lladdr '<MAC of left>' dev net1"
+
+
+def test_an_imaginary_host_remembers() -> None:
+    host = ImaginaryHost("worker", Cpus((0, 1), (0, 1)))
+    host.put(b"content", "/x")
+    assert host.get("/x") == b"content"
+    with pytest.raises(FileNotFoundError):
+        host.get("/y")
+    host.run("tee", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", stdin="7")
+    assert host.get("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") == b"7"

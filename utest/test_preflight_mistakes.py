@@ -1,0 +1,137 @@
+"""Each mistake is caught, with a remedy that makes it none, and what is sound is not taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from podperf.placement import Cpus, place
+from podperf.preflight_finding import State
+from podperf.preflight_mistakes import (
+    Container,
+    overlapping_masks,
+    parse_ovs_settings,
+    parse_pods,
+    parse_vlans,
+    planned,
+    socket_memory,
+    switch_beside_nic,
+    trex_on_vfs,
+    unpinned_pods,
+    vlans_of_some,
+)
+from podperf.topology import SCHEMA_PATH, load_topology
+
+TWO_NODES = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
+WHOLE = {"cpu": "2", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("memory", ["1024", "1024,0", "2048,,512"])
+def test_memory_on_the_wrong_node_is_caught(memory: str) -> None:
+    finding = socket_memory({"dpdk-socket-mem": memory}, node=1)
+    assert finding.state is State.WARNING
+    assert f"dpdk-socket-mem={memory} has nothing on NUMA node 1" in finding.detail
+    remedy = finding.remedy.rsplit("=", 1)[1]
+    assert socket_memory({"dpdk-socket-mem": remedy}, node=1).state is State.OK
+
+
+@pytest.mark.parametrize(("memory", "node"), [("0,1024", 1), ("1024,1024", 1), ("1024", 0)])
+def test_memory_beside_the_nic_is_sound(memory: str, node: int) -> None:
+    assert socket_memory({"dpdk-socket-mem": memory}, node).state is State.OK
+    assert socket_memory({}, node).state is State.OK
+
+
+def test_masks_that_overlap_are_caught() -> None:
+    finding = overlapping_masks({"dpdk-lcore-mask": "0x2", "pmd-cpu-mask": "0x6"})
+    assert finding.state is State.WARNING
+    assert "CPU 1 is in dpdk-lcore-mask=0x2 and in pmd-cpu-mask=0x6" in finding.detail
+    assert overlapping_masks({"dpdk-lcore-mask": "1", "pmd-cpu-mask": "6"}).state is State.OK
+    assert overlapping_masks({"pmd-cpu-mask": "0x6"}).state is State.OK
+
+
+def test_a_switch_away_from_the_nic_is_caught() -> None:
+    finding = switch_beside_nic((2, 3), TWO_NODES, node=1)
+    assert finding.state is State.WARNING
+    assert "CPU 2-3 of NUMA node 0, and the NIC is on node 1" in finding.detail
+    assert finding.remedy == "worker.switch_cpus of 4-7"
+    assert switch_beside_nic((4, 5), TWO_NODES, node=1).state is State.OK
+    assert switch_beside_nic((3, 4), TWO_NODES, node=1).state is State.WARNING, "one of two is enough"
+
+
+@pytest.mark.parametrize(
+    ("container", "why"),
+    [
+        (Container({}, {}), "no cpu limit"),
+        (Container(WHOLE, {"memory": "1Gi"}), "no cpu limit"),
+        (Container(WHOLE, {"cpu": "2"}), "no memory limit"),
+        (Container({"cpu": "1", "memory": "1Gi"}, WHOLE), "requests 1 of 2 cpu"),
+        (Container({}, {"cpu": "1500m", "memory": "1Gi"}), "a part of a CPU"),
+    ],
+)
+def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -> None:
+    finding = unpinned_pods({"sound": [Container(WHOLE, WHOLE)], "vnf": [container]})
+    assert finding.state is State.WARNING
+    assert f"vnf {'asks' if 'part' in why else 'is'}" in finding.detail
+    assert why in finding.detail
+    assert "sound" not in finding.detail
+    assert "limits for cpu" in finding.remedy
+
+
+def test_guaranteed_pods_are_sound() -> None:
+    assert unpinned_pods({"vnf": [Container(WHOLE, WHOLE), Container({}, WHOLE)]}).state is State.OK
+
+
+def test_vlans_on_some_virtual_functions_are_caught() -> None:
+    finding = vlans_of_some("ens4", {0: 100, 1: 100, 2: 0, 3: 0})
+    assert finding.state is State.WARNING
+    assert "virtual function 0-1 has a VLAN and 2-3 has none" in finding.detail
+    assert finding.remedy.startswith("ip link set dev ens4 vf 2 vlan 100")
+    assert vlans_of_some("ens4", {0: 100, 1: 100}).state is State.OK
+    assert vlans_of_some("ens4", {0: 0, 1: 0}).state is State.OK
+
+
+@pytest.mark.parametrize("version", ["2.92", "v2.92"])
+def test_a_trex_that_drops_on_virtual_functions_is_caught(version: str) -> None:
+    assert trex_on_vfs(version, virtual_functions=True).state is State.WARNING
+    assert "TRex 2.73" in trex_on_vfs(version, virtual_functions=True).remedy
+    assert trex_on_vfs(version, virtual_functions=False).state is State.OK
+    assert trex_on_vfs("2.73", virtual_functions=True).state is State.OK
+
+
+def test_what_podperf_itself_would_configure_is_sound() -> None:
+    """On the draft's lab of appendix C, whose NIC is on node 1: read off the plan, not described a second time."""
+    topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
+    numbers = tuple(range(40))
+    cpus = Cpus(numbers, numbers, nodes={cpu: cpu // 20 for cpu in numbers})
+    settings = planned(topology, cpus)
+    assert settings["pmd-cpu-mask"] == hex(0b11 << 20)
+    assert overlapping_masks(settings).state is State.OK
+    assert socket_memory(settings, node=1).state is State.OK
+    assert switch_beside_nic(place(topology, cpus).switch, cpus, node=1).state is State.OK
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+def test_settings_are_read_from_the_database() -> None:
+    answer = '{"data":[[["map",[["dpdk-init","true"],["pmd-cpu-mask","0x6"]]]]],"headings":["other_config"]}'
+    assert parse_ovs_settings(answer) == {"dpdk-init": "true", "pmd-cpu-mask": "0x6"}
+
+
+def test_only_pods_with_further_interfaces_are_looked_at() -> None:
+    def pod(name: str, **annotations: str) -> dict[str, object]:
+        resources = {"limits": WHOLE}
+        return {
+            "metadata": {"name": name, "annotations": {key.replace("__", "/"): each for key, each in annotations.items()}},
+            "spec": {"containers": [{"resources": resources}, {}]},
+        }
+
+    networks = {"k8s.v1.cni.cncf.io__networks": "sriov-1, sriov-2"}
+    found = parse_pods({"items": [pod("coredns"), pod("vnf", **networks)]})
+    assert found == {"vnf": [Container({}, WHOLE), Container({}, {})]}
+
+
+def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
+    old = {"vfinfo_list": [{"vf": 0, "vlan": 100}, {"vf": 1}]}
+    new = {"vfinfo_list": [{"vf": 0, "vlan_list": [{"vlan": 100}]}, {"vf": 1, "vlan_list": [{}]}]}
+    assert parse_vlans(old) == parse_vlans(new) == {0: 100, 1: 0}
+    assert parse_vlans({}) == {}

@@ -1,0 +1,177 @@
+"""Published results: the files in the repository, what is wrong with one that is wrong, and the orders that they give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from robot.api import TestSuite as Suite
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.findings import judge
+from podperf.model import FrameSize
+from podperf.published import FOLDER, TOPOLOGIES, PublishedOrder, load_table, published_table
+from podperf.scenarios import SCENARIOS
+from podperf.topology import load_topology
+from podperf.verdicts import Measured
+
+ROOT = Path(__file__).parents[1]
+NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))
+SMALL, LARGE = FrameSize.parse(64), FrameSize.parse(1518)
+
+
+def measured(*rates: float) -> list[list[Measured]]:
+    """Ten rounds for each of the contenders."""
+    return [[Measured(rate)] * 10 for rate in rates]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_table_is_sound_and_so_is_its_lab(name: str) -> None:
+    table = published_table(name)
+    assert table.rows
+    topology = load_topology(TOPOLOGIES / f"{table.testbed}.yaml")
+    assert topology.tester.type == "trex"
+    assert topology.worker.connection == "ssh"
+    assert topology.labels["trex"] in {"2.4", "2.92"}
+
+
+def test_the_draft_is_quoted_to_the_digit() -> None:
+    """Appendix C.5 of the draft, as its table has it."""
+    figures = {row.name: row.figure for row in published_table("appendix_c_multi_pod").rows if row.figure}
+    theirs = {
+        "OVS-DPDK": (21.29, 13.17, 6.32, 19.76, 12.43, 6.38),
+        "vpp-memif": (59.96, 34.17, 45.13, 57.1, 33.47, 44.92),
+    }
+    assert figures == {f"{model} S{n}": value for model, row in theirs.items() for n, value in enumerate(row, start=1)}
+    assert [row.figure for row in published_table("appendix_a_contiv_vpp").rows] == [3.1, 9.8, 1.5, 4.7, 3.1, 3.5, 2.3]
+    assert [row.figure for row in published_table("appendix_b_sriov_dpdk").rows] == [39.3, 11.5, 39.2, 29.6]
+
+
+def test_figures_order_rows_where_they_clearly_differ() -> None:
+    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK S*")
+    assert [str(each) for each in order.contenders] == [f"OVS-DPDK S{n}" for n in (1, 4, 2, 5, 6, 3)]
+    assert {each.scenario for each in order.contenders} == {SCENARIOS[f"S{n}"] for n in range(1, 7)}
+    names = {(str(order.contenders[i]), str(order.contenders[j])) for i, j in order.pairs}
+    assert ("OVS-DPDK S1", "OVS-DPDK S3") in names
+    assert ("OVS-DPDK S6", "OVS-DPDK S3") not in names  # 6.38 and 6.32
+    assert ("OVS-DPDK S1", "OVS-DPDK S4") not in names  # 21.29 and 19.76, 8 %
+    assert "OVS-DPDK S1 21.3" in order.their_figures
+    assert "published for" not in order.their_figures
+    assert "published for 1518B" in published_table("appendix_c_multi_pod").order_of_figures(SMALL, "vpp-memif S*").their_figures
+
+
+def test_an_order_is_judged_by_its_pairs_and_its_ranks_compared() -> None:
+    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK S*")
+    alike = judge(order, measured(2.1e6, 1.9e6, 1.3e6, 1.2e6, 0.6e6, 0.6e6))
+    assert alike.verdict == "confirmed"
+    assert f"of {len(order.pairs)} pairs {len(order.pairs)} confirmed" in alike.detail
+    assert re.search(r"Kendall's tau\) 0\.9\d", alike.detail)
+    turned = judge(order, measured(0.6e6, 0.6e6, 1.2e6, 1.3e6, 1.9e6, 2.1e6))
+    assert turned.verdict == "refuted"
+    assert "Kendall's tau) -" in turned.detail
+    one_way_off = judge(order, measured(2.1e6, 1.9e6, 1.2e6, 1.3e6, 0.6e6, 0.6e6))
+    assert one_way_off.verdict == "confirmed", "S2 and S5 were published too near each other to be ordered"
+
+
+def test_larger_frames_are_judged_by_bits() -> None:
+    order = published_table("appendix_c_multi_pod").order_of_sizes("OVS-DPDK", SMALL, LARGE, FrameSize.parse(512))
+    assert [str(each) for each in order.contenders] == ["OVS-DPDK, 1518B", "OVS-DPDK, 512B", "OVS-DPDK, 64B"]
+    assert judge(order, measured(2e5, 2.1e5, 2.2e5)).verdict == "confirmed"  # slightly fewer frames, many more bits
+    assert judge(order, measured(1e4, 2e5, 2.2e5)).verdict == "refuted"  # so few that the bits are fewer, too
+
+
+def test_statements_order_rows_as_the_suite_does() -> None:
+    order = published_table("hackathon_113").order_of_statement("pods cost", SMALL, "1n2p OVS", "1n4p OVS", "1n6p OVS")
+    assert [each.chain.pods for each in order.contenders] == [2, 4, 6]
+    assert judge(order, measured(1.04e5, 1.02e5, 1e5)).verdict == "confirmed", "2 % counts here"
+    with pytest.raises(PodperfError, match="no statement 'pods'; there are: SR-IOV helps, pods cost, nodes cost"):
+        published_table("hackathon_113").order_of_statement("pods", SMALL, "1n2p")
+
+
+def test_rows_that_cannot_be_set_up_say_why() -> None:
+    with pytest.raises(Unavailable, match="2n4p has pods on 2 workers"):
+        published_table("hackathon_113").order_of_statement("nodes cost", SMALL, "1n2p", "2n4p")
+    with pytest.raises(Unavailable, match="does not say how 'maximum line rate' was set up"):
+        published_table("appendix_b_sriov_dpdk").order_of_figures(LARGE, "maximum line rate", "shared")
+    with pytest.raises(PodperfError, match="no row 'OVS S1'; there are: OVS-DPDK S1, "):
+        published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS S1")
+    with pytest.raises(PodperfError, match="no figure was published for OVS-DPDK$"):
+        published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK")
+    with pytest.raises(PodperfError, match="there is no table 'appendix_d'.*there are: appendix_a_contiv_vpp, "):
+        published_table("appendix_d")
+
+
+SOUND = """\
+version: 1
+source: {document: d, section: s, table: t}
+testbed: local
+quantity: NDR
+unit: Gbit/s
+rows:
+  - {name: a, figure: 2, set_up: {data_plane: ptp, pods: 1}}
+  - {name: b, figure: 1, set_up: {data_plane: ptp, pods: 1, scenario: S1}}
+"""
+
+
+def test_a_sound_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(SOUND)
+    table = load_table(path)
+    assert (table.frame, table.unit, [row.figure for row in table.rows]) == (None, "Gbit/s", [2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("testbed: local", "testbed: locl", 3, "testbed: found 'locl'; allowed: .*did you mean 'local'"),
+        ("figure: 2", "figure: two", 7, r"rows\[0\].figure: found 'two'; allowed: a number above 0"),
+        ("figure: 2", "figur: 2", 7, r"rows\[0\].figur: unknown key; .*did you mean 'figure'"),
+        ("name: b", "name: a", 8, r"rows\[1\].name: found 'a'; allowed: a name that line 7 has not got"),
+        ("scenario: S1", "scenario: S7", 8, r"set_up.scenario: found 'S7'; allowed: S1, .*did you mean"),
+        ("unit: Gbit/s\n", "", 6, r"rows\[0\].figure: found 2; allowed: figures in a table whose `unit` is given"),
+        ("pods: 1, ", "pods: 0, ", 8, r"set_up.pods: found 0; allowed: an integer, 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(SOUND.replace(old, new, 1))
+    with pytest.raises(PodperfError, match=words) as caught:
+        load_table(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+# --- the suites -------------------------------------------------------------------------------------------------------
+
+
+def order_of(test: object) -> PublishedOrder:
+    """What a row of a suite compares."""
+    name, row = test.template, [str(each) for each in test.body[0].args]  # type: ignore[attr-defined]
+    lab = next(each.value[0] for each in test.parent.resource.variables if each.name == "${LAB}")  # type: ignore[attr-defined]
+    table, columns = published_table(lab), row[1:]
+    assert row[0] == "${LAB}"
+    if name == "Order Should Be As Published":
+        return table.order_of_figures(FrameSize.parse(columns[0]), *columns[1:])
+    if name == "Statement Should Hold":
+        return table.order_of_statement(columns[0], FrameSize.parse(columns[1]), *columns[2:])
+    assert name == "Larger Frames Should Carry More Bits"
+    return table.order_of_sizes(columns[0], *map(FrameSize.parse, columns[1:]))
+
+
+def test_every_row_of_the_suites_compares_what_its_table_has() -> None:
+    tests = list(Suite.from_file_system(ROOT / "tests" / "appendices").all_tests)
+    assert len(tests) < 60
+    for test in tests:
+        assert "quick" not in test.tags
+        assert "published" in test.tags
+        try:
+            order = order_of(test)
+        except Unavailable:
+            continue
+        tagged = {each.chain.data_plane for each in order.contenders}
+        sizes = {each.frame.name for each in order.contenders}
+        assert tagged <= set(test.tags), test.name
+        assert len(sizes) > 1 or sizes <= set(test.tags), test.name
+        on_two_nodes = any(each.scenario and "other" in str(each.scenario).lower() for each in order.contenders)
+        assert not on_two_nodes or "needs-numa" in test.tags, test.name
+        assert any("sriov" in each for each in tagged) == ("needs-sriov" in test.tags), test.name

@@ -1,0 +1,115 @@
+"""Published placements on workers of several shapes: parts on the nodes that they name, no CPU twice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.errors import Unavailable
+from podperf.hosts.base import Completed
+from podperf.hosts.local import LocalHost
+from podperf.model import Placement
+from podperf.placement import Cpus
+from podperf.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario, share_cpus
+
+
+def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:
+    """`cores` cores on each node; siblings are numbered behind all cores, as Linux does on most servers."""
+    numbers = range(cores * nodes * threads)
+    return Cpus(
+        tuple(numbers),
+        tuple(numbers),
+        {cpu: frozenset(range(cpu % (cores * nodes), len(numbers), cores * nodes)) for cpu in numbers},
+        {cpu: cpu % (cores * nodes) // cores for cpu in numbers},
+    )
+
+
+LAB = worker(cores=20, nodes=2)
+USUAL = Placement((0,), (20, 21, 22, 23, 24), (20, 21))
+
+
+@pytest.mark.parametrize(
+    ("name", "switch", "pods"),
+    [("S1", 1, (0, 0)), ("S2", 1, (1, 1)), ("S3", 0, (0, 0)), ("S4", 0, (1, 1)), ("S5", 1, (1, 0)), ("S6", 0, (0, 1))],
+)
+def test_the_six_placements_of_the_draft(name: str, switch: int, pods: tuple[int, int]) -> None:
+    """Appendix C.3: its table says NUMA0 and NUMA1, and that the NIC is on node 1."""
+    placement = place_scenario(SCENARIOS[name], 2, USUAL, LAB, nic_node=1).placement
+    assert {LAB.node(cpu) for cpu in placement.switch} == {switch}
+    assert tuple(LAB.node(cpu) for cpu in placement.pods[:2]) == pods
+    assert LAB.node(placement.pods[-1]) == switch, "control threads are where the switch is"
+    assert len(placement.switch) == len(USUAL.named_switch)
+
+
+def test_everything_on_the_nics_node_is_the_usual_placement() -> None:
+    assert set(place_scenario(SCENARIOS["S2"], 2, USUAL, LAB, nic_node=1).placement.sut) == set(USUAL.sut)
+
+
+def test_pools_are_shared_after_the_start_only() -> None:
+    exclusive, shared, none = (
+        place_scenario(SCENARIOS[name], 2, USUAL, LAB, nic_node=1)
+        for name in ("exclusive-same-node", "shared-same-node", "no-isolation")
+    )
+    assert exclusive.shared == ()
+    assert shared.shared == tuple(sorted(shared.placement.pods[:2]))
+    assert set(none.shared) == set(none.placement.sut)
+
+
+@given(
+    st.sampled_from(list(SCENARIOS.values())),
+    st.integers(1, 12),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.integers(1, 4),
+    st.integers(0, 2),
+)
+def test_parts_have_cpus_of_their_own_or_the_scenario_is_not_offered(
+    scenario: Scenario, cores: int, nodes: int, threads: int, pods: int, nic: int
+) -> None:
+
+    cpus = worker(cores, nodes, threads)
+    nic %= nodes
+    usual = Placement((0,), (cpus.usable[-1],))
+    try:
+        placed = place_scenario(scenario, pods, usual, cpus, nic_node=nic, taken=(0,))
+    except Unavailable as reason:
+        assert scenario.name in str(reason)
+        assert nodes == 1 or cores * threads < pods + 4
+        return
+    sut = placed.placement.sut
+    assert len(set(sut)) == len(sut)
+    assert 0 not in sut, "the tester's"
+    assert (cpus.node(placed.placement.switch[0]) == nic) == (scenario.switch is Node.NIC)
+    if scenario.isolation is Isolation.EXCLUSIVE:
+        assert len(placed.placement.pods) == pods + 1
+        for number, cpu in enumerate(placed.placement.pods[:pods]):
+            where = scenario.pods[min(number, len(scenario.pods) - 1)]
+            assert (cpus.node(cpu) == nic) == (where is Node.NIC)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(Unavailable, match="S1 has a part on another NUMA node than the NIC's, and the worker has one node"):
+        place_scenario(SCENARIOS["S1"], 2, Placement((0,), (1,)), worker(8, 1), nic_node=0)
+    with pytest.raises(Unavailable, match="S2 wants a CPU each for switch, pods and control threads.* has 2 CPUs"):
+        place_scenario(SCENARIOS["S2"], 2, Placement((0,), (1,)), worker(2, 1), nic_node=0, taken=(0,))
+
+
+class Pods(LocalHost):
+    """A host whose first pod runs two processes."""
+
+    def __init__(self, *processes: str) -> None:
+        super().__init__()
+        self.processes, self.told = processes, list[tuple[str, ...]]()
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        self.told.append(command)
+        return Completed(command, 0, "\n".join(self.processes) if command[-1] == "podperf-pod1" else "", "")
+
+
+def test_processes_of_pods_are_let_onto_the_pool() -> None:
+    host = Pods("17", "18")
+    share_cpus(host, 2, (3, 4))
+    assert [command[-2:] for command in host.told if command[0] == "taskset"] == [("3,4", "17"), ("3,4", "18")]
+    with pytest.raises(Unavailable, match="the kernel forwards for them"):
+        share_cpus(Pods(), 2, (3, 4))
