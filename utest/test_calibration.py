@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.testers.base import UNPACED
-from podperf.testers.calibration import calibrate
+from podperf.testers.calibration import calibrate, calibrate_sending
 
 TRAFFIC = Traffic(FrameSize.parse(64))
 
 
 class SimulatedTester:
     """Sends at most `ceiling` frames/s; `delivered(load)` is the share that comes back."""
+
+    shortest_trial = 0.0
 
     def __init__(self, ceiling: float, delivered: Callable[[float], float] = lambda load: 1.0) -> None:
         self.ceiling, self.delivered = ceiling, delivered
@@ -94,3 +96,22 @@ def test_a_path_that_gives_nothing_back_is_an_error() -> None:
 def test_a_path_that_never_delivers_is_an_error() -> None:
     with pytest.raises(PodperfError, match="delivers no load"):
         calibrate(SimulatedTester(1e6, lambda load: 0.9), TRAFFIC)
+
+
+def test_a_tester_that_needs_long_trials_gets_them() -> None:
+    tester = SimulatedTester(1e6)
+    tester.shortest_trial = 0.5
+    calibrate(tester, TRAFFIC)
+    assert min(each.duration for each in tester.trials) >= 0.5
+
+
+def test_without_a_bare_path_the_ceiling_is_what_is_sent_and_the_own_loss_is_unknown() -> None:
+    limits = calibrate_sending(SimulatedTester(1e6, lambda load: 0.0), TRAFFIC)
+    assert limits.maximum_load == pytest.approx(0.95e6, rel=0.01)
+    assert limits.own_loss_ratio is None
+    assert "no bare path" in limits.source
+
+
+def test_a_tester_that_sends_nothing_is_not_calibrated() -> None:
+    with pytest.raises(PodperfError, match="delivers no load"):
+        calibrate_sending(SimulatedTester(0.0), TRAFFIC)

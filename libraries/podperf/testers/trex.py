@@ -189,7 +189,7 @@ def explained(
         case "client":
             return (
                 f"{interpreter} cannot load {whose}: {error}; tester.trex.client names the folder that came with the "
-                "server, and tester.trex.interpreter a Python that it was written for (3.6 to 3.12 for TRex 3.08)"
+                "server, and tester.trex.interpreter a Python that it was written for (3.7 to 3.12 for TRex 3.08)"
             )
         case "owner":
             return f"{who}: {error}: wait until they release it, or take it from them in trex-console"

@@ -4,17 +4,20 @@
                             "user": …, "api": [MAJOR, MINOR] of the server}'
 
 TRex's client brings its own yaml, scapy and zmq, which must not come into podperf's process; and this program imports
-nothing of podperf and keeps to Python 3.6. One JSON object a line: first {"ready": …} or {"error": …, "kind": …}, then
+nothing of podperf and keeps to Python 3.7. One JSON object a line: first {"ready": …} or {"error": …, "kind": …}, then
 for each request {"streams": [of left, of right], "duration": s, "unpaced": bool, "settle": s} one {"trial": …} or
 {"error": …}; {"close": true} ends it. Streams are those of `trex_streams.py`. It reports what the server counted, and
 judges nothing.
 """
+
+from __future__ import annotations
 
 import importlib
 import json
 import os
 import sys
 import time
+from typing import Any
 
 POLL = 0.01  # seconds between two questions whether traffic has ended
 PATIENCE = 1.0  # seconds beyond the planned end until traffic that does not end is stopped
@@ -26,108 +29,111 @@ DESTINATION_MAC_OF_FRAME = 1  # TRex: take the destination as it stands in the f
 class Refused(Exception):
     """The server or its client cannot be used; `kind` tells the caller why."""
 
-    def __init__(self, kind, text):
+    def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
 
 
-def load_api(folder):
+def load_api(folder: str | None) -> Any:
     """TRex's client library: the one in this folder, or the interpreter's trex-stl-lib."""
     if folder:
-        if not os.path.isdir(folder):
-            raise Refused("client", "there is no folder " + folder)
+        if not os.path.isdir(folder):  # noqa: PTH112 - as this program keeps to little
+            raise Refused("client", f"there is no folder {folder}")
         sys.path.insert(0, folder)
     problems = []
     for name in ("trex.stl.api", "trex_stl_lib.api"):
         try:
             return importlib.import_module(name)
         except Exception as error:  # whatever its many modules raise
-            problems.append("{}: {}: {}".format(name, type(error).__name__, error))
+            problems.append(f"{name}: {type(error).__name__}: {error}")
     raise Refused("client", "; ".join(problems))
 
 
 class Session:
     """The two ports of a server, held until `close`."""
 
-    def __init__(self, options):
+    def __init__(self, options: dict[str, Any]) -> None:
         self.api = load_api(options["client"])
-        self.ports = options["ports"]
+        self.ports: list[int] = options["ports"]
+        self.user: str = options["user"]
         self.client = self.api.STLClient(
-            username=options["user"],
+            username=self.user,
             server=options["address"],
             sync_port=options["port"],
             async_port=options["publisher_port"],
             verbose_level=_quiet(self.api),
         )
         self.server_api = tuple(options["api"])
-        self.made_promiscuous = []
+        self.made_promiscuous: list[int] = []
 
-    def open(self):
+    def open(self) -> dict[str, Any]:
         """Connect, take the ports and stop what runs on them; returns what the ports are."""
-        api = _api_of(self.client)
-        if api[0] != self.server_api[0] or api[1] > self.server_api[1]:  # older clients hang, newer ones are refused
-            raise Refused("version", "{}.{}".format(*api))
+        major, minor = _api_of(self.client)
+        if major != self.server_api[0] or minor > self.server_api[1]:  # it would be refused, or hang
+            raise Refused("version", f"{major}.{minor}")
         self.client.connect()
         known = self.client.get_all_ports()
         missing = [port for port in self.ports if port not in known]
         if missing:
-            raise Refused("ports", "it has ports {}, not {}".format(known, missing))
+            raise Refused("ports", f"it has ports {known}, not {missing}")
         for port in self.ports:
             owner = self.status(port).get("owner", "")
-            if owner and owner != _user(self.client):
-                raise Refused("owner", "port {} is held by {!r}".format(port, owner))
-        self.client.acquire(ports=self.ports, force=True)  # ours already, from a run that was killed, or free
+            if owner and owner != self.user:
+                raise Refused("owner", f"port {port} is held by {owner!r}")
+        self.client.acquire(ports=self.ports, force=True)  # free, or ours from a run that was killed
         self.clear()
-        self.watch_all(True)
+        self.hear_everything()
         ports = [self.facts(port) for port in self.ports]
-        return {"ports": ports, "client_api": "{}.{}".format(*api), "python": sys.version.split()[0]}
+        return {"ports": ports, "client_api": f"{major}.{minor}", "python": sys.version.split()[0]}
 
-    def close(self):
+    def close(self) -> None:
         """Stop the traffic and give the ports back."""
         try:
             self.clear()
-            self.watch_all(False)
+            if self.made_promiscuous:
+                self.client.set_port_attr(ports=self.made_promiscuous, promiscuous=False)
             self.client.release(ports=self.ports)
         finally:
             self.client.disconnect()
 
-    def watch_all(self, wanted):
-        """Let the ports count frames to any destination MAC, as pods may not rewrite it; False puts that back."""
+    def hear_everything(self) -> None:
+        """Let the ports count frames to any destination MAC: pods may not rewrite it."""
         for port in self.ports:
             mode = self.status(port).get("attr", {}).get("promiscuous", {})
-            if wanted and mode.get("enabled") is False:
+            if mode.get("enabled") is False:
                 self.client.set_port_attr(ports=[port], promiscuous=True)
                 self.made_promiscuous.append(port)
-        if not wanted and self.made_promiscuous:
-            self.client.set_port_attr(ports=self.made_promiscuous, promiscuous=False)
 
-    def clear(self):
+    def clear(self) -> None:
         """No traffic and no streams on the ports."""
         active = [port for port in self.ports if self.sending(port)]
         if active:
             self.client.stop(ports=active)
         self.client.remove_all_streams(ports=self.ports)
 
-    def rpc(self, method, **parameters):
+    def rpc(self, method: str, **parameters: Any) -> Any:
         """One question to the server, answered at once and not from the client's memory."""
         link = self.client.conn.rpc if hasattr(self.client, "conn") else self.client.comm_link
         answer = link.transmit(method, parameters)
         if not answer:
-            raise Refused("server", "{}: {}".format(method, answer.err()))
+            raise Refused("server", f"{method}: {answer.err()}")
         return answer.data()
 
-    def status(self, port):
+    def status(self, port: int) -> Any:
+        """State, owner and attributes of a port."""
         return self.rpc("get_port_status", port_id=port, profile_id="*", block=False)
 
-    def sending(self, port):
-        return self.status(port)["state"] in ("TX", "PAUSE", "PCAP_TX")
+    def sending(self, port: int) -> bool:
+        """Whether traffic runs on a port."""
+        return self.status(port)["state"] in {"TX", "PAUSE", "PCAP_TX"}
 
-    def counters(self):
+    def counters(self) -> list[dict[str, int]]:
         """Frames that each port has counted since the server started."""
         answers = [self.rpc("get_port_stats", port_id=port) for port in self.ports]
         return [{name: answer.get(name, 0) for name in COUNTERS} for answer in answers]
 
-    def facts(self, port):
+    def facts(self, port: int) -> dict[str, Any]:
+        """What a port is."""
         information = self.client.get_port_info(ports=[port])[0]
         attributes = self.status(port).get("attr", {})
         return {
@@ -140,7 +146,7 @@ class Session:
             "numa_node": information.get("numa"),
         }
 
-    def trial(self, request):
+    def trial(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send the streams, wait until everything has come to rest, and count."""
         self.clear()
         streams = dict(zip(self.ports, request["streams"]))
@@ -148,9 +154,8 @@ class Session:
         for port in sending:
             self.client.add_streams([self.stream(each) for each in streams[port]], ports=[port])
         before = self.counters()
-        began = time.time()
-        asked = time.monotonic()
-        # The end comes by itself even when this program is killed; virtual time, so not before `duration`.
+        began, asked = time.time(), time.monotonic()
+        # The end comes by itself even when this program is killed; virtual time, so never before `duration`.
         self.client.start(ports=sending, mult="1", force=True, duration=request["duration"] + PATIENCE)
         samples, cut_short = self.watch(sending, asked, request["duration"], request["unpaced"])
         wall = time.monotonic() - asked
@@ -168,7 +173,9 @@ class Session:
             "groups": self.latency([group for group in groups if group is not None]),
         }
 
-    def watch(self, sending, asked, duration, unpaced):
+    def watch(
+        self, sending: list[int], asked: float, duration: float, unpaced: bool
+    ) -> tuple[list[dict[str, Any]], bool]:
         """Wait for the end of the traffic.
 
         Returns two samples of what was sent, with their times, from within the traffic, and whether it had to be
@@ -182,14 +189,14 @@ class Session:
             samples.append({"earliest": earliest - asked, "latest": time.monotonic() - asked, "sent": counted})
         time.sleep(max(0.0, asked + duration - time.monotonic()))
         limit = asked + (duration if unpaced else duration * 1.05 + PATIENCE)
-        while any([self.sending(port) for port in sending]):
+        while any(self.sending(port) for port in sending):
             if time.monotonic() >= limit:
                 self.client.stop(ports=sending)
                 return samples, not unpaced
             time.sleep(POLL)
         return samples, False
 
-    def settled(self, rest):
+    def settled(self, rest: float) -> tuple[list[dict[str, int]], bool]:
         """The counters when none has changed for `rest` seconds, and whether that came about."""
         last, changed = self.counters(), time.monotonic()
         limit = changed + LONGEST_SETTLING
@@ -202,7 +209,7 @@ class Session:
                 return last, True
         return last, False
 
-    def latency(self, groups):
+    def latency(self, groups: list[int]) -> dict[str, Any]:
         """What the server knows of the frames of these groups, by group."""
         if not groups:
             return {}
@@ -210,15 +217,16 @@ class Session:
             found = self.client.get_pgid_stats(groups)
         else:
             found = self.client.get_stats(ports=self.ports, sync_now=True)
+        known = found.get("latency", {})
         return {
             str(group): {
-                "latency": _plain(found["latency"].get(group, {}).get("latency", {})),
-                "errors": _plain(found["latency"].get(group, {}).get("err_cntrs", {})),
+                "latency": _plain(known.get(group, {}).get("latency", {})),
+                "errors": _plain(known.get(group, {}).get("err_cntrs", {})),
             }
             for group in groups
         }
 
-    def stream(self, wanted):
+    def stream(self, wanted: dict[str, Any]) -> Any:
         """One stream of `trex_streams.py` as TRex's."""
         api = self.api
         program = None
@@ -244,38 +252,42 @@ class Session:
         )
 
 
-def _plain(value):
+def _plain(value: dict[Any, Any]) -> dict[str, Any]:
     """A mapping with JSON's types only: TRex puts objects of its own where it has no figure."""
     return {
         str(key): _plain(each) if isinstance(each, dict) else each
         for key, each in value.items()
-        if isinstance(each, (dict, int, float, str))
+        if isinstance(each, (dict, int, float, str))  # noqa: UP038 - Python 3.7
     }
 
 
-def _api_of(client):
+def _api_of(client: Any) -> tuple[int, int]:
     """The version of the API that this client speaks."""
     spoken = client.ctx.api_ver if hasattr(client, "ctx") else client.api_vers[0]
     return spoken["major"], spoken["minor"]
 
 
-def _user(client):
-    return client.ctx.username if hasattr(client, "ctx") else client.username
-
-
-def _quiet(api):
+def _quiet(api: Any) -> Any:
     """The least talkative logging, by the word of a new client or the number of an old one."""
     return "none" if api.__name__.startswith("trex.") else 0
 
 
-def say(answer):
+def _text(error: Exception) -> str:
+    """The message of an error in one line."""
+    text = str(getattr(error, "msg", "") or error)
+    return " ".join("".join(each for each in text if each.isprintable() or each.isspace()).split())
+
+
+def say(answer: dict[str, Any]) -> None:
+    """One answer to podperf."""
+    assert sys.__stdout__ is not None
     sys.__stdout__.write(json.dumps(answer) + "\n")
     sys.__stdout__.flush()
 
 
-def main(options):
-    # What TRex's client prints must not come between the answers.
-    sys.stdout = sys.stderr
+def main(options: dict[str, Any]) -> int:
+    """Answer requests until the end of the input."""
+    sys.stdout = sys.stderr  # what TRex's client prints must not come between the answers
     try:
         session = Session(options)
         facts = session.open()
@@ -296,12 +308,6 @@ def main(options):
         session.close()
     say({"closed": True})
     return 0
-
-
-def _text(error):
-    """The message of an error in one line, without colours."""
-    text = str(getattr(error, "msg", "") or error)
-    return " ".join("".join(c for c in text if c.isprintable() or c == "\n").split())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,128 @@
+"""The contract of testers (utest/tester_contract.py) on real links: the software tester, and TRex where there is one.
+
+PODPERF_TREX names the folder of a TRex, with `_t-rex-64`, and PODPERF_TREX_PYTHON an interpreter for its client
+(/usr/bin/python3). With PODPERF_TREX_RECORD set, what TRex says is recorded for utest/test_trex_contract.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from podperf.hosts.base import Host
+from podperf.hosts.linux import dedicate_receive_processing
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.testers import TESTERS
+from podperf.testers.base import Site, Tester, TesterPort
+from podperf.testers.software import TESTER_BINARY
+from podperf.testers.trex import CLIENT_BELOW_SERVER, TrexTester
+from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
+from podperf.topology import PortSettings, TesterSettings, TrexServerSettings, TrexSettings
+from test_trex_contract import dialogue_of
+from tester_contract import *  # noqa: F403
+from tester_contract import ELSEWHERE
+from trex_dialogue import Dialogue, RecordingHost
+
+TREX = os.environ.get("PODPERF_TREX")
+PYTHON = os.environ.get("PODPERF_TREX_PYTHON", "/usr/bin/python3")
+TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
+MTU = 1600
+numbers = itertools.count()
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
+
+RULES = """
+table netdev from_{source} {{
+    set seen {{ type ipv4_addr . ipv4_addr; size 65536; flags dynamic; }}
+    counter elsewhere {{ }}
+    chain forward {{
+        type filter hook ingress device {source} priority 0;
+        add @seen {{ ip saddr . ip daddr }}
+        ether daddr {mac} ip daddr {address} udp dport {port} counter name elsewhere
+        fwd to {target}
+    }}
+}}
+"""
+
+
+class RealBench:
+    """Two ports in a namespace, joined by a namespace in which the kernel forwards as nftables says."""
+
+    def __init__(self, undo: ExitStack) -> None:
+        self._host = LocalHost()
+        prefix = f"contract-{os.getpid()}-{next(numbers)}"
+        self.ports, self._sut = NetworkNamespace(f"{prefix}-ports"), NetworkNamespace(f"{prefix}-sut")
+        for namespace in (self.ports, self._sut):
+            self._host.run("ip", "netns", "add", namespace.namespace)
+            undo.callback(self._host.run, "ip", "netns", "del", namespace.namespace)
+            namespace.run("ip", "link", "set", "lo", "up")
+            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+        for port, peer in (("left", "s0"), ("right", "s1")):
+            link = ["ip", "link", "add", "name", port, "netns", self.ports.namespace, "mtu", str(MTU), "type", "veth"]
+            self._host.run(*link, "peer", "name", peer, "netns", self._sut.namespace, "mtu", str(MTU))
+            self.ports.run("ip", "link", "set", port, "up")
+            self._sut.run("ip", "link", "set", peer, "up")
+            dedicate_receive_processing(self._sut, peer, SUT_CPU)
+        for source, target in (("s0", "s1"), ("s1", "s0")):
+            to = {"mac": ELSEWHERE.mac, "address": ELSEWHERE.address, "port": ELSEWHERE.udp_port}
+            self._nft("-f", "-", stdin=RULES.format(source=source, target=target, **to))
+        self.tester: Tester
+        self.seen: list[int] = []
+
+    def _nft(self, *words: str, stdin: str | None = None) -> str:
+        return self._sut.run("nft", *words, stdin=stdin).stdout
+
+    def lose_one_in(self, number: int) -> None:
+        self._nft("insert", "rule", "netdev", "from_s0", "forward", "numgen", "inc", "mod", str(number), "0", "drop")
+
+    def flows_seen(self) -> int:
+        found = json.loads(self._nft("-j", "list", "set", "netdev", "from_s0", "seen"))["nftables"]
+        return self._told(sum(len(each["set"].get("elem", [])) for each in found if "set" in each))
+
+    def frames_elsewhere(self) -> int:
+        found = json.loads(self._nft("-j", "list", "counter", "netdev", "from_s0", "elsewhere"))["nftables"]
+        return self._told(sum(each["counter"]["packets"] for each in found if "counter" in each))
+
+    def _told(self, number: int) -> int:
+        self.seen.append(number)
+        return number
+
+
+@pytest.fixture(params=["software", "trex"])
+def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
+    with ExitStack() as undo:
+        if request.param == "trex":
+            if TREX is None:
+                pytest.skip("no TRex here: PODPERF_TREX names the folder of one")
+            bench = RealBench(undo)
+            path = dialogue_of(re.sub("trex-|-trex|trex", "", request.node.name))
+            bench.tester = undo.enter_context(closing(trex(bench, TREX, path, undo)))
+        else:
+            if not os.access(TESTER_BINARY, os.X_OK):
+                pytest.skip(f"{TESTER_BINARY} is not built")
+            bench = RealBench(undo)
+            settings = TesterSettings("software", "auto", None, PortSettings(), PortSettings())
+            ports = [TesterPort(side, bench.ports.namespace) for side in ("left", "right")]
+            site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), *ports)
+            bench.tester = undo.enter_context(closing(TESTERS["software"].at(site)))
+        yield bench
+
+
+def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTester:
+    """A TRex on the bench's ports, recorded where that is asked for."""
+    interfaces = Interfaces("left", "right", kernel=True)
+    endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,)))
+    host: Host = bench.ports
+    if os.environ.get("PODPERF_TREX_RECORD"):
+        dialogue = Dialogue(path)
+        undo.callback(lambda: (setattr(dialogue, "seen", bench.seen), dialogue.save()))
+        host = RecordingHost(bench.ports, dialogue)
+    settings = TrexSettings(interpreter=PYTHON)
+    return TrexTester(host, settings, endpoint, PUBLISHER_PORT, f"{folder}/{CLIENT_BELOW_SERVER}")

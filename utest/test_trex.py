@@ -1,0 +1,460 @@
+"""The TRex tester without a TRex: streams, results, versions, configuration; each trap of TRex has a test here."""
+
+from __future__ import annotations
+
+import ast
+import json
+import struct
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Completed
+from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, bucket_lower_ns
+from podperf.testers import TESTERS
+from podperf.testers.base import UNPACED
+from podperf.testers.trex import CLIENT_PROGRAM, TrexTester, explained, request_line
+from podperf.testers.trex_results import bucket_index, latency_of, trial_result
+from podperf.testers.trex_rpc import Endpoint, ServerVersion, read_version, server_version
+from podperf.testers.trex_server import Interfaces, configuration, running
+from podperf.testers.trex_streams import Stream, intended, streams_of
+from podperf.topology import TrexServerSettings, TrexSettings
+from trex_dialogue import Dialogue, PlayedHost
+
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+SMALL = Traffic(FrameSize.parse(64))
+ENDPOINT = Endpoint("192.0.2.10", 4501)
+NEW = ServerVersion("v3.08", (5, 1))
+GROUPS = {LEFT_TO_RIGHT: 1, RIGHT_TO_LEFT: 2}
+
+frames = st.sampled_from([FrameSize.parse(64), FrameSize.parse(1518), IMIX])
+directions = st.sampled_from(BOTH_DIRECTIONS)
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+@given(frame=frames, load=st.floats(1, 1e7), duration=st.floats(0.01, 10), direction=directions)
+def test_the_streams_of_a_trial_are_its_frames_and_its_load(
+    frame: FrameSize, load: float, duration: float, direction: Direction
+) -> None:
+    streams = streams_of(Trial(Traffic(frame), load, duration), direction, MACS, 7)
+    assert intended(streams) == max(1, round(load * duration))
+    for stream in streams:
+        assert stream.count is not None
+        assert stream.count > 0
+    if intended(streams) > 1000:
+        assert sum(stream.rate for stream in streams) == pytest.approx(load, rel=1e-6)
+
+
+def test_sizes_are_those_on_the_wire_without_the_fcs() -> None:
+    for size in (64, 570, 1518, 3000):
+        (stream, *_) = streams_of(Trial(Traffic(FrameSize.parse(size)), 1000, 1), LEFT_TO_RIGHT, MACS, 1)
+        assert len(stream.frame) == size - 4
+
+
+def test_a_mix_leaves_in_its_order() -> None:
+    """Merged by their times, as TRex does it, the streams are the sequence over and over."""
+    streams = [
+        stream
+        for stream in streams_of(Trial(Traffic(IMIX), 1200, 1), LEFT_TO_RIGHT, MACS, 1)
+        if stream.latency_group is None
+    ]
+    moments = sorted(
+        (stream.delay + number * 1e6 / stream.rate, len(stream.frame) + 4)
+        for stream in streams
+        for number in range(stream.count or 0)
+    )
+    assert [size for _, size in moments] == list(islice(cycle(IMIX.sequence), len(moments)))
+
+
+@given(load=st.floats(10, 1e7))
+def test_latency_frames_are_part_of_the_load_and_a_small_one(load: float) -> None:
+    """TRex does not scale latency streams with its multiplier: each stream has its own rate instead."""
+    streams = streams_of(Trial(SMALL, load, 10.0), LEFT_TO_RIGHT, MACS, 7)
+    latency = [stream for stream in streams if stream.latency_group is not None]
+    assert [stream.latency_group for stream in latency] == [7]
+    assert latency[0].rate <= min(1000, load / 10) * 1.001
+    assert intended(streams) == round(load * 10)
+
+
+def test_an_unpaced_trial_asks_for_the_whole_link() -> None:
+    streams = streams_of(Trial(Traffic(IMIX), UNPACED, 1.0), LEFT_TO_RIGHT, MACS, 1)
+    assert sum(stream.share for stream in streams) == pytest.approx(100)
+    assert all(stream.count is None for stream in streams)
+
+
+@pytest.mark.parametrize(("flows", "first", "last"), [(2, 0x1001, 0x1002), (1000, 0x1001, 0x13E8), (65536, 0, 65535)])
+def test_flows_are_hosts_of_the_test_network(flows: int, first: int, last: int) -> None:
+    stream = streams_of(Trial(Traffic(FrameSize.parse(64), flows=flows), 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0]
+    assert stream.hosts == (first, last)
+    assert stream.places == (28, 32)
+
+
+def test_one_flow_needs_no_program() -> None:
+    assert all(each.hosts is None for each in streams_of(Trial(SMALL, 1000, 1), LEFT_TO_RIGHT, MACS, 1))
+
+
+def test_a_fixed_destination_address_is_left_alone() -> None:
+    traffic = Traffic(FrameSize.parse(64), flows=9, entries={LEFT_TO_RIGHT: Entry(address="198.19.0.5")})
+    assert streams_of(Trial(traffic, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].places == (28,)
+
+
+@given(size=st.integers(64, 3000), direction=directions, flows=st.integers(1, 65536))
+def test_a_frame_is_a_sound_udp_packet_of_the_test_network(size: int, direction: Direction, flows: int) -> None:
+    traffic = Traffic(FrameSize.parse(size), flows=flows)
+    frame = streams_of(Trial(traffic, 1000, 1), direction, MACS, 1)[0].frame
+    header = struct.unpack("!10H", frame[14:34])
+    total = sum(header)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    assert total == 0xFFFF
+    assert header[1] == size - 18
+    assert struct.unpack("!H", frame[38:40])[0] == size - 38
+    nets = (frame[26:28], frame[30:32])
+    assert nets == ((b"\xc6\x12", b"\xc6\x13") if direction is LEFT_TO_RIGHT else (b"\xc6\x13", b"\xc6\x12"))
+
+
+def test_destinations_come_from_the_entry_or_are_learned_from_the_ports() -> None:
+    learned = streams_of(Trial(SMALL, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].frame
+    assert learned[:12].hex() == "020000000002020000000001"
+    entry = Entry(mac="02:00:00:00:00:99", address="198.19.0.5", udp_port=5000)
+    named = Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry})
+    frame = streams_of(Trial(named, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].frame
+    assert frame[:6].hex() == "020000000099"
+    assert frame[30:34] == bytes([198, 19, 0, 5])
+    assert frame[36:38] == (5000).to_bytes(2, "big")
+
+
+def test_a_request_has_a_list_of_streams_for_each_port() -> None:
+    request = json.loads(request_line(Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 1000, 2.0), MACS, GROUPS))
+    left, right = request["streams"]
+    assert left == []
+    assert right[0]["frame"].startswith("020000000001" "020000000002")
+    assert (request["duration"], request["unpaced"]) == (2.0, False)
+    assert right[0].keys() == {field: None for field in Stream.__dataclass_fields__}.keys()
+
+
+# --- results: the traps ----------------------------------------------------------------------------------------------
+
+LATENCY = {"histogram": {"0": 90, "10": 10}, "average": 999.0, "total_max": 1, "total_min": 5000}
+
+
+def counted(**changes: Any) -> dict[str, Any]:
+    """What a faultless trial of 1 s at 1000 frames/s from left to right gives; counters have counted before."""
+    result: dict[str, Any] = {
+        "started": 1.0,
+        "wall": 1.05,
+        "elapsed": 1.3,
+        "before": [
+            {"opackets": 5000, "ipackets": 70, "oerrors": 0, "ierrors": 3},
+            {"opackets": 80, "ipackets": 5000, "oerrors": 0, "ierrors": 4},
+        ],
+        "after": [
+            {"opackets": 6000, "ipackets": 70, "oerrors": 0, "ierrors": 3},
+            {"opackets": 80, "ipackets": 6000, "oerrors": 0, "ierrors": 4},
+        ],
+        "samples": [
+            {"earliest": 0.100, "latest": 0.102, "sent": [5100, 80]},
+            {"earliest": 0.900, "latest": 0.902, "sent": [5900, 80]},
+        ],
+        "cut_short": False,
+        "settled": True,
+        "groups": {"1": {"latency": LATENCY, "errors": {}}},
+    }
+    for path, value in changes.items():
+        place: Any = result
+        *steps, last = path.split("__")
+        for step in steps:
+            place = place[int(step) if step.isdigit() else step]
+        place[int(last) if last.isdigit() else last] = value
+    return result
+
+
+PLAIN = Trial(SMALL, 1000, 1.0)
+
+
+def test_a_result_is_what_the_counters_gained() -> None:
+    result = trial_result(PLAIN, counted(), GROUPS)
+    (each,) = result.directions
+    assert (each.intended, each.sent, each.received, each.lost) == (1000, 1000, 1000, 0)
+    assert each.duration == pytest.approx(1.0)
+    assert result.invalid is None
+
+
+def test_loss_is_what_the_far_port_did_not_get() -> None:
+    result = trial_result(PLAIN, counted(after__1__ipackets=5900), GROUPS)
+    assert (result.lost, result.invalid) == (100, None)
+
+
+def test_virtual_time_that_falls_behind_makes_the_trial_invalid() -> None:
+    """TRex sends the planned count all the same, only later: by the wall clock the load was another."""
+    late = trial_result(PLAIN, counted(wall=4.7), GROUPS)
+    assert "TRex took 4.550 s to send what was planned for 1.000 s" in str(late.invalid)
+    slow = counted(samples__1__sent=[5800, 80])
+    result = trial_result(PLAIN, slow, GROUPS)
+    assert result.directions[0].duration == pytest.approx(8 / 7)
+    assert "its time is virtual" in str(result.invalid)
+
+
+def test_two_percent_are_forgiven() -> None:
+    assert trial_result(PLAIN, counted(samples__1__sent=[5888, 80]), GROUPS).invalid is None
+
+
+def test_frames_that_the_receiving_port_dropped_are_the_testers_own() -> None:
+    result = trial_result(PLAIN, counted(after__1__ierrors=12, after__1__ipackets=5992), GROUPS)
+    assert result.own_drops == 8
+    assert "the tester itself lost 8 frames" in str(result.invalid)
+    assert trial_result(PLAIN, counted(after__0__ierrors=9), GROUPS).own_drops == 0  # nothing was sent that way
+
+
+def test_too_few_frames_make_the_trial_invalid() -> None:
+    result = trial_result(PLAIN, counted(after__0__opackets=5980, after__1__ipackets=5980), GROUPS)
+    assert result.invalid == "the tester sent only 98.0% of the intended load left-to-right"
+
+
+def test_counters_that_never_rest_make_the_trial_invalid() -> None:
+    assert "did not come to rest" in str(trial_result(PLAIN, counted(settled=False), GROUPS).invalid)
+
+
+def test_what_arrives_beyond_what_was_sent_is_stray() -> None:
+    result = trial_result(PLAIN, counted(after__1__ipackets=6003), GROUPS)
+    assert (result.received, result.stray, result.lost) == (1000, 3, 0)
+
+
+def test_an_unpaced_trial_has_the_duration_that_its_rate_tells() -> None:
+    result = trial_result(Trial(SMALL, UNPACED, 1.0), counted(wall=9.0), GROUPS)
+    assert result.invalid is None
+    assert result.directions[0].intended == result.sent
+
+
+def test_a_trial_too_short_for_samples_has_the_planned_duration() -> None:
+    short = counted(samples=[{"earliest": 0, "latest": 0, "sent": [0, 0]}] * 2, wall=0.1)
+    assert trial_result(Trial(SMALL, 1000, 0.02), short, GROUPS).directions[0].duration == 0.02
+
+
+def test_latency_comes_from_the_histogram_and_not_from_the_filtered_average() -> None:
+    latency = latency_of(LATENCY)
+    assert latency is not None
+    assert sum(latency.counts.values()) == 100
+    assert latency.mean == pytest.approx((90 * 5 + 10 * 15) * 1000 / 100, rel=0.01)
+    assert (latency.minimum, latency.maximum) == (0, 19_999)  # of the buckets, in ns
+    assert latency.percentile(50) < 10_000 < latency.percentile(99)
+
+
+def test_the_fine_histogram_is_preferred() -> None:
+    from hdrh.histogram import HdrHistogram  # noqa: PLC0415
+
+    fine = HdrHistogram(1, 10_000_000, 3)
+    for value in (7, 7, 8, 2500):
+        fine.record_value(value)
+    latency = latency_of({**LATENCY, "hdrh": fine.encode().decode()})
+    assert latency is not None
+    assert sum(latency.counts.values()) == 4
+    assert 7000 <= latency.minimum < 7100
+    assert 7000 <= latency.percentile(50) < 8000
+    assert 2_500_000 <= latency.maximum < 2_510_000
+
+
+def test_without_latency_frames_there_is_no_latency() -> None:
+    assert latency_of({}) is None
+    assert latency_of({"histogram": {}}) is None
+    assert trial_result(PLAIN, counted(groups={}), GROUPS).latency is None
+
+
+@given(index=st.integers(0, 5000))
+def test_a_bucket_is_found_again_by_its_values(index: int) -> None:
+    assert bucket_index(bucket_lower_ns(index)) == index
+    assert bucket_index(bucket_lower_ns(index + 1) - 1) == index
+
+
+# --- versions and errors ---------------------------------------------------------------------------------------------
+
+REFUSED = "RPC version mismatch: a newer client version is required\n(API type 'STL': - server: '5.1', client: '0.0')"
+
+
+def answers(text: str, version: str = "v3.08") -> dict[str, Any]:
+    """A server's answers to the two questions."""
+    error = {"code": -32000, "message": "Failed To Perform RPC Command", "specific_err": text}
+    return {"get_version": {"result": {"version": version}}, "api_sync_v2": {"error": error}}
+
+
+def test_the_refusal_tells_the_version_of_the_api() -> None:
+    assert read_version(ENDPOINT, answers(REFUSED)) == NEW
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("RPC configuration mismatch - server RPC configuration: 'ASTF', client …: 'STL'", "start it with -i"),
+        ("Method not registered", "needs TRex 2.31 or later"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_explained(text: str, complaint: str) -> None:
+    with pytest.raises(PodperfError, match=complaint) as raised:
+        read_version(ENDPOINT, answers(text))
+    assert "\n" not in str(raised.value)
+
+
+class OneCommand:
+    """A host on which each command ends like this."""
+
+    name = "this machine"
+
+    def __init__(self, exit_code: int, stdout: str = "", stderr: str = "") -> None:
+        self._done = (exit_code, stdout, stderr)
+
+    def run(self, *command: str, **_: Any) -> Completed:
+        return Completed(command, *self._done)
+
+
+def test_nobody_there_is_one_clear_line() -> None:
+    with pytest.raises(PodperfError, match=r"no TRex server answers at 192\.0\.2\.10:4501 within 5 s.*t-rex-64 -i"):
+        server_version(OneCommand(3), ENDPOINT)  # type: ignore[arg-type]
+
+
+def test_a_question_that_cannot_be_asked_is_explained() -> None:
+    with pytest.raises(PodperfError, match="No module named 'zmq'"):
+        server_version(OneCommand(1, stderr="Traceback\nModuleNotFoundError: No module named 'zmq'"), ENDPOINT)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"kind": "version", "error": "5.1"}, ["speaks API 4.6", "speaks 5.1", "tester.trex.client", "v2.82"]),
+        ({"kind": "client", "error": "no module cgi"}, ["/usr/bin/python3 cannot load", "tester.trex.interpreter"]),
+        ({"kind": "owner", "error": "port 0 is held by 'alice'"}, ["held by 'alice'", "trex-console"]),
+        ({"kind": "ports", "error": "it has ports [0, 1], not [4]"}, ["tester.trex.ports"]),
+        ({"error": "whatever"}, ["whatever"]),
+    ],
+)
+def test_what_keeps_the_client_from_starting_is_one_clear_line(answer: dict[str, str], words: list[str]) -> None:
+    text = explained(answer, ENDPOINT, ServerVersion("v2.82", (4, 6)), "/usr/bin/python3", "/opt/trex/client")
+    for word in words:
+        assert word in text
+    assert "\n" not in text
+
+
+def dialogue(*said: dict[str, Any]) -> Dialogue:
+    """One in which TRex's client says this, whatever it is asked."""
+    made = Dialogue(Path("made up"))
+    made.version, made.lines = answers(REFUSED), [("trex", each) for each in said]
+    return made
+
+
+def tester(host: PlayedHost) -> TrexTester:
+    return TrexTester(host, TrexSettings(), ENDPOINT, 4500, None)
+
+
+def test_a_client_that_is_refused_is_stopped() -> None:
+    host = PlayedHost(dialogue({"error": "4.6", "kind": "version"}))
+    with pytest.raises(PodperfError, match=r"speaks API 5\.1, and trex-stl-lib of /usr/bin/python3 speaks 4\.6"):
+        tester(host)
+    assert host.processes[0].stopped
+
+
+READY = {"ready": {"ports": [{"mac": mac} for mac in MACS], "python": "3.11.2", "client_api": "5.1"}}
+
+
+def test_a_client_that_is_gone_in_mid_trial_is_stopped_and_the_tester_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = PlayedHost(dialogue(READY))
+    started = tester(host)
+    monkeypatch.setattr(host.processes[0], "send", lambda line: None)
+    with pytest.raises(PodperfError, match="nothing more was recorded"):
+        started.measure(PLAIN)
+    assert host.processes[0].stopped
+    with pytest.raises(PodperfError, match="make a new one"):
+        started.measure(PLAIN)
+
+
+def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = PlayedHost(dialogue(READY, {"error": "port 0 is down"}, {"trial": counted()}))
+    with tester(host) as started:
+        monkeypatch.setattr(host.processes[0], "send", lambda line: None)
+        with pytest.raises(PodperfError, match="refused a trial: port 0 is down"):
+            started.measure(PLAIN)
+        assert started.measure(PLAIN).received == 1000
+
+
+def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRex keeps what it counted under a group's number: nothing of the trial before must be in the next one's."""
+    host = PlayedHost(dialogue(READY, *[{"trial": counted()}] * 2))
+    with tester(host) as started:
+        lines: list[str] = []
+        monkeypatch.setattr(host.processes[0], "send", lines.append)
+        started.measure(PLAIN)
+        started.measure(PLAIN)
+    found = [
+        stream["latency_group"]
+        for line in lines
+        for streams in json.loads(line).get("streams", [])
+        for stream in streams
+        if stream["latency_group"] is not None
+    ]
+    assert len(found) == len(set(found)) == 2
+
+
+def test_the_registry_has_both_testers() -> None:
+    assert set(TESTERS) == {"software", "trex"}
+
+
+def test_the_clients_program_imports_nothing_of_podperf_and_keeps_to_old_python() -> None:
+    tree = ast.parse(CLIENT_PROGRAM.read_text(), feature_version=(3, 7))
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported == {"__future__", "importlib", "json", "os", "sys", "time", "typing"}
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+
+VETHS = Interfaces("left", "right", kernel=True)
+
+
+def test_two_cpus_or_one_want_low_end() -> None:
+    (made,) = yaml.safe_load(configuration(VETHS, (3,), "p"))
+    assert (made["low_end"], made["low_end_core"]) == (True, 3)
+    assert "platform" not in made
+
+
+def test_three_cpus_are_for_master_latency_and_data() -> None:
+    devices = Interfaces("0000:81:00.0", "0000:81:00.1", kernel=False)
+    (made,) = yaml.safe_load(configuration(devices, (2, 3, 4, 5), "p"))
+    assert made["interfaces"] == ["0000:81:00.0", "0000:81:00.1"]
+    assert made["c"] == 2
+    assert made["platform"]["dual_if"] == [{"socket": 0, "threads": [4, 5]}]
+    assert (made["platform"]["master_thread_id"], made["platform"]["latency_thread_id"]) == (2, 3)
+
+
+def test_packet_rings_are_larger_than_those_that_lose_by_themselves() -> None:
+    (made,) = yaml.safe_load(configuration(VETHS, (0,), "p"))
+    for number, (side, text) in enumerate(zip(("left", "right"), made["interfaces"], strict=True)):
+        assert text.startswith(f"--vdev=net_af_packet{number},iface={side},")
+        ring = dict(part.split("=") for part in text.split(",")[1:])
+        assert int(ring["framecnt"]) == 16384
+        assert int(ring["blocksz"]) % int(ring["framesz"]) == 0
+        assert int(ring["framesz"]) > 3000
+
+
+def test_too_few_cpus_for_what_is_asked_is_said() -> None:
+    with pytest.raises(PodperfError, match="low_end"):
+        configuration(VETHS, (0, 1), "p", low_end=False)
+    with pytest.raises(PodperfError, match=r"tester\.cpus"):
+        configuration(VETHS, (), "p")
+
+
+def test_a_folder_without_trex_is_said() -> None:
+    settings = TrexServerSettings("/nowhere")
+    with (
+        pytest.raises(PodperfError, match=r"there is no /nowhere/_t-rex-64: tester\.trex\.server\.directory"),
+        running(OneCommand(1), settings, VETHS, (0,)),  # type: ignore[arg-type]
+    ):
+        pass
+
+

@@ -1,0 +1,46 @@
+"""The TRex tester keeps the testers' contract, in dialogues that were recorded from a real TRex."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podperf.testers.base import Tester
+from tester_contract import *  # noqa: F403
+from trex_dialogue import FOLDER, Dialogue, played
+
+
+def dialogue_of(test: str) -> Path:
+    """The file of the dialogue that was recorded while this test ran, by the test's name."""
+    return FOLDER / f"{''.join(c if c.isalnum() else '-' for c in test.removeprefix('test_')).strip('-')}.json"
+
+
+class PlayedBench:
+    """A recorded dialogue, with what the system under test saw meanwhile."""
+
+    def __init__(self, dialogue: Dialogue) -> None:
+        self.tester: Tester = played(dialogue)
+        self._seen = list(dialogue.seen)
+
+    def lose_one_in(self, number: int) -> None:
+        """Lost already when it was recorded."""
+
+    def flows_seen(self) -> int:
+        return self._seen.pop(0)
+
+    def frames_elsewhere(self) -> int:
+        return self._seen.pop(0)
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest) -> Iterator[PlayedBench]:
+    bench = PlayedBench(Dialogue.load(dialogue_of(request.node.name)))
+    yield bench
+    bench.tester.close()
+
+
+def test_every_dialogue_belongs_to_a_test(request: pytest.FixtureRequest) -> None:
+    mine = {dialogue_of(each.name) for each in request.session.items if each.path == request.path}
+    assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "left over from a test that is gone"

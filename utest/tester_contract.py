@@ -1,0 +1,151 @@
+"""What every tester must do, whichever it is: the same assertions for the software tester, a TRex, and its recordings.
+
+A test module imports these functions and defines the fixture `bench`: the tester, and a system under test whose
+behaviour is known, between its ports.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.model import BOTH_DIRECTIONS, Direction, Entry, FrameSize, Traffic, Trial, TrialResult
+from podperf.testers.base import UNPACED, Tester
+
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
+SMALL = Traffic(FrameSize.parse(64))
+LOW = 2000.0  # frames/s that any tester sends and receives
+SECONDS = 1.0
+ATTEMPTS = 10  # a busy machine may spoil trials
+ELSEWHERE = Entry(mac="02:aa:bb:cc:dd:ee", address="198.19.0.5", udp_port=5000)
+
+
+class Bench(Protocol):
+    """A tester whose ports are joined by something that forwards everything, unless told otherwise."""
+
+    tester: Tester
+
+    def lose_one_in(self, number: int) -> None:
+        """From now on lose each so-manieth frame from left to right."""
+
+    def flows_seen(self) -> int:
+        """How many pairs of addresses have come from the left so far."""
+
+    def frames_elsewhere(self) -> int:
+        """How many frames addressed to ELSEWHERE have come from the left so far."""
+
+
+def valid(bench: Bench, trial: Trial) -> TrialResult:
+    """The first valid result of some."""
+    reasons = []
+    for _ in range(ATTEMPTS):
+        result = bench.tester.measure(trial)
+        if result.invalid is None:
+            return result
+        reasons.append(result.invalid)
+    raise AssertionError(f"no valid trial of {trial}: {reasons}")
+
+
+def lossless(bench: Bench, trial: Trial) -> TrialResult:
+    """The first result without loss of some."""
+    for _ in range(ATTEMPTS):
+        result = valid(bench, trial)
+        if not result.lost:
+            return result
+    raise AssertionError(f"frames are lost every time, the last time {result.lost} of {result.sent}")
+
+
+@pytest.mark.parametrize("size", [64, 1518, "IMIX"])
+def test_everything_that_was_sent_is_received_in_both_directions(bench: Bench, size: int | str) -> None:
+    result = lossless(bench, Trial(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100), LOW, SECONDS))
+    assert [each.direction for each in result.directions] == list(BOTH_DIRECTIONS)
+    for each in result.directions:
+        assert each.sent == each.intended == each.received == LOW * SECONDS
+        assert each.corrupted == each.duplicated == each.reordered == 0
+    assert result.own_drops == 0
+
+
+def test_one_direction_alone_in_either_way(bench: Bench) -> None:
+    for direction in BOTH_DIRECTIONS:
+        (each,) = lossless(bench, Trial(Traffic(FrameSize.parse(64), (direction,)), LOW, SECONDS)).directions
+        assert (each.direction, each.received) == (direction, LOW * SECONDS)
+
+
+@pytest.mark.parametrize("load", [200.0, 20_000.0])
+def test_the_load_is_the_intended_one_over_the_intended_time(bench: Bench, load: float) -> None:
+    result = valid(bench, Trial(SMALL, load, SECONDS))
+    (each,) = result.directions
+    assert each.sent == pytest.approx(load * SECONDS, rel=0.01)
+    assert each.achieved_load == pytest.approx(load, rel=0.02)
+    assert each.duration == pytest.approx(SECONDS, rel=0.02)
+    assert result.elapsed >= SECONDS * 0.98
+
+
+def test_latency_is_there_and_its_figures_fit_each_other(bench: Bench) -> None:
+    result = valid(bench, Trial(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), LOW, SECONDS))
+    for each in result.directions:
+        assert each.latency is not None
+        assert 0 < sum(each.latency.counts.values()) <= each.sent
+        assert 0 <= each.latency.minimum <= each.latency.mean <= each.latency.maximum < 1e9
+        assert each.latency.minimum <= each.latency.percentile(50) <= each.latency.maximum
+
+
+@pytest.mark.parametrize("flows", [1, 1000])
+def test_a_flow_is_a_pair_of_addresses(bench: Bench, flows: int) -> None:
+    valid(bench, Trial(Traffic(FrameSize.parse(64), flows=flows), LOW, SECONDS))
+    assert bench.flows_seen() == flows
+
+
+def test_an_entry_addresses_the_frames(bench: Bench) -> None:
+    valid(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, SECONDS))
+    assert bench.frames_elsewhere() >= LOW * SECONDS
+
+
+def test_what_the_far_end_does_not_get_is_lost(bench: Bench) -> None:
+    bench.lose_one_in(10)
+    best = min((valid(bench, Trial(SMALL, LOW, SECONDS)) for _ in range(3)), key=lambda each: each.loss_ratio)
+    assert best.loss_ratio == pytest.approx(0.1, abs=0.005)
+    assert best.lost == best.sent - best.received > 0
+
+
+def test_a_trial_shows_nothing_of_the_one_before(bench: Bench) -> None:
+    bench.tester.measure(Trial(Traffic(FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 1000), UNPACED, SECONDS / 2))
+    result = lossless(bench, Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 500, SECONDS))
+    (each,) = result.directions
+    assert each.direction is Direction.RIGHT_TO_LEFT
+    assert each.sent == each.received == 500
+    assert each.latency is not None
+    assert sum(each.latency.counts.values()) <= 500
+
+
+def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
+    result = bench.tester.measure(Trial(SMALL, UNPACED, SECONDS))
+    assert result.sent == result.intended_count
+    assert result.achieved_load > 10 * LOW
+    assert 0 < result.received <= result.sent
+    assert result.duration == pytest.approx(SECONDS, rel=0.1)
+
+
+def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench) -> None:
+    result = bench.tester.measure(Trial(SMALL, 1e8, SECONDS / 2))
+    assert result.invalid is not None
+    assert result.achieved_load < 1e8
+
+
+def test_the_tester_says_what_it_is(bench: Bench) -> None:
+    facts = bench.tester.describe()
+    assert facts["name"]
+    assert facts["version"]
+    assert facts["engine"]
+    macs = [facts["ports"][side]["mac"] for side in ("left", "right")]
+    assert len({*macs}) == 2
+    assert all(len(bytes.fromhex(mac.replace(":", ""))) == 6 for mac in macs)
+
+
+def test_closing_may_be_repeated_and_ends_it(bench: Bench) -> None:
+    bench.tester.close()
+    bench.tester.close()
+    with pytest.raises(PodperfError, match="make a new one"):
+        bench.tester.measure(Trial(SMALL, LOW, SECONDS))
