@@ -3,7 +3,7 @@ Documentation    The experiment of appendix A of the draft: VPP with VRFs, and p
 ...              or on any. Its figures are in resources/published/appendix_a_contiv_vpp.yaml, its lab is
 ...              topologies/appendix_a_contiv_vpp.yaml; docs/appendices.md says what is compared.
 
-Resource         ../../resources/published.resource
+Resource         ../../resources/published_order.resource
 
 Test Template    Order Should Be As Published
 Test Tags        appendix-a    appendix-a.2    sec-4.2.1    user-space    1518B    published    needs-lab

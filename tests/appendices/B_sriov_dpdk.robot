@@ -3,7 +3,7 @@ Documentation    The experiment of appendix B of the draft: virtual functions gi
 ...              their own, on shared ones or on any. Its figures are in resources/published/appendix_b_sriov_dpdk.yaml,
 ...              its lab is topologies/appendix_b_sriov_dpdk.yaml; docs/appendices.md says what is compared.
 
-Resource         ../../resources/published.resource
+Resource         ../../resources/published_order.resource
 
 Test Template    Order Should Be As Published
 Test Tags        appendix-b    appendix-b.2    sec-4.1.4    sec-4.2.1    smart-nic    1518B    published    needs-sriov

@@ -4,7 +4,7 @@ Documentation    The experiment of the IETF 113 hackathon: chains of 2, 4 and 6 
 ...              else podperf has. Its statements are in resources/published/hackathon_113.yaml, its lab is
 ...              topologies/hackathon_113.yaml; docs/appendices.md says what is compared.
 
-Resource         ../../resources/published.resource
+Resource         ../../resources/published_order.resource
 
 Test Template    Statement Should Hold
 Test Tags        hackathon-113    sec-4.2.4    published
