@@ -10,7 +10,6 @@ URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
 
 INFORMATIVE = "informative section: nothing to measure"
 NOT_IMPLEMENTED = "not implemented in this version"
-NEEDS_SR_IOV = "not implemented in this version; needs a NIC with SR-IOV"
 NEEDS_TWO_NUMA_NODES = "not implemented in this version; needs two NUMA nodes"
 
 
@@ -92,13 +91,15 @@ SECTIONS = (
         "4.1.4",
         "Smart-NIC Acceleration Model",
         "SR-IOV virtual functions straight into pods; eBPF/XDP offloaded to the NIC.",
-        not_covered=NEEDS_SR_IOV,
+        "Pods on virtual functions, with DPDK or in their kernel, 1 to N pods; XDP offload where the NIC has it.",
+        suite="4.1.4_smart_nic.robot",
     ),
     Section(
         "4.1.5",
         "Model Combination",
         "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
-        not_covered=NEEDS_SR_IOV,
+        "Virtual functions to the network and OVS-DPDK between the pods, chains of 2 and 3 pods.",
+        suite="4.1.5_model_combination.robot",
     ),
     Section("4.2", "Resources Configuration", "Placement of CPU, memory and pages changes the result."),
     Section(
@@ -150,50 +151,60 @@ SECTIONS = (
         "A.1",
         "Benchmarking Environment",
         "Three servers, VPP with two VRFs, one pod.",
-        not_covered=NOT_IMPLEMENTED,
+        "The lab is a topology: topologies/appendix_a_contiv_vpp.yaml.",
+        not_covered=INFORMATIVE,
     ),
     Section(
         "A.2",
         "Trouble shooting and Result",
         "Finding: exclusive CPUs beat shared ones, which beat none at all.",
-        not_covered=NOT_IMPLEMENTED,
+        "Pods on CPUs of their own, on a shared pool and on any, on the NIC's NUMA node and on another; order compared.",
+        suite="appendices/A_contiv_vpp.robot",
     ),
     Section("B", "Benchmarking Experience (SR-IOV with DPDK)", "SR-IOV VFs with DPDK in a pod, CPUs given by CMK."),
     Section(
         "B.1",
         "Benchmarking Environment",
         "Three servers, Multus, SR-IOV CNI, shared and exclusive core pools.",
-        not_covered=NEEDS_SR_IOV,
+        "The lab is a topology: topologies/appendix_b_sriov_dpdk.yaml.",
+        not_covered=INFORMATIVE,
     ),
     Section(
         "B.2",
         "Trouble shooting and Results",
         "Finding: without CPU management SR-IOV performs worst, with exclusive cores best.",
-        not_covered=NEEDS_SR_IOV,
+        "Pods with virtual functions on CPUs of their own, on a shared pool and on any; order compared.",
+        suite="appendices/B_sriov_dpdk.robot",
     ),
     Section("C", "Benchmarking Experience (Multi-pod Test)", "Two pods in a chain: OVS-DPDK beside VPP-memif."),
+    Section("C.1", "Benchmarking Overview", "Frames cross two pods over a user-space vSwitch.", not_covered=INFORMATIVE),
     Section(
-        "C.1", "Benchmarking Overview", "Frames cross two pods over a user-space vSwitch.", not_covered=NOT_IMPLEMENTED
+        "C.2",
+        "Hardware Configurations",
+        "The authors' servers and NICs.",
+        "The lab is a topology: topologies/appendix_c_multi_pod.yaml.",
+        not_covered=INFORMATIVE,
     ),
-    Section("C.2", "Hardware Configurations", "The authors' servers and NICs.", not_covered=INFORMATIVE),
     Section(
         "C.3",
         "NUMA Allocation Scenario",
         "Six placements of vSwitch and two pods on two NUMA nodes.",
-        not_covered=NEEDS_TWO_NUMA_NODES,
+        "Each is set up on a worker with two nodes, relative to the NIC's; their order is compared under C.5.",
+        suite="appendices/C_multi_pod.robot",
     ),
     Section(
         "C.4",
         "Traffic Generator Configurations",
         "NDR by TRex's binary search, 64 to 1518 bytes.",
-        not_covered=NOT_IMPLEMENTED,
+        "Every frame size is a row; rates are those that survive all the tester can send (MRR), by turns.",
+        suite="appendices/C_multi_pod.robot",
     ),
     Section(
         "C.5",
         "Benchmark Results and Trouble-shootings",
         "Findings: VPP-memif beats OVS-DPDK; vSwitch and pods on one node matters more than the NIC's node.",
-        "The first is a finding: VPP with memif beside OVS-DPDK, two pods. The second needs two NUMA nodes.",
-        suite="4.1_findings.robot",
+        "VPP with memif beside OVS-DPDK, and the six placements beside each other: ranked as published?",
+        suite="appendices/C_multi_pod.robot",
     ),
     Section("D", "Change Log (D.1 to D.10)", "What changed since versions 00 to 09.", not_covered=INFORMATIVE),
 )
