@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dry_run import SET_UP, TEAR_DOWN, ImaginaryHost, Plan, plan, render
+from podperf.dry_run import SET_UP, TEAR_DOWN, Plan, plan, render
 from podperf.errors import Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
+from podperf.imaginary_host import ImaginaryHost
 from podperf.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.model import Chain, FrameSize
 from podperf.placement import Cpus
@@ -107,7 +108,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
-    assert "[podperf-pod2] sysctl -qw net.ipv4.ip_forward=1" in shown
+    assert "[pod2] sysctl -qw net.ipv4.ip_forward=1" in shown
     with pytest.raises(SystemExit) as caught:
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert caught.value.code == 2

@@ -116,7 +116,11 @@ class _RecordingProcess:
         self._process.send(line)
 
     def receive(self, timeout: float) -> str:
-        return self._process.receive(timeout)
+        line = self._process.receive(timeout)
+        with suppress(ValueError, KeyError, TypeError):  # a TRex names its ports' MACs, and many lines are no JSON
+            for number, port in enumerate(json.loads(line)["ready"]["ports"]):
+                self._journal.learn(port["mac"], f"MAC of TRex port {number}")
+        return line
 
     def alive(self) -> bool:
         return self._process.alive()
@@ -155,7 +159,8 @@ _QUESTIONS = re.compile(
     r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool (--json|-j) \w+ (show|dump)"
     r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
-    r"|taskset (--cpu-list )?--pid \d+$|modinfo |timeout \S+ sh -c |sh -e?c (ls |test |command |'?p=\$1|\"?for t in))"
+    r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+/trex_ask\.py "
+    r"|sh -e?c (ls |ldd |cat |test |command |bpftool version|p=\$1|for [ti] in|echo \"\$SSH))"
 )
 
 

@@ -1,0 +1,319 @@
+"""A host that exists in thought only: it carries nothing out, has everything installed, and answers what is read back.
+
+What it was told it remembers as far as drivers ask for it again. An answer that they do not look at is empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from podperf.cpus import format_cpu_list
+from podperf.hosts.base import Completed, Process
+from podperf.hosts.local import LocalHost
+from podperf.journal import program, within
+from podperf.placement import Cpus
+
+THIS_MACHINE = LocalHost().name
+FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
+VFS_OFFERED = 64  # by each port
+NO_MAC = "00:00:00:00:00:00"
+
+
+class ImaginaryHost:
+    """`ports` are the interfaces that it has from the beginning, by namespace and name, with their PCI address or None."""
+
+    def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], str | None] | None = None) -> None:
+        self.name, self.cpus = name, cpus
+        self.namespaces: list[str] = []
+        self.files: dict[str, bytes] = {}
+        self.processes: dict[int, ImaginaryProcess] = {}
+        self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
+        self.switch_ports = count(1)
+        self._numbers, self._macs = count(FIRST_PROCESS), count(1)
+        self._links: dict[tuple[str, str], str] = {}
+        self.pci = {interface: pci for (_, interface), pci in (ports or {}).items()}
+        for namespace, interface in ports or {}:
+            self.mac(namespace, interface)
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        namespace, words = within(command)
+        line = " ".join(words)
+        for pattern, answer in _ANSWERS:
+            if found := pattern.search(line):
+                said = answer(Question(self, namespace, words, found, stdin or ""))
+                return Completed(tuple(command), 0, said, "")
+        return Completed(tuple(command), 0, "", "")
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        namespace, words = within(command)
+        process = ImaginaryProcess(self, namespace, self.next_number(), words, tuple(cpus))
+        self.processes[process.pid] = process
+        return process
+
+    def put(self, content: bytes, path: str) -> None:
+        self.files[path] = content
+
+    def get(self, path: str) -> bytes:
+        if path in self.files:
+            return self.files[path]
+        for pattern, content in _FILES:
+            if pattern.fullmatch(path):
+                return content(self).encode()
+        raise FileNotFoundError(path)
+
+    def mac(self, namespace: str, interface: str) -> str:
+        """The MAC of an interface, which from now on is there."""
+        return self._links.setdefault((namespace, interface), f"02:00:5e:00:00:{next(self._macs):02x}")
+
+    def move(self, interface: str, source: str, target: str, name: str) -> None:
+        """An interface changes its namespace, and perhaps its name."""
+        mac = self.mac(source, interface)
+        del self._links[source, interface]
+        self._links[target, name] = mac
+        self.pci[name] = self.pci.get(interface)
+
+    def links(self, namespace: str) -> list[dict[str, Any]]:
+        """The interfaces in a namespace as `ip -json` has them."""
+        return [self.link(namespace, name) for where, name in list(self._links) if where == namespace]
+
+    def link(self, namespace: str, interface: str) -> dict[str, Any]:
+        """An interface as `ip -json` has it."""
+        pci = self.pci.get(interface)
+        vfs = range(self.virtual_functions.get(pci, 0)) if pci else ()
+        return {
+            "ifname": interface,
+            "ifindex": 2 + [*self._links, (namespace, interface)].index((namespace, interface)),
+            "address": self.mac(namespace, interface),
+            "flags": ["UP"],
+            "mtu": 1500,
+            "link_type": "ether",
+            "addr_info": [],
+            "linkinfo": {} if pci or interface in self.pci else {"info_kind": "veth"},
+            "xdp": {"mode": 1, "prog": {"id": 1}},  # once one was put there
+            "vfinfo_list": [{"vf": number, "address": NO_MAC, "trust": False, "spoofchk": True} for number in vfs],
+        }
+
+    def next_number(self) -> int:
+        """A process or thread number that nothing has yet."""
+        return next(self._numbers)
+
+
+@dataclass
+class ImaginaryProcess:
+    """A process that runs nowhere and says what is waited for."""
+
+    host: ImaginaryHost
+    namespace: str
+    pid: int
+    command: Sequence[str]
+    cpus: tuple[int, ...]
+    _lines: list[str] = field(default_factory=list)
+    _running: bool = True
+
+    def send(self, line: str) -> None:
+        self._lines.append(f"testpmd> {line}")
+
+    def receive(self, timeout: float) -> str:
+        if program(self.command) == "dpdk-testpmd" and self._lines:
+            return self._lines.pop(0)
+        ports = [{"mac": self.host.mac("", f"TRex port {number}")} for number in (0, 1)]
+        sides = {side: {"mac": self.host.mac(self.namespace, side)} for side in ("left", "right")}
+        trex = any(word.endswith("trex_client.py") for word in self.command)
+        return json.dumps({"ready": {"engine": "xdp", "ports": ports if trex else sides}})
+
+    def alive(self) -> bool:
+        return self._running
+
+    def errors(self) -> str:
+        return "entering main loop"  # DPDK's l2fwd
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self._running = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command that was to be run: where, its words, what its pattern found, and its standard input."""
+
+    host: ImaginaryHost
+    namespace: str
+    words: Sequence[str]
+    found: re.Match[str]
+    stdin: str
+
+
+# --- answers, and what is remembered of commands ----------------------------------------------------------------------
+
+
+def _links(question: Question) -> str:
+    return json.dumps(question.host.links(question.found[1] or question.namespace))
+
+
+def _link(question: Question) -> str:
+    return json.dumps([question.host.link(question.namespace, question.found[1])])
+
+
+def _move(question: Question) -> str:
+    interface, target, name = question.found[1], question.found[2], question.found[3] or question.found[1]
+    question.host.move(interface, question.namespace, target, name)
+    return ""
+
+
+def _move_back(question: Question) -> str:
+    namespace, interface, name = question.words[-3:]
+    question.host.move(interface, namespace, "", name)
+    return ""
+
+
+def _plugin_result(question: Question) -> str:
+    settings = dict(word.split("=", 1) for word in question.words[1:] if "=" in word)
+    configuration = json.loads(question.stdin)
+    namespace, interface = settings["CNI_NETNS"].rsplit("/", 1)[-1], settings["CNI_IFNAME"]
+    sandbox = {"name": interface, "sandbox": settings["CNI_NETNS"], "mac": question.host.mac(namespace, interface)}
+    end = f"veth-{namespace}-{interface}"
+    addresses = configuration.get("ipam", {}).get("addresses", [{"address": "192.0.2.1/32"}])
+    return json.dumps(
+        {
+            "interfaces": [{"name": end, "mac": question.host.mac(question.namespace, end)}, sandbox],
+            "ips": [each | {"interface": 1} for each in addresses],
+        }
+    )
+
+
+def _threads(question: Question) -> str:
+    """One thread, or as many as a switch has pollers."""
+    host, (prefix, folder) = question.host, question.words[-2:]
+    process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
+    if not prefix:
+        return ""
+    if prefix == "vpp_wk" and process is not None:
+        return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
+    if prefix == "pmd-c" and process is not None:
+        mask = int(host.files.get("pmd-cpu-mask", b"0x1"), 16)
+        threads = {host.next_number(): cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1}
+        for thread, cpu in threads.items():
+            host.files[f"{folder}/{thread}/comm"] = f"pmd-c{cpu:02}/id:{thread}".encode()
+        return "\n".join(map(str, threads))
+    return str(host.next_number())
+
+
+def _remember_mask(question: Question) -> str:
+    question.host.files["pmd-cpu-mask"] = question.found[1].encode()
+    return ""
+
+
+def _switch_port(question: Question) -> str:
+    return json.dumps({"headings": ["ofport", "error"], "data": [[next(question.host.switch_ports), ["set", []]]]})
+
+
+def _add_namespace(question: Question) -> str:
+    question.host.namespaces.append(question.found[1])
+    return ""
+
+
+def _delete_namespace(question: Question) -> str:
+    question.host.namespaces.remove(question.found[1])
+    return ""
+
+
+def _set_pages(question: Question) -> str:
+    folder = question.found[1]
+    question.host.files |= {f"{folder}/{name}": question.stdin.encode() for name in ("nr_hugepages", "free_hugepages")}
+    return ""
+
+
+def _remove_file(question: Question) -> str:
+    question.host.files.pop(question.found[1], None)
+    return ""
+
+
+def _page_folders(question: Question) -> str:
+    nodes = sorted({question.host.cpus.node(cpu) for cpu in question.host.cpus.usable})
+    return "\n".join(f"{question.found[1]}/node{node}{question.found[2]}" for node in nodes)
+
+
+def _digest(question: Question) -> str:
+    """This machine has podperf's own programs; another one gets a copy."""
+    path = Path(question.found[1])
+    if question.host.name != THIS_MACHINE or not path.is_file():
+        return ""
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}\n"
+
+
+def _driver(question: Question) -> str:
+    pci = question.host.pci.get(question.found[1])
+    return f"driver: i40e\nbus-info: {pci}\n" if pci else "driver: veth\n"
+
+
+def _make_virtual_functions(question: Question) -> str:
+    address, number = question.words[-2:]
+    question.host.virtual_functions[address] = int(number)
+    return ""
+
+
+def _virtual_function(question: Question) -> str:
+    """Its PCI address: as many cards do, in the devices behind that of its port."""
+    bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", question.found[1])
+    number = int(question.found[2])
+    return f"../{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"
+
+
+_SERVER = {
+    "get_version": {"result": {"version": "as it runs there"}},
+    "api_sync_v2": {"error": {"specific_err": "server: '5.1'"}},
+}
+
+Answer = Callable[[Question], str]
+
+_ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
+    (re.compile(pattern), answer)
+    for pattern, answer in (
+        (r"^ip netns add (\S+)$", _add_namespace),
+        (r"^ip netns del (\S+)$", _delete_namespace),
+        (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
+        (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
+        (r"^ip -json (?:-details )?link show dev (\S+)$", _link),
+        (r"^ip -json (?:-n (\S+) )?(?:-details )?(?:link|address) show$", _links),
+        (r"^ip link set dev (\S+) netns (\S+)(?: name (\S+))?$", _move),
+        (r'^sh -c ip -n "\$1" link set dev "\$2" down', _move_back),
+        (r"^env CNI_COMMAND=ADD ", _plugin_result),
+        (r"^sh -c for t in ", _threads),
+        (r"^ovs-vsctl .*pmd-cpu-mask=\"(0x[0-9a-f]+)\"", _remember_mask),
+        (r"^ovs-vsctl .*--format=json list Interface ", _switch_port),
+        (r"^tc -json filter show ", lambda _: '[{"options": {"prog": {"id": 1}}}]'),
+        (r"^bpftool --json prog show ", lambda _: '{"map_ids": [1]}'),
+        (r"^tee (/sys/\S+)/nr_hugepages$", _set_pages),
+        (r"^rm (?:-f )?(\S+)$", _remove_file),
+        (r"^sh -c ls -d (/sys/devices/system/node)/node\S+(/hugepages/\S+)$", _page_folders),
+        (r"^sha256sum -- (\S+) ", _digest),
+        (r"^ethtool -i (\S+)$", _driver),
+        (r"^ethtool -k ", lambda _: "generic-receive-offload: on\n"),
+        (r"^ethtool -l ", lambda _: "Current hardware settings:\nCombined: 1\n"),
+        (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
+        (r"^cat \S+/([^/]+)/sriov_numvfs$", lambda question: str(question.host.virtual_functions.get(question.found[1], 0))),
+        (r"^cat \S+/driver_override$", lambda _: "(null)"),
+        (r"^readlink \S+/([^/]+)/virtfn(\d+)$", _virtual_function),
+        (r"^readlink \S+/driver$", lambda _: "../i40e"),
+        (r"^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
+        (r"^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
+        (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),
+        (r"ldd .*ovs-vswitchd", lambda _: "libxdp.so.1"),
+        (r"trex_ask\.py ", lambda _: json.dumps(_SERVER)),
+    )
+]
+
+_FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost], str]]] = [
+    (re.compile(pattern), content)
+    for pattern, content in (
+        (r"/sys/devices/system/cpu/online", lambda host: format_cpu_list(host.cpus.online)),
+        (r"/proc/self/status", lambda host: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
+        (r"/sys/.*/(nr|free|surplus)_hugepages", lambda _: "0"),
+    )
+]
