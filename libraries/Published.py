@@ -25,7 +25,7 @@ class Published:
     ```
 
     The tables are files in `resources/published/`, which name what is set up for each row. A verdict comes about as for
-    the claims of the draft, see `docs/findings.md`; which tables there are and what is compared tells `docs/appendices.md`.
+    the claims of the draft, see `docs/findings.md`; `docs/appendices.md` tells which tables there are.
     """
 
     @property
@@ -37,8 +37,8 @@ class Published:
     def measure_order_of_figures(self, table: str, frame: str, *rows: str) -> None:
         """Measure `rows` of a `table` with this frame size; those whose published figures clearly differ are compared.
 
-        A row may end in `*`: all rows that begin so. The verdict becomes the test's message and does not fail it. Skipped,
-        with the reason, when the testbed cannot offer a row.
+        A row may end in `*`: all rows that begin so. The verdict becomes the test's message and does not fail it.
+        Skipped, with the reason, when the testbed cannot offer a row.
         """
         self._judge(published_table(table).order_of_figures(_size(frame), *rows))
 

@@ -121,7 +121,10 @@ def test_only_pods_with_further_interfaces_are_looked_at() -> None:
     def pod(name: str, **annotations: str) -> dict[str, object]:
         resources = {"limits": WHOLE}
         return {
-            "metadata": {"name": name, "annotations": {key.replace("__", "/"): each for key, each in annotations.items()}},
+            "metadata": {
+                "name": name,
+                "annotations": {key.replace("__", "/"): each for key, each in annotations.items()},
+            },
             "spec": {"containers": [{"resources": resources}, {}]},
         }
 

@@ -89,9 +89,11 @@ def test_parts_have_cpus_of_their_own_or_the_scenario_is_not_offered(
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(Unavailable, match="S1 has a part on another NUMA node than the NIC's, and the worker has one node"):
+    with pytest.raises(
+        Unavailable, match="S1 has a part on another NUMA node than the NIC's, and the worker has one node"
+    ):
         place_scenario(SCENARIOS["S1"], 2, Placement((0,), (1,)), worker(8, 1), nic_node=0)
-    with pytest.raises(Unavailable, match="S2 wants a CPU each for switch, pods and control threads.* has 2 CPUs"):
+    with pytest.raises(Unavailable, match=r"S2 wants a CPU each for switch, pods and control threads.* has 2 CPUs"):
         place_scenario(SCENARIOS["S2"], 2, Placement((0,), (1,)), worker(2, 1), nic_node=0, taken=(0,))
 
 

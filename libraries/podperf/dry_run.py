@@ -1,7 +1,7 @@
 """A plan: what podperf would do to the hosts of a testbed, found out by the very code that does it.
 
-The hosts are imaginary (podperf.imaginary_host), and what they are told is written down (podperf.journal). Nothing is sent
-anywhere.
+The hosts are imaginary (podperf.imaginary_host), and what they are told is written down (podperf.journal). Nothing is
+sent anywhere.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _worker_ports(topology: Topology) -> dict[tuple[str, str], str | None]:
 def render(plan: Plan) -> str:
     """The plan as an engineer reads it: for each phase and host the commands in their order, and the files."""
     lines = [
-        f"{plan.chain}, on {plan.topology.name}: what a run would do, in this order. Nothing was done, no host was asked.",
+        f"{plan.chain}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
     ]
     number = count(1)

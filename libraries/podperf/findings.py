@@ -215,9 +215,7 @@ def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured
     return [replace(each, value=l1_bit_rate(each.value, contender.frame)) for each in rates]
 
 
-def _compare(
-    order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]
-) -> tuple[FindingVerdict, str]:
+def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:
     ratio = ratio_interval(*(rates[index] for index in pair))
     verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
     one, other = (order.contenders[index] for index in pair)

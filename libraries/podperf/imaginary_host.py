@@ -27,7 +27,7 @@ NO_MAC = "00:00:00:00:00:00"
 
 
 class ImaginaryHost:
-    """`ports` are the interfaces that it has from the beginning, by namespace and name, with their PCI address or None."""
+    """`ports` are the interfaces that it has from the start, by namespace and name, with their PCI address or None."""
 
     def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], str | None] | None = None) -> None:
         self.name, self.cpus = name, cpus
@@ -36,7 +36,8 @@ class ImaginaryHost:
         self.processes: dict[int, ImaginaryProcess] = {}
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
         self.switch_ports = count(1)
-        self._numbers, self._macs = count(FIRST_PROCESS), count(1)
+        self._numbers = count(FIRST_PROCESS)
+        self._macs: dict[str, str] = {}
         self._links: dict[tuple[str, str], str] = {}
         self.pci = {interface: pci for (_, interface), pci in (ports or {}).items()}
         for namespace, interface in ports or {}:
@@ -69,15 +70,20 @@ class ImaginaryHost:
         raise FileNotFoundError(path)
 
     def mac(self, namespace: str, interface: str) -> str:
-        """The MAC of an interface, which from now on is there."""
-        return self._links.setdefault((namespace, interface), f"02:00:5e:00:00:{next(self._macs):02x}")
+        """The MAC of an interface, which from now on is there. That of a device stays the same wherever it is."""
+        device = self.pci.get(interface) or f"{namespace}/{interface}"
+        mac = self._macs.setdefault(device, f"02:00:5e:00:{len(self._macs) // 256:02x}:{len(self._macs) % 256:02x}")
+        return self._links.setdefault((namespace, interface), mac)
 
     def move(self, interface: str, source: str, target: str, name: str) -> None:
         """An interface changes its namespace, and perhaps its name."""
         mac = self.mac(source, interface)
-        del self._links[source, interface]
+        device = self.pci.get(interface)
+        for where, other in list(self._links):
+            if (where, other) == (source, interface) or (device and self.pci.get(other) == device):
+                del self._links[where, other]
         self._links[target, name] = mac
-        self.pci[name] = self.pci.get(interface)
+        self.pci[name] = device
 
     def links(self, namespace: str) -> list[dict[str, Any]]:
         """The interfaces in a namespace as `ip -json` has them."""
@@ -258,6 +264,10 @@ def _make_virtual_functions(question: Question) -> str:
     return ""
 
 
+def _number_of_virtual_functions(question: Question) -> str:
+    return str(question.host.virtual_functions.get(question.found[1], 0))
+
+
 def _virtual_function(question: Question) -> str:
     """Its PCI address: as many cards do, in the devices behind that of its port."""
     bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", question.found[1])
@@ -297,12 +307,12 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^ethtool -k ", lambda _: "generic-receive-offload: on\n"),
         (r"^ethtool -l ", lambda _: "Current hardware settings:\nCombined: 1\n"),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
-        (r"^cat \S+/([^/]+)/sriov_numvfs$", lambda question: str(question.host.virtual_functions.get(question.found[1], 0))),
+        (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),
         (r"^cat \S+/driver_override$", lambda _: "(null)"),
         (r"^readlink \S+/([^/]+)/virtfn(\d+)$", _virtual_function),
         (r"^readlink \S+/driver$", lambda _: "../i40e"),
-        (r"^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
-        (r"^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
+        (r"(?s)^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
+        (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),
         (r"ldd .*ovs-vswitchd", lambda _: "libxdp.so.1"),
         (r"trex_ask\.py ", lambda _: json.dumps(_SERVER)),

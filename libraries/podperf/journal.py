@@ -156,7 +156,7 @@ def program(command: Sequence[str]) -> str:
 _QUESTIONS = re.compile(
     r"(env \S+=\S+ )*"
     r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu|python3 - "
-    r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool (--json|-j) \w+ (show|dump)"
+    r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
     r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
     r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+/trex_ask\.py "
@@ -183,8 +183,8 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
 
 
 def _learnt_from_plugin(result: dict[str, list[dict[str, str]]], line: str) -> Iterator[tuple[str, str]]:
-    container = line.split("CNI_CONTAINERID=")[1].split()[0]
-    interface = line.split("CNI_IFNAME=")[1].split()[0]
+    container = line.split("CNI_CONTAINERID=")[1].split(maxsplit=1)[0]
+    interface = line.split("CNI_IFNAME=")[1].split(maxsplit=1)[0]
     for each in result["interfaces"]:
         if each.get("sandbox"):
             yield each["mac"], f"MAC of {each['name']} in {container}"

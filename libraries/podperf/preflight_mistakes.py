@@ -149,8 +149,11 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     node = nic_node(host, topology.worker)
     if node is not None:
         yield switch_beside_nic(placement.switch, cpus, node)
-    if len(placement.sut) > 1:  # on a single CPU everything is together, and the placement says so
-        yield from (replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node))
+    # On a single CPU everything is together, and the placement says so.
+    if len(placement.sut) > 1 and not topology.external:
+        yield from (
+            replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node)
+        )
     yield from _in_switch(read_ovs_settings(host), node)
     pods = read_pods(host)
     if pods:

@@ -88,14 +88,16 @@ class Table:
     statements: tuple[Statement, ...]
 
     def order_of_figures(self, frame: FrameSize, *names: str) -> PublishedOrder:
-        """The rows of these names (`OVS-DPDK S*`: all that begin so), each pair ordered whose figures clearly differ."""
+        """The rows so named (`OVS-DPDK S*`: all that begin so); each pair is ordered whose figures clearly differ."""
         rows = self._rows(names)
         unpublished = [row.name for row in rows if row.figure is None]
         if unpublished:
             raise PodperfError(f"{self.path}: no figure was published for {', '.join(unpublished)}")
         rows.sort(key=lambda row: -(row.figure or 0))
         figures = [row.figure or 0 for row in rows]
-        pairs = [(i, j) for i, j in combinations(range(len(rows)), 2) if figures[i] > figures[j] * (1 + CLEAR_DIFFERENCE)]
+        pairs = [
+            (i, j) for i, j in combinations(range(len(rows)), 2) if figures[i] > figures[j] * (1 + CLEAR_DIFFERENCE)
+        ]
         if not pairs:
             raise PodperfError(f"{self.path}: no two of {', '.join(row.name for row in rows)} clearly differ")
         shown = ", ".join(f"{row.name} {short(row.figure or 0)}" for row in rows)
@@ -125,8 +127,8 @@ class Table:
         contenders = tuple(self._contender(row, frame, f"{row.name}, {frame.name}") for frame in sizes)
         return PublishedOrder(
             self._name("sizes", name),
-            f"{self.title}: frames of several sizes; the cost of a frame hardly depends on its size, so larger ones carry "
-            "more bits, up to line rate",
+            f"{self.title}: frames of several sizes; what a frame costs hardly depends on its size, so larger ones "
+            "carry more bits, up to line rate",
             contenders,
             tuple(pairwise(range(len(contenders)))),
             caveat="rates are compared in bits per second on the wire",

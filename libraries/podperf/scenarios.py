@@ -1,7 +1,7 @@
 """Where published experiments have their parts: on which NUMA node, and on CPUs of their own or shared ones.
 
-A scenario names nodes relative to the NIC's, so that it can be set up on any worker with as many. In the draft's multi-pod
-test the NIC is on node 1 (appendix C.3); CPU pools are those of CMK (appendices A.2 and B.2).
+A scenario names nodes relative to the NIC's, so that it can be set up on any worker with as many. In the draft's
+multi-pod test the NIC is on node 1 (appendix C.3); CPU pools are those of CMK (appendices A.2 and B.2).
 """
 
 from __future__ import annotations

@@ -23,17 +23,17 @@ VFs and OVS over OVS only, 64 B       ${LAB}    SR-IOV helps    64       1n2p VF
     [Tags]    sec-4.1.5    sriov-ovs-dpdk    ovs-dpdk    64B    needs-sriov
 VFs and OVS over OVS only, 1518 B     ${LAB}    SR-IOV helps    1518     1n2p VFs, OVS    1n2p OVS
     [Tags]    sec-4.1.5    sriov-ovs-dpdk    ovs-dpdk    1518B    needs-sriov
-1n2p 1n4p 1n6p, VFs and VPP, 64 B     ${LAB}    pods cost       64       1n2p             1n4p             1n6p
+VFs and VPP, 1n2p 1n4p 1n6p, 64 B     ${LAB}    pods cost       64       1n2p             1n4p             1n6p
     [Tags]    sriov-vpp    64B    needs-sriov
-1n2p 1n4p 1n6p, VFs and VPP, 128 B    ${LAB}    pods cost       128      1n2p             1n4p             1n6p
+VFs and VPP, 1n2p 1n4p 1n6p, 128 B    ${LAB}    pods cost       128      1n2p             1n4p             1n6p
     [Tags]    sriov-vpp    128B    needs-sriov
-1n2p 1n4p, VFs and OVS, 64 B          ${LAB}    pods cost       64       1n2p VFs, OVS    1n4p VFs, OVS
+VFs and OVS, 1n2p 1n4p, 64 B          ${LAB}    pods cost       64       1n2p VFs, OVS    1n4p VFs, OVS
     [Tags]    sriov-ovs-dpdk    64B    needs-sriov
-1n2p 1n4p 1n6p, OVS-DPDK, 64 B        ${LAB}    pods cost       64       1n2p OVS         1n4p OVS         1n6p OVS
+OVS-DPDK, 1n2p 1n4p 1n6p, 64 B        ${LAB}    pods cost       64       1n2p OVS         1n4p OVS         1n6p OVS
     [Tags]    ovs-dpdk    64B
-1n2p 1n4p 1n6p, OVS-DPDK, 128 B       ${LAB}    pods cost       128      1n2p OVS         1n4p OVS         1n6p OVS
+OVS-DPDK, 1n2p 1n4p 1n6p, 128 B       ${LAB}    pods cost       128      1n2p OVS         1n4p OVS         1n6p OVS
     [Tags]    ovs-dpdk    128B
-1n2p 1n4p 1n6p, memif, 64 B           ${LAB}    pods cost       64       1n2p memif       1n4p memif       1n6p memif
+Memif, 1n2p 1n4p 1n6p, 64 B           ${LAB}    pods cost       64       1n2p memif       1n4p memif       1n6p memif
     [Tags]    memif    64B
-1n2p 2n4p, VFs and VPP, 256 B         ${LAB}    nodes cost      256      1n2p             2n4p
+VFs and VPP, 1n2p 2n4p, 256 B         ${LAB}    nodes cost      256      1n2p             2n4p
     [Tags]    sec-4.2.5    sriov-vpp    256B    needs-lab

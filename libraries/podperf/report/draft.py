@@ -177,7 +177,9 @@ SECTIONS = (
         suite="appendices/B_sriov_dpdk.robot",
     ),
     Section("C", "Benchmarking Experience (Multi-pod Test)", "Two pods in a chain: OVS-DPDK beside VPP-memif."),
-    Section("C.1", "Benchmarking Overview", "Frames cross two pods over a user-space vSwitch.", not_covered=INFORMATIVE),
+    Section(
+        "C.1", "Benchmarking Overview", "Frames cross two pods over a user-space vSwitch.", not_covered=INFORMATIVE
+    ),
     Section(
         "C.2",
         "Hardware Configurations",
