@@ -180,7 +180,7 @@ class Answers(LocalHost):
     """A host that answers everything alike."""
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        return Completed(command, 0, '[{"address": "02:00:00:00:00:07"}]', "")
+        return Completed(command, 0, '[{"ifname": "left", "address": "02:00:00:00:00:07"}]', "")
 
 
 def test_a_recording_passes_on_and_names_what_it_learns() -> None:

@@ -6,6 +6,7 @@ sent anywhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -94,14 +95,16 @@ def render(plan: Plan) -> str:
     lines = [
         f"{plan.chain}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
+        *(["The worker is taken to have one NUMA node."] if plan.topology.worker.connection == "ssh" else []),
     ]
     number = count(1)
+    scripts: dict[str, int] = {}
     for phase, steps in groupby(plan.steps, key=lambda step: step.phase):
         lines += ["", phase]
         for host, together in groupby(steps, key=lambda step: step.host):
             lines.append(f"  on {host}")
             for step in together:
-                lines += _shown(step, next(number))
+                lines += _shown(step, next(number), scripts)
     total = count_of(len(plan.steps), "step")
     return "\n".join([*lines, "", f"{total}; between set up and tear down test frames are sent and counted."])
 
@@ -109,9 +112,21 @@ def render(plan: Plan) -> str:
 _VERBS = {Kind.RUN: "", Kind.START: "start: ", Kind.TELL: "tell ", Kind.WRITE: "write ", Kind.STOP: "stop "}
 
 
-def _shown(step: Step, number: int) -> Iterator[str]:
+# A quoted script of several lines in a command line.
+_SCRIPT = re.compile(r"""'(?:[^']|'"'"')*\n(?:[^']|'"'"')*'""")
+
+
+def _shown(step: Step, number: int, scripts: dict[str, int]) -> Iterator[str]:
+    """The lines of a step. A script that came before is named by the step that it came in."""
+
+    def short(found: re.Match[str]) -> str:
+        first = scripts.setdefault(found[0], number)
+        return found[0] if first == number else f"<script of step {first}>"
+
     where = f"[{step.namespace.removeprefix(PREFIX)}] " if step.namespace else ""
     said = f": {step.content}" if step.kind is Kind.TELL else ""
-    yield f"  {number:>4}  {where}{_VERBS[step.kind]}{step.text}{said}"
+    first, *others = _SCRIPT.sub(short, step.text).splitlines()
+    yield f"  {number:>4}  {where}{_VERBS[step.kind]}{first}{said}"
+    yield from (f"          {line}" for line in others)
     if step.kind is not Kind.TELL:
         yield from (f"        | {line}" for line in step.content.splitlines())

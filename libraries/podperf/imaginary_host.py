@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from podperf.cpus import format_cpu_list
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost
-from podperf.journal import program, within
+from podperf.journal import NO_MAC, program, within
 from podperf.placement import Cpus
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
-NO_MAC = "00:00:00:00:00:00"
+OTHER_NAMES = ("lcore-worker", "rte-worker")  # of DPDK's threads, in releases that are not meant here
 
 
 class ImaginaryHost:
@@ -72,7 +73,9 @@ class ImaginaryHost:
     def mac(self, namespace: str, interface: str) -> str:
         """The MAC of an interface, which from now on is there. That of a device stays the same wherever it is."""
         device = self.pci.get(interface) or f"{namespace}/{interface}"
-        mac = self._macs.setdefault(device, f"02:00:5e:00:{len(self._macs) // 256:02x}:{len(self._macs) % 256:02x}")
+        number = len(self._macs)
+        digits = f"{crc32(self.name.encode()):08x}{number:02x}"
+        mac = self._macs.setdefault(device, ":".join(["02", *(digits[place : place + 2] for place in range(0, 10, 2))]))
         return self._links.setdefault((namespace, interface), mac)
 
     def move(self, interface: str, source: str, target: str, name: str) -> None:
@@ -197,8 +200,8 @@ def _threads(question: Question) -> str:
     """One thread, or as many as a switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
-    if not prefix:
-        return ""
+    if not prefix or prefix in OTHER_NAMES or host.pci.get(prefix.removeprefix("napi/").removesuffix("-")):
+        return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
     if prefix == "pmd-c" and process is not None:
@@ -247,10 +250,11 @@ def _page_folders(question: Question) -> str:
 
 def _digest(question: Question) -> str:
     """This machine has podperf's own programs; another one gets a copy."""
-    path = Path(question.found[1])
-    if question.host.name != THIS_MACHINE or not path.is_file():
-        return ""
-    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}\n"
+    here, copy = question.words[-2:]
+    found = {copy: question.host.files[copy]} if copy in question.host.files else {}
+    if question.host.name == THIS_MACHINE and Path(here).is_file():
+        found[here] = Path(here).read_bytes()
+    return "".join(f"{hashlib.sha256(content).hexdigest()}  {path}\n" for path, content in found.items())
 
 
 def _driver(question: Question) -> str:

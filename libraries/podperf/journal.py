@@ -18,6 +18,8 @@ from pathlib import PurePosixPath
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
 
+NO_MAC = "00:00:00:00:00:00"
+
 
 class Kind(StrEnum):
     """What a step does."""
@@ -57,8 +59,9 @@ class Journal:
         self.steps.append(Step(self.phase, host, namespace, kind, text, self._readable(content)))
 
     def learn(self, value: object, name: str) -> None:
-        """A value that the kernel chose, and what it belongs to."""
-        self._names[str(value)] = f"<{name}>"
+        """A value that the kernel chose, and what it belongs to. A MAC keeps its first name, numbers come again."""
+        if ":" not in str(value) or str(value) not in self._names:
+            self._names[str(value)] = f"<{name}>"
 
     def _readable(self, text: str) -> str:
         for value, name in self._names.items():
@@ -145,10 +148,11 @@ def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def program(command: Sequence[str]) -> str:
-    """The name of the program that a command line starts, behind `env`, `stdbuf` and the like."""
+    """The name of the program that a command line starts, behind `env`, an interpreter and the like."""
     for word in command:
-        if word not in {"env", "stdbuf", "taskset", "setpriv", "--"} and not re.match(r"-|\w+=", word):
-            return PurePosixPath(word).name
+        name = PurePosixPath(word).name
+        if name not in {"env", "stdbuf", "taskset", "setpriv", "--", "python3"} and not re.match(r"-|\w+=", word):
+            return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # copies on other machines are named by their digest
     return command[0]
 
 
@@ -160,6 +164,7 @@ _QUESTIONS = re.compile(
     r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
     r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+/trex_ask\.py "
+    r"|unshare --mount sh -c [^']*&& cat "
     r"|sh -e?c (ls |ldd |cat |test |command |bpftool version|p=\$1|for [ti] in|echo \"\$SSH))"
 )
 
@@ -173,8 +178,10 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
     """Values in an answer that the kernel or a plug-in chose, and what they belong to."""
     line = " ".join(command)
     with suppress(ValueError, KeyError, IndexError, TypeError):
-        if line.startswith("ip -json") and (match := re.search(r" link show dev (\S+)$", line)):
-            yield json.loads(answer)[0]["address"], f"MAC of {match[1]}{_of(namespace)}"
+        if line.startswith("ip -json") and re.search(r" (link|address) show( dev \S+)?$", line):
+            for link in json.loads(answer):
+                if link.get("address", NO_MAC) != NO_MAC:
+                    yield link["address"], f"MAC of {link['ifname']}{_of(namespace)}"
         elif line.startswith("env CNI_COMMAND=ADD"):
             yield from _learnt_from_plugin(json.loads(answer), line)
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
