@@ -114,9 +114,15 @@ def test_words_that_yaml_1_1_takes_for_truth_values_are_words(file: Path, name: 
 
 CASES = {
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
-    "tester: {engin: xdp}": "3: tester.engin: unknown key; allowed: type, engine, cpus, ports; did you mean 'engine'?",
-    "tester:": "3: tester: found nothing; allowed: a mapping with the keys type, engine, cpus, ports",
-    "tester: [1]": "3: tester: found a list; allowed: a mapping with the keys type, engine, cpus, ports",
+    "tester: {engin: xdp}": (
+        "3: tester.engin: unknown key; allowed: type, engine, cpus, maximum_load, trex, ports; did you mean 'engine'?"
+    ),
+    "tester:": (
+        "3: tester: found nothing; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
+    ),
+    "tester: [1]": (
+        "3: tester: found a list; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
+    ),
     "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
     "description: {}": "3: description: found a mapping; allowed: text",
     "worker: {cpus: 5-2}": (
@@ -137,7 +143,8 @@ CASES = {
     "labels: {a: [1]}": "3: labels.a: found a list; allowed: text",
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
-        "3: <<: unknown key; allowed: version, name, description, tester, worker, traffic, method, thresholds, labels"
+        "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, worker, traffic, method, "
+        "thresholds, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"

@@ -137,9 +137,9 @@ def test_a_request_has_a_list_of_streams_for_each_port() -> None:
     request = json.loads(request_line(Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 1000, 2.0), MACS, GROUPS))
     left, right = request["streams"]
     assert left == []
-    assert right[0]["frame"].startswith("020000000001" "020000000002")
+    assert right[0]["frame"].startswith("020000000001020000000002")
     assert (request["duration"], request["unpaced"]) == (2.0, False)
-    assert right[0].keys() == {field: None for field in Stream.__dataclass_fields__}.keys()
+    assert set(right[0]) == set(Stream.__dataclass_fields__)
 
 
 # --- results: the traps ----------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_a_question_that_cannot_be_asked_is_explained() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"kind": "version", "error": "5.1"}, ["speaks API 4.6", "speaks 5.1", "tester.trex.client", "v2.82"]),
+        ({"kind": "version", "error": "5.1"}, ["speaks API 4.8", "speaks 5.1", "tester.trex.client", "v2.82"]),
         ({"kind": "client", "error": "no module cgi"}, ["/usr/bin/python3 cannot load", "tester.trex.interpreter"]),
         ({"kind": "owner", "error": "port 0 is held by 'alice'"}, ["held by 'alice'", "trex-console"]),
         ({"kind": "ports", "error": "it has ports [0, 1], not [4]"}, ["tester.trex.ports"]),
@@ -336,7 +336,7 @@ def test_a_question_that_cannot_be_asked_is_explained() -> None:
     ],
 )
 def test_what_keeps_the_client_from_starting_is_one_clear_line(answer: dict[str, str], words: list[str]) -> None:
-    text = explained(answer, ENDPOINT, ServerVersion("v2.82", (4, 6)), "/usr/bin/python3", "/opt/trex/client")
+    text = explained(answer, ENDPOINT, ServerVersion("v2.82", (4, 8)), "/usr/bin/python3", "/opt/trex/client")
     for word in words:
         assert word in text
     assert "\n" not in text
@@ -349,14 +349,14 @@ def dialogue(*said: dict[str, Any]) -> Dialogue:
     return made
 
 
-def tester(host: PlayedHost) -> TrexTester:
+def started_on(host: PlayedHost) -> TrexTester:
     return TrexTester(host, TrexSettings(), ENDPOINT, 4500, None)
 
 
 def test_a_client_that_is_refused_is_stopped() -> None:
     host = PlayedHost(dialogue({"error": "4.6", "kind": "version"}))
     with pytest.raises(PodperfError, match=r"speaks API 5\.1, and trex-stl-lib of /usr/bin/python3 speaks 4\.6"):
-        tester(host)
+        started_on(host)
     assert host.processes[0].stopped
 
 
@@ -365,7 +365,7 @@ READY = {"ready": {"ports": [{"mac": mac} for mac in MACS], "python": "3.11.2", 
 
 def test_a_client_that_is_gone_in_mid_trial_is_stopped_and_the_tester_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     host = PlayedHost(dialogue(READY))
-    started = tester(host)
+    started = started_on(host)
     monkeypatch.setattr(host.processes[0], "send", lambda line: None)
     with pytest.raises(PodperfError, match="nothing more was recorded"):
         started.measure(PLAIN)
@@ -376,7 +376,7 @@ def test_a_client_that_is_gone_in_mid_trial_is_stopped_and_the_tester_closed(mon
 
 def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     host = PlayedHost(dialogue(READY, {"error": "port 0 is down"}, {"trial": counted()}))
-    with tester(host) as started:
+    with started_on(host) as started:
         monkeypatch.setattr(host.processes[0], "send", lambda line: None)
         with pytest.raises(PodperfError, match="refused a trial: port 0 is down"):
             started.measure(PLAIN)
@@ -386,7 +386,7 @@ def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatc
 def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """TRex keeps what it counted under a group's number: nothing of the trial before must be in the next one's."""
     host = PlayedHost(dialogue(READY, *[{"trial": counted()}] * 2))
-    with tester(host) as started:
+    with started_on(host) as started:
         lines: list[str] = []
         monkeypatch.setattr(host.processes[0], "send", lines.append)
         started.measure(PLAIN)
@@ -456,5 +456,3 @@ def test_a_folder_without_trex_is_said() -> None:
         running(OneCommand(1), settings, VETHS, (0,)),  # type: ignore[arg-type]
     ):
         pass
-
-

@@ -150,7 +150,7 @@ def refuse_shared_ports(
     `host` is the machine of the tester, this one by default, and `inside` gives one of its network namespaces. Ports
     that the run makes itself have nothing to be refused for.
     """
-    if not topology.external:
+    if topology.tester.left.interface is None:  # the run's own ports, or those of a TRex
         return
     host = host or LocalHost()
     ssh = ssh or ssh_session()
@@ -170,6 +170,19 @@ def refuse_shared_ports(
             ports.append((port.namespace, link["ifindex"]))
     if len(ports) == 2 and ports[0] == ports[1]:
         refused.append(f"{topology.path}: tester.ports: left and right are two names of one interface; choose two")
+    if refused:
+        raise PodperfError("\n".join(refused))
+
+
+def refuse_shared_worker_ports(topology: Topology, host: Host, ssh: SshSession | None) -> None:
+    """The same for the worker's ports. `host` is the worker's machine, `ssh` the session by which it is reached."""
+    refused = []
+    network = None
+    for side, port in (("left", topology.worker.left), ("right", topology.worker.right)):
+        if port is not None:
+            network = network or read_network(host, ssh)
+            where = f"{topology.path}: worker.ports.{side} on {host.name}"
+            refused += [f"{where}: {objection}" for objection in objections(port.interface, network, ssh)]
     if refused:
         raise PodperfError("\n".join(refused))
 

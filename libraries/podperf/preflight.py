@@ -10,55 +10,35 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 
 from podperf import features
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.cpus import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
+from podperf.dry_run import plan
+from podperf.dry_run import render as render_plan
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind
-from podperf.isolation import refuse_shared_ports
+from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.model import Chain, FrameSize, Placement, Traffic
-from podperf.placement import place, read_cpus, remarks
+from podperf.placement import nic_node, place, read_cpus, remarks
 from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
+from podperf.preflight_finding import Finding, State
+from podperf.preflight_mistakes import look_for_mistakes
 from podperf.quietness import Quietness
 from podperf.run_lock import RunLock
-from podperf.testbed import TESTER_BINARY, Testbed
+from podperf.testbed import Testbed
+from podperf.testers.software import TESTER_BINARY
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
+from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
+from podperf.worker_machine import session_to, worker_machine
 
 SMALLEST = FrameSize.parse(64)
-
-
-class State(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    MISSING = "missing"
-    WARNING = "warning"
-    SKIPPED = "skipped"  # the testbed does not offer it, and the tests that want it will say so
-    UNCHECKED = "not checked"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was checked. Without what is `needed`, the quick run cannot be measured."""
-
-    area: str
-    subject: str
-    state: State
-    detail: str = ""
-    remedy: str = ""
-    needed: bool = False
-
-    @property
-    def in_the_way(self) -> bool:
-        """True when the quick run cannot be measured because of this."""
-        return self.needed and self.state in {State.MISSING, State.UNCHECKED}
 
 
 NEEDS_ROOT = "needs root"
@@ -86,22 +66,53 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
     findings, topology = _check_topology(path)
     findings.append(_check_rights(root))
     findings += _check_commands(host)
-    findings += _check_kernel(host, root)
-    findings += _check_plugins(host)
+    findings.append(_check_tester(host))
+    with ExitStack() as undo:
+        reached, worker = _check_worker(topology, host, undo) if topology is not None else ([], host)
+        findings += reached
+        if worker is not None:
+            findings += _check_machines(topology, host, worker, root)
+    return findings
+
+
+def _check_worker(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], Host | None]:
+    """Whether the worker can be reached, and the machine that it is."""
+    if topology.worker.connection == "virtual":
+        reason = virtual_worker_unavailable(host)
+        there = Finding("worker", "virtual worker", State.OK, "the run boots it")
+        lacking = Finding("worker", "virtual worker", State.MISSING, reason or "", needed=True)
+        return [lacking if reason else there], None
+    try:
+        worker = worker_machine(topology.worker, host, undo)
+    except PodperfError as error:
+        where = str(topology.worker.ssh.address)
+        return [Finding("worker", where, State.MISSING, str(error), needed=True)], None
+    if worker is host:
+        return [], host
+    return [Finding("worker", worker.name, State.OK, "root is logged in over SSH, and the host key is known")], worker
+
+
+def _check_machines(topology: Topology | None, host: Host, worker: Host, root: bool) -> Iterator[Finding]:
+    """What needs the worker to be within reach."""
+    apart = worker is not host
+    if apart:
+        yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
+    yield from _check_kernel(worker, root or apart)
+    yield from _check_plugins(worker)
     if topology is None:
-        return findings
-    placed, placement = _check_placement(topology, host)
-    findings += placed
-    findings.append(_check_hugepages(host))
+        return
+    findings, placement = _check_placement(topology, host, worker)
+    findings.append(_check_hugepages(worker))
     if placement is not None:
-        quietness = Quietness((*placement.tester, *placement.sut))
+        findings += look_for_mistakes(topology, placement, read_cpus(worker), worker)
+        quietness = Quietness((*placement.tester, *(() if apart else placement.sut)))
         quietness.start()
-        findings += _check_measuring(topology, placement, host, root)
+        findings += _check_measuring(Testbed(topology, placement, host, worker), root)
         reason = quietness.stop().reason
         quiet = Finding("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
         busy = Finding("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
         findings.append(busy if reason else quiet)
-    return findings
+    yield from findings
 
 
 def _check_topology(path: str) -> tuple[list[Finding], Topology | None]:
@@ -129,11 +140,13 @@ def _check_commands(host: Host) -> Iterator[Finding]:
             yield Finding(
                 "commands", command, State.MISSING, "not installed", f"apt-get install {package}", needed=needed
             )
+
+
+def _check_tester(host: Host) -> Finding:
     if host.run("test", "-x", str(TESTER_BINARY), check=False).exit_code == 0:
-        yield Finding("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
-    else:
-        remedy = "sudo ./podperf set-up"
-        yield Finding("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
+        return Finding("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
+    remedy = "sudo ./podperf set-up"
+    return Finding("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
 
 
 def _check_kernel(host: Host, root: bool) -> Iterator[Finding]:
@@ -159,14 +172,19 @@ def _check_plugins(host: Host) -> Iterator[Finding]:
         yield Finding("commands", "CNI plug-ins", State.MISSING, f"none in {DEFAULT_PLUGIN_DIRECTORY}", remedy)
 
 
-def _check_placement(topology: Topology, host: Host) -> tuple[list[Finding], Placement | None]:
+def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list[Finding], Placement | None]:
     try:
-        cpus = read_cpus(host)
-        placement = place(topology, cpus)
+        cpus = read_cpus(worker)
+        near = nic_node(worker, topology.worker)
+        placement = place(topology, cpus) if worker is host else place(topology, read_cpus(host), cpus, near)
     except PodperfError as error:
         return [Finding("machine", "placement", State.MISSING, str(error), needed=True)], None
     tester, sut, usable = map(format_cpu_list, (placement.tester, placement.sut, cpus.usable))
     where = f"of CPU {usable}, the tester has {tester} and the system under test {sut}"
+    if placement.apart:
+        where = (
+            f"of CPU {usable} of the worker, the system under test has {sut}; of this machine, the tester has {tester}"
+        )
     said = remarks(placement, cpus, len(topology.traffic.directions))
     findings = [Finding("machine", "placement", State.OK, where)]
     return findings + [Finding("machine", "placement", State.WARNING, remark) for remark in said], placement
@@ -180,7 +198,8 @@ def _check_hugepages(host: Host) -> Finding:
     return Finding("machine", "hugepages", State.OK, detail)
 
 
-def _check_measuring(topology: Topology, placement: Placement, host: Host, root: bool) -> Iterator[Finding]:
+def _check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
+    topology, host, worker = testbed.topology, testbed.host, testbed.worker_host
     if not root:
         yield Finding("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Finding("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
@@ -188,9 +207,10 @@ def _check_measuring(topology: Topology, placement: Placement, host: Host, root:
     try:
         with RunLock():
             yield from _check_left_behind(host)
-            testbed = Testbed(topology, placement, host)
-            if topology.external:
-                yield from _check_ports(topology, host)
+            if worker is not host:
+                yield from _check_left_behind(worker)
+            if topology.existing_ports:
+                yield from _check_ports(topology, host, worker)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
     except PodperfError as error:  # another run has the machine
@@ -198,23 +218,51 @@ def _check_measuring(topology: Topology, placement: Placement, host: Host, root:
 
 
 def _check_left_behind(host: Host) -> Iterator[Finding]:
-    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if RUN_DIRECTORY.exists() else [])]
+    directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
+    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if directory else [])]
     if left:
-        detail = f"an earlier run left {', '.join(left)}"
+        detail = f"on {host.name}, an earlier run left {', '.join(left)}"
         yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
 
 
-def _check_ports(topology: Topology, host: Host) -> Iterator[Finding]:
+def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
+    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host))
+    if topology.worker.left is not None:
+        session = session_to(worker)
+        yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
+
+
+def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Finding]:
     try:
-        refuse_shared_ports(topology, host)
+        refuse()
     except PodperfError as error:
         for line in str(error).splitlines():
-            yield Finding("measuring", "tester ports", State.MISSING, line, needed=True)
+            yield Finding("measuring", ports, State.MISSING, line, needed=True)
     else:
-        yield Finding("measuring", "tester ports", State.OK, "nothing else uses them")
+        yield Finding("measuring", ports, State.OK, "nothing else uses them")
+
+
+def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
+    """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
+    try:
+        tester = testbed.tester_with_ports().describe()
+    except PodperfError as error:
+        yield Finding("measuring", "tester", State.MISSING, str(error), needed=True)
+        return
+    finally:
+        testbed.close()
+    detail = f"{tester['name']} {tester['version']} at {tester['server']}"
+    down = [f"the link of its {side} port is down" for side, port in tester["ports"].items() if not port["link_up"]]
+    state = State.MISSING if down else State.OK
+    yield Finding(
+        "measuring", "tester", state, "; ".join([detail, *down]), "plug in the cable" if down else "", bool(down)
+    )
 
 
 def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
+    if topology.tester.has_ports_of_its_own:
+        yield from _check_own_ports(testbed)
+        return
     try:
         with testbed.bare_path(SMALLEST) as bare:
             bare.probe(Traffic(SMALLEST, topology.traffic.directions))
@@ -286,10 +334,24 @@ def conclusion(findings: Collection[Finding]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`podperf check`: exit code 0 when the quick run can be measured, else 1."""
+    """`podperf check`: exit code 0 when the quick run can be measured, else 1. With `--plan` 0 when there is a plan."""
     parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
     parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
-    findings = check(parser.parse_args(arguments).topology)
+    parser.add_argument(
+        "--plan",
+        metavar="DATA_PLANE",
+        choices=[name for name, kind in DATA_PLANES.items() if kind.least_pods],
+        help="only say which commands and files would set this data plane up, without touching a host",
+    )
+    parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
+    options = parser.parse_args(arguments)
+    if options.plan:
+        topology = load_topology(options.topology, DATA_PLANES)
+        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
+        cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
+        print(render_plan(plan(topology, chain, SMALLEST, cpus)))
+        return 0
+    findings = check(options.topology)
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))

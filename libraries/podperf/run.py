@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from secrets import randbits
@@ -14,13 +14,14 @@ from podperf.cleanup import put_back
 from podperf.cpu_speed import CpuSpeeds
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
-from podperf.environment import collect, interface_details
+from podperf.environment import collect, interface_details, podperf_version
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
-from podperf.findings import Claim, Finding
-from podperf.findings import judge as judge_claim
+from podperf.findings import Contender, Finding, Order
+from podperf.findings import judge as judge_order
+from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.isolation import refuse_shared_ports
+from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
@@ -31,19 +32,21 @@ from podperf.methods.trials import Patience, ValidTrials
 from podperf.metrics import of_goal, of_mrr
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
-from podperf.placement import place, read_cpus, remarks
+from podperf.placement import nic_node, place, read_cpus, remarks
 from podperf.progress import Progress
 from podperf.quietness import Quietness
 from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
 from podperf.run_lock import RunLock
+from podperf.scenarios import Placed, share_cpus
 from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed import Testbed, addressed
 from podperf.testers.base import TesterLimits
-from podperf.testers.calibration import calibrate
-from podperf.testers.software import Engine
-from podperf.topology import Metric, Topology, load_topology
+from podperf.testers.calibration import calibrate, calibrate_sending
+from podperf.topology import Engine, Metric, Topology, load_topology
 from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
+from podperf.virtual_worker.boot import boot
+from podperf.worker_machine import lock, session_to, watch, worker_machine
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
 
@@ -51,11 +54,15 @@ TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's 
 class Run:
     """The testbed, its calibration, and the test that runs now. A context manager: leaving it writes the reports."""
 
-    def __init__(self, topology: Path, results: Path, progress: Progress | None = None) -> None:
+    def __init__(
+        self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
+    ) -> None:
+        """`password` is that of the login on a worker behind SSH; without it the environment's is used."""
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
         self.progress = progress or Progress()
         self._host = LocalHost()
+        self._password = password
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
@@ -63,19 +70,40 @@ class Run:
         self._patience = Patience(0)
 
     def open(self) -> None:
-        """Take the machine: one run at a time, and nothing of an earlier one in the way."""
+        """Take the machines: one run at a time, and nothing of an earlier one in the way."""
         self._undo.enter_context(RunLock())
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
+        if self.topology.worker.connection == "virtual":
+            self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
+        settings = self.topology.worker
+        worker = worker_machine(settings, self._host, self._undo, self._password)
+        apart = worker is not self._host
+        if apart:
+            lock(worker, self._undo)
+            for leftover in put_back(worker):
+                self.progress.note(f"removed what an earlier run left on {worker.name}: {leftover}")
         refuse_shared_ports(self.topology, self._host)
+        refuse_shared_worker_ports(self.topology, worker, session_to(worker))
         cpus = read_cpus(self._host)
-        self.placement = place(self.topology, cpus)
-        self.testbed = Testbed(self.topology, self.placement, self._host)
+        theirs = read_cpus(worker) if apart else cpus
+        self.placement = place(self.topology, cpus, theirs if apart else None, nic_node(worker, settings))
+        self.testbed = Testbed(self.topology, self.placement, self._host, worker)
+        self._undo.callback(self.testbed.close)
+        self._quietness = self._watch(worker, apart)
+        self.environment = {
+            **collect(worker),
+            "podperf": podperf_version(self._host),
+            "placement_remarks": remarks(self.placement, theirs, len(self.topology.traffic.directions)),
+            **({"tester": collect(self._host)} if apart else {}),
+        }
+
+    def _watch(self, worker: Host, apart: bool) -> Quietness:
+        tester, sut = self.placement.tester, self.placement.sut
+        if apart:
+            return Quietness(tester, speeds=CpuSpeeds(tester), worker=watch(worker, sut, self._undo))
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
-        measuring = (*self.placement.sut, *self.placement.tester)
-        self._quietness = Quietness(measuring, speeds=CpuSpeeds(measuring))
-        ways = len(self.topology.traffic.directions)
-        self.environment = {**collect(self._host), "placement_remarks": remarks(self.placement, cpus, ways)}
+        return Quietness((*sut, *tester), speeds=CpuSpeeds((*sut, *tester)))
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
@@ -115,40 +143,57 @@ class Run:
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
         record.limits = self._limits_for(traffic, record.tester["engine"])
-        record.interfaces = {name: interface_details(host, name) for name, host in sut.port_hosts.items()}
+        record.interfaces = {
+            name: interface_details(host, name) | {"received_by": sut.received_by.get(name)}
+            for name, host in sut.port_hosts.items()
+        }
         speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
-        record.link_bits_per_second = min(speeds) if all(speeds) else None
+        record.link_bits_per_second = min(speeds) if speeds and all(speeds) else None
         test.sut = sut
 
-    def compare(self, identity: TestIdentity, claim: Claim) -> Finding:
-        """Measure the chains of a claim beside each other, in a test of its own, and judge the claim.
+    def compare(self, identity: TestIdentity, order: Order) -> Finding:
+        """Measure the contenders of an order beside each other, in a test of its own, and judge it.
 
-        Unavailable, before anything is measured, when this testbed cannot offer one of the chains.
+        Unavailable, before anything is measured, when this testbed cannot offer one of them.
         """
-        traffic = self._traffic(claim.frame)
-        record = identity.record(claim.name, claim.frame.name, _way(traffic))
-        test = self._begin(record, traffic)
-        for chain in claim.chains:
-            if chain.data_plane not in DATA_PLANES:
-                raise Unavailable(f"this version of podperf has no data plane {chain.data_plane!r}")
-            self.testbed.demand(chain)
-        record.limits = self._limits_for(traffic, self.topology.tester.engine)
+        traffics = {str(each): self._traffic(each.frame) for each in order.contenders}
+        frames = "-".join(dict.fromkeys(each.frame.name for each in order.contenders))
+        usual = traffics[str(order.contenders[0])]
+        record = identity.record(order.name, frames, _way(usual))
+        test = self._begin(record, usual)
+        for contender in order.contenders:
+            if contender.chain.data_plane not in DATA_PLANES:
+                raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
+            self.testbed.demand(contender.chain)
+        placed = {str(each): self._placed(each) for each in order.contenders}
+        engine = self.topology.tester.engine
+        limits = {name: self._limits_for(traffic, engine) for name, traffic in traffics.items()}
+        record.limits = limits[str(order.contenders[0])]
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
-        def standing(chain: Chain) -> Iterator[ValidTrials]:
-            with self.testbed.build(chain, claim.frame) as sut:
-                sut.probe(addressed(traffic, sut))
-                if str(chain) not in described:
-                    described[str(chain)] = sut.data_plane.describe()
+        def standing(contender: Contender) -> Iterator[ValidTrials]:
+            name = str(contender)
+            with self.testbed.placed(placed[name].placement).build(contender.chain, contender.frame) as sut:
+                if placed[name].shared:
+                    share_cpus(next(iter(sut.port_hosts.values())), contender.chain.pods, placed[name].shared)
+                sut.probe(addressed(traffics[name], sut))
+                if name not in described:
+                    described[name] = sut.data_plane.describe()
                     record.data_plane, record.tester = described, sut.tester.describe()
-                yield test.trials(sut, str(chain))
+                yield test.trials(sut, name, traffics[name], limits[name])
 
-        result = Comparison().run({str(each): partial(standing, each) for each in claim.chains}, seed=randbits(32))
-        record.methods = {"comparison": {"claim": claim.name, **result.as_record()}}
-        finding = judge_claim(claim, [result.rates(str(each)) for each in claim.chains], result.noisy_trials)
+        result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
+        placements = {name: asdict(each) for name, each in placed.items()}
+        record.methods = {"comparison": {"claim": order.name, **result.as_record(), "placements": placements}}
+        finding = judge_order(order, [result.rates(str(each)) for each in order.contenders], result.noisy_trials)
         record.findings = [finding]
         return finding
+
+    def _placed(self, contender: Contender) -> Placed:
+        if contender.scenario is None:
+            return Placed(self.placement)
+        return self.testbed.place_scenario(contender.scenario, contender.chain.pods)
 
     def _traffic(
         self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None
@@ -168,8 +213,12 @@ class Run:
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
         kind = _kind_of(traffic)
         if (kind, engine) not in self._limits:
-            with self.testbed.bare_path(traffic.frame, engine) as bare:
-                limits = self._limits[kind, engine] = calibrate(bare.tester, traffic)
+            if self.topology.tester.has_ports_of_its_own:
+                limits = calibrate_sending(self.testbed.tester_with_ports(), traffic)
+            else:
+                with self.testbed.bare_path(traffic.frame, engine) as bare:
+                    limits = calibrate(bare.tester, traffic)
+            limits = self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
             limit = Measured(limits.maximum_load, lower_bound=True)
             self._baselines[kind] = {"mrr": limit, "pdr": limit}
         return self._limits[kind, engine]

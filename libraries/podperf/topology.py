@@ -24,6 +24,7 @@ from podperf.yaml_document import Document, Pointer, Problem, read_yaml
 SCHEMA_PATH = Path(__file__).resolve().parents[2] / "topologies" / "topology.schema.json"
 TEST_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # RFC 2544, appendix C.2.2
 
+Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and receives
 Metric = Literal["mrr", "ndr", "pdr", "latency_p50", "latency_p99"]
 Unit = Literal["ratio of baseline", "Mpps", "Gbps", "us"]
 
@@ -69,22 +70,20 @@ class TrexSettings:
 
 @dataclass(frozen=True)
 class TesterSettings:
-    """The tester of the testbed. `engine` is the software tester's, `trex` that of a TRex."""
+    """The tester of the testbed. `trex` says where a TRex is, if it is one."""
 
     type: Literal["software", "trex"]
-    engine: Literal["auto", "xdp", "packet-ring"]
+    engine: Engine
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
     trex: TrexSettings = TrexSettings()
+    maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
 
     @property
-    def has_ports(self) -> bool:
-        """True when the ports exist already: the kernel's, named here, or those of a TRex."""
-        server = self.trex.server
-        return self.left.interface is not None or (
-            self.type == "trex" and (server is None or server.devices is not None)
-        )
+    def has_ports_of_its_own(self) -> bool:
+        """True when the ports are those of a TRex and not the kernel's."""
+        return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)
 
 
 @dataclass(frozen=True)
@@ -168,11 +167,12 @@ class Topology:
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
+    not_comparable: str = ""  # why figures of this testbed say nothing about others; empty: they may be compared
 
     @property
     def existing_ports(self) -> bool:
         """True when the tester's ports exist already."""
-        return self.tester.has_ports
+        return self.tester.left.interface is not None or self.tester.has_ports_of_its_own
 
     @property
     def external(self) -> bool:
@@ -402,7 +402,13 @@ def _build(document: Document) -> Topology:
         name=data["name"],
         description=data["description"].strip(),
         tester=TesterSettings(
-            tester["type"], tester["engine"], _cpus(tester["cpus"]), left, right, _trex(tester["trex"])
+            tester["type"],
+            tester["engine"] if tester["type"] == "software" else "trex",
+            _cpus(tester["cpus"]),
+            left,
+            right,
+            _trex(tester["trex"]),
+            tester.get("maximum_load"),
         ),
         worker=WorkerSettings(
             worker["connection"],
@@ -410,7 +416,8 @@ def _build(document: Document) -> Topology:
             _cpus(worker["switch_cpus"]),
             worker["hugepages"] == "auto",
             _ssh(worker["ssh"]),
-            *(_worker_port(worker["ports"][side]) for side in _SIDES),
+            _worker_port(worker["ports"]["left"]),
+            _worker_port(worker["ports"]["right"]),
             _virtual_functions(worker["sriov"]),
         ),
         traffic=TrafficSettings(
@@ -424,6 +431,7 @@ def _build(document: Document) -> Topology:
         ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
         labels={key: document.texts["labels", key] for key in data["labels"]},
+        not_comparable=data["not_comparable"].strip(),
     )
 
 
@@ -445,8 +453,9 @@ def _trex(settings: Mapping[str, Any]) -> TrexSettings:
         int(settings["publisher_port"]),
         settings.get("client"),
         settings["interpreter"],
-        *(int(settings["ports"][side]) for side in _SIDES),
-        server=_trex_server(server) if server is not None else None,
+        int(settings["ports"]["left"]),
+        int(settings["ports"]["right"]),
+        _trex_server(server) if server is not None else None,
     )
 
 

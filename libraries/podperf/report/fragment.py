@@ -8,7 +8,7 @@ from html import escape
 from podperf.figures import microseconds, number, percent
 from podperf.report.facts import environment_facts, flat, placement_words
 from podperf.report.loss_curve import MARKS, loss_curve
-from podperf.report.results import Record, explanation, noisy, rate_text, verdict_word
+from podperf.report.results import Record, explanation, noisy, not_comparable, rate_text, verdict_word
 
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
@@ -18,6 +18,8 @@ def embed_html(record: Record) -> str:
     parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
     if noise := noisy(record):
         parts.append(f"<p><b>noisy machine</b> {escape(noise)}</p>")
+    if reason := not_comparable(record):
+        parts.append(f"<p><b>not comparable</b> {escape(reason)}</p>")
     rows = [
         (
             MARKS[metric][0],
@@ -59,7 +61,8 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
         frame = f"{traffic['frame']['name']} frames with FCS"
         rows.append(("Traffic", f"{frame}, {' and '.join(traffic['directions'])}, flows: {traffic['flows']}"))
     if limits:
-        own = f"own loss {percent(limits['own_loss_ratio'])} at half of it"
+        loss = limits["own_loss_ratio"]
+        own = "own loss unknown" if loss is None else f"own loss {percent(loss)} at half of it"
         rows.append(("Tester's limit", f"{number(limits['maximum_load'] / 1e3)} kpps, {own} ({limits['source']})"))
     if words := placement_words(record):
         rows.append(("Placement", words))

@@ -13,7 +13,7 @@ from podperf.report import draft
 from podperf.report.bars import comparison
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.results import Record, Run, explanation, noisy, verdict_word
+from podperf.report.results import Record, Run, explanation, noisy, not_comparable, verdict_word, verdict_words
 from podperf.report.summary import latency_cell, rate_cell
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -74,6 +74,8 @@ def _head(conformance: Conformance) -> str:
         if noise
         else ""
     )
+    reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
+    warning += "".join(f"<p class='note'>Not comparable: {escape(reason)}</p>" for reason in reasons)
     return (
         "<h1>How fast this container networking forwards packets</h1>"
         f"<p class='muted'>{named}{when}. Sections of <a href='{draft.URL}'>{draft.NAME}</a>, "
@@ -122,7 +124,7 @@ def _section(report: SectionReport, conformance: Conformance) -> str:
 def _findings_table(records: Sequence[Record], conformance: Conformance) -> str:
     rows = "".join(
         f"<tr><td class='test'>{_link(record, conformance)}</td>{_cell(each['claim'])}{_cell(each['detail'])}"
-        f"<td class='nowrap'>{_state(each['verdict'])}{' noisy' if noisy(record) else ''}</td></tr>"
+        f"<td class='nowrap'>{_state(each['verdict'])}{_limits(record)}</td></tr>"
         for record in records
         for each in record["findings"]
     )
@@ -168,7 +170,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
             _cell(_l1(record), "n"),
             *(_cell(latency_cell(record, metric), "n") for metric, _ in _LATENCIES),
             _cell(_thresholds(record), "nowrap"),
-            f"<td class='nowrap'>{_state(verdict_word(record))}{' noisy' if noise else ''}</td>",
+            f"<td class='nowrap'>{_state(verdict_word(record))}{_limits(record)}</td>",
         ]
         # What passed needs no words: its thresholds are counted, and their sentences are in the record.
         said = [explanation(record) if verdict_word(record) != "passed" else ""] + (
@@ -245,9 +247,10 @@ def _calibration(records: Sequence[Record]) -> str:
         limits, traffic = record["tester_limits"], record["traffic"]
         if limits and traffic:
             kind = f"{_frame(record)}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
+            loss = limits["own_loss_ratio"]
             rows[kind] = (
                 f"<tr><td>{escape(kind)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"
-                f"<td class='n'>{percent(limits['own_loss_ratio'])}</td><td>{escape(limits['source'])}</td></tr>"
+                f"<td class='n'>{'?' if loss is None else percent(loss)}</td><td>{escape(limits['source'])}</td></tr>"
             )
     if not rows:
         return ""
@@ -285,6 +288,11 @@ def _facts(facts: Mapping[str, str]) -> str:
 
 def _anchor(report: SectionReport) -> str:
     return f"section-{report.section.number}"
+
+
+def _limits(record: Record) -> str:
+    """What limits a record's figures, behind its verdict."""
+    return verdict_words(record, " ").removeprefix(verdict_word(record))
 
 
 def _state(word: str) -> str:

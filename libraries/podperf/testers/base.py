@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
+from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
+from podperf.topology import Engine, TesterSettings
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
@@ -18,12 +20,21 @@ class TesterLimits:
     """What the tester itself can do with one kind of traffic, found on a bare path or known from the link.
 
     `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself;
-    `own_loss_ratio` is what it lost at half of that. `source` is "calibration on the bare path" or "line rate".
+    `own_loss_ratio` is what it lost at half of that, None where nobody knows. `source` is "calibration on the bare
+    path", or what took its place.
+    With `held` the topology allows no more than this load, so that no trial is sent as fast as the tester can.
     """
 
     maximum_load: float
-    own_loss_ratio: float
+    own_loss_ratio: float | None
     source: str
+    held: bool = False
+
+    def held_to(self, load: float | None) -> TesterLimits:
+        """These limits where the topology allows no more than this load; None allows all."""
+        if load is None or load >= self.maximum_load:
+            return self
+        return replace(self, maximum_load=load, source="tester.maximum_load of the topology", held=True)
 
     def bounds(self, rate: float) -> bool:
         """True when a rate is so near the tester's own limit that it is a lower bound for the SUT, not a result."""
@@ -31,7 +42,9 @@ class TesterLimits:
 
 
 class Tester(Protocol):
-    """One tester with its two ports. Instances are context managers; leaving stops everything that they started."""
+    """One tester with its two ports. `shortest_trial` is what it needs, in seconds, to know a rate to a percent."""
+
+    shortest_trial: ClassVar[float]
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial and count. A trial that the tester could not deliver comes back with `invalid` set.
@@ -44,3 +57,30 @@ class Tester(Protocol):
 
     def close(self) -> None:
         """Stop the tester and give back its ports. Safe to call twice."""
+
+
+@dataclass(frozen=True)
+class TesterPort:
+    """An interface of the tester's machine, in one of its network namespaces where given."""
+
+    interface: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a tester is to stand: its machine, its CPUs, and its ports unless it has ports of its own."""
+
+    host: Host
+    settings: TesterSettings
+    engine: Engine  # the settings' own, or another one to try
+    cpus: tuple[int, ...]
+    left: TesterPort | None = None
+    right: TesterPort | None = None
+
+
+class TesterKind(Protocol):
+    """A kind of tester, as the class that implements it."""
+
+    def at(self, site: Site) -> Tester:
+        """The tester at this site, ready to measure. PodperfError, with what to do, when it cannot start."""

@@ -16,9 +16,11 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
 
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
     really sends and receives back (99 %). That is one reading. The ceiling is the best of `repeats` readings, as noise
-    only lowers them; the trials of a kind last `duration` together. The loss is what was lost at half the ceiling.
-    PodperfError when nothing comes back, or no reading finds a load that is delivered.
+    only lowers them; the trials of a kind last `duration` together, or longer where the tester needs it. The loss is
+    what was lost at half the ceiling. PodperfError when nothing comes back, or no reading finds a load that is
+    delivered.
     """
+    duration = max(duration, repeats * tester.shortest_trial)
     readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
     found = [each for each in readings if each is not None]
     if not found:
@@ -27,6 +29,20 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
         )
     half = tester.measure(Trial(traffic, max(found) / 2, duration))
     return TesterLimits(max(found), half.loss_ratio, "calibration on the bare path")
+
+
+def calibrate_sending(tester: Tester, traffic: Traffic, *, duration: float = 0.5) -> TesterLimits:
+    """What the tester can send, where its ports cannot be plugged into each other; nothing is known of its own loss.
+
+    PodperfError when it delivers no load at all.
+    """
+    duration = max(duration, tester.shortest_trial)
+    load = tester.measure(Trial(traffic, UNPACED, duration)).achieved_load
+    for step in STEPS:
+        load *= step
+        if load > 0 and any(tester.measure(Trial(traffic, load, duration)).invalid is None for _ in range(ATTEMPTS)):
+            return TesterLimits(load, None, "what it sends: this testbed has no bare path to calibrate on")
+    raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 
 def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:

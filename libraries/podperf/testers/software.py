@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Site
+from podperf.topology import Engine
 
-Engine = Literal["auto", "xdp", "packet-ring"]
-
+TESTER_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-tester"
 START_TIMEOUT = 15.0  # seconds until the front has loaded its programs
 ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
 
@@ -25,6 +26,8 @@ class SoftwareTester:
     back to packet rings, about ten times slower, where BPF is not permitted; `describe()` says which and why. The
     sender holds the first of `cpus` fully while it sends. The ports are taken at once and until `close()`.
     """
+
+    shortest_trial: ClassVar[float] = 0.0
 
     def __init__(
         self,
@@ -60,6 +63,21 @@ class SoftwareTester:
             if answer.get("kind") != "no-bpf":
                 break
         raise PodperfError(f"the software tester cannot start: {self._remark}")
+
+    @classmethod
+    def at(cls, site: Site) -> Self:
+        """The tester on two interfaces of a site."""
+        assert site.left is not None and site.right is not None
+        return cls(
+            site.host,
+            site.left.interface,
+            site.right.interface,
+            binary=str(TESTER_BINARY),
+            engine=site.engine,
+            cpus=site.cpus,
+            left_namespace=site.left.namespace,
+            right_namespace=site.right.namespace,
+        )
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as it can."""

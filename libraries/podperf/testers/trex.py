@@ -56,11 +56,12 @@ class TrexTester:
         self._process: Process | None = process
         try:
             answer = self._answer(START_TIMEOUT)
-            if "ready" not in answer:
-                raise PodperfError(explained(answer, endpoint, self._version, settings.interpreter, client))
         except BaseException:
             self._abandon()
             raise
+        if "ready" not in answer:
+            self._abandon()
+            raise PodperfError(explained(answer, endpoint, self._version, settings.interpreter, client))
         self._facts: Mapping[str, Any] = answer["ready"]
 
     @classmethod
@@ -158,7 +159,7 @@ def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
             "the TRex that podperf starts needs both interfaces in one network namespace, as its RPC is open to "
             "everybody who reaches it: name it by tester.ports.left.namespace and tester.ports.right.namespace"
         )
-    return NetworkNamespace(left.namespace), Interfaces(left.interface, right.interface, kernel=True)
+    return NetworkNamespace(left.namespace, site.host), Interfaces(left.interface, right.interface, kernel=True)
 
 
 def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction, int]) -> str:

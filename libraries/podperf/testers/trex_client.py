@@ -1,4 +1,4 @@
-"""Speaks to a TRex server through TRex's own client: a program of its own, run by the interpreter that fits that client.
+"""Speaks to a TRex server through TRex's own client: a program of its own, run by an interpreter that fits it.
 
     python trex_client.py '{"client": FOLDER or null, "address": …, "port": …, "publisher_port": …, "ports": [0, 1],
                             "user": …, "api": [MAJOR, MINOR] of the server}'
@@ -106,6 +106,8 @@ class Session:
 
     def clear(self) -> None:
         """No traffic and no streams on the ports."""
+        for port in self.ports:
+            self.client.ports[port].sync()  # what the client remembers comes from events, and late
         active = [port for port in self.ports if self.sending(port)]
         if active:
             self.client.stop(ports=active)
@@ -149,7 +151,7 @@ class Session:
     def trial(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send the streams, wait until everything has come to rest, and count."""
         self.clear()
-        streams = dict(zip(self.ports, request["streams"]))
+        streams = dict(zip(self.ports, request["streams"]))  # noqa: B905 - Python 3.7
         sending = [port for port in self.ports if streams[port]]
         for port in sending:
             self.client.add_streams([self.stream(each) for each in streams[port]], ports=[port])
@@ -257,7 +259,7 @@ def _plain(value: dict[Any, Any]) -> dict[str, Any]:
     return {
         str(key): _plain(each) if isinstance(each, dict) else each
         for key, each in value.items()
-        if isinstance(each, (dict, int, float, str))  # noqa: UP038 - Python 3.7
+        if isinstance(each, (dict, int, float, str))
     }
 
 

@@ -1,7 +1,7 @@
 """What one trial of TRex counted, judged. Pure: from the client's figures to a TrialResult.
 
-TRex counts frames by its ports' counters, so a frame that is not of the trial counts as one that is; what arrives beyond
-what was sent is taken for strays. Only latency frames have sequence numbers.
+TRex counts frames by its ports' counters, so a frame that is not of the trial counts as one that is; what arrives
+beyond what was sent is taken for strays. Only latency frames have sequence numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: i
     frames = last["sent"][sender] - first["sent"][sender]
     if between < LEAST_SAMPLED or frames <= 0 or sent <= 0:
         return trial.duration
-    return sent * between / frames
+    return float(sent * between / frames)
 
 
 def _why_invalid(

@@ -1,8 +1,8 @@
 """What a TRex server says of itself, asked by JSON-RPC over ZeroMQ before any client is chosen.
 
-A client of another API version than the server's fails in the middle of something; so the version comes first. A program
-of its own (`trex_ask.py`) asks, on the host from which the server is reached: that may be a network namespace. The methods
-are those of the manual "TRex RPC server specification".
+A client of another API version than the server's fails in the middle of something; so the version comes first. A
+program of its own (`trex_ask.py`) asks, on the host from which the server is reached: that may be a network namespace.
+The methods are those of the manual "TRex RPC server specification".
 """
 
 from __future__ import annotations
@@ -70,13 +70,14 @@ def read_version(endpoint: Endpoint, answers: Mapping[str, Any]) -> ServerVersio
     text = f"{refusal.get('message', '')} {refusal.get('specific_err', '')}"
     if "RPC configuration mismatch" in text:
         raise PodperfError(
-            f"the TRex server {version} at {endpoint} does not run in stateless mode: start it with -i and without --astf"
+            f"the TRex server {version} at {endpoint} does not run in stateless mode: "
+            "start it with -i and without --astf"
         )
     found = re.search(r"server: '(\d+)\.(\d+)'", text)
     if found is None:
         raise PodperfError(
-            f"the TRex server {version} at {endpoint} does not tell the version of its API ({text.strip() or 'no answer'}): "
-            "podperf needs TRex 2.31 or later"
+            f"the TRex server {version} at {endpoint} does not tell the version of its API "
+            f"({text.strip() or 'no answer'}): podperf needs TRex 2.31 or later"
         )
     return ServerVersion(version, (int(found[1]), int(found[2])))
 

@@ -44,7 +44,7 @@ class Interfaces:
 
 
 def _af_packet(number: int, interface: str) -> str:
-    """An interface of the kernel through a packet socket whose rings hold 16384 frames: TRex's 256 lose by themselves."""
+    """An interface of the kernel through a packet socket. Its rings hold 16384 frames: 256, as usual, lose some."""
     rings = "blocksz=1048576,framesz=4096,framecnt=16384,qdisc_bypass=1"
     return f"--vdev=net_af_packet{number},iface={interface},{rings}"
 
@@ -93,8 +93,8 @@ def running(
     program = f"{settings.directory}/{PROGRAM}"
     if host.run("test", "-x", program, check=False).exit_code:
         raise PodperfError(
-            f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked TRex "
-            "release (or `scripts` of a built one)"
+            f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
+            "TRex release (or `scripts` of a built one)"
         )
     prefix = f"podperf-{token_hex(4)}"  # names what DPDK writes to /run/dpdk
     folder = f"{RUN_DIRECTORY}/{prefix}"

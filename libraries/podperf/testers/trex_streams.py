@@ -1,8 +1,8 @@
 """The streams by which TRex sends one trial. Pure: from a Trial to what `trex_client.py` hands to TRex.
 
-TRex knows no sequence of sizes and no trial: it knows streams, each with a frame, a rate and a number of frames. A mix is
-one stream for each of its frames, started one gap after the other, so that frames leave in the mix's order. Latency is
-measured by a stream of its own beside them, whose frames carry a timestamp; they are part of the load.
+TRex knows no sequence of sizes and no trial: it knows streams, each with a frame, a rate and a number of frames. A mix
+is one stream for each of its frames, started one gap after the other, so that frames leave in the mix's order. Latency
+is measured by a stream of its own beside them, whose frames carry a timestamp; they are part of the load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from typing import Any
 from podperf.model import FCS_BYTES, Direction, Entry, Traffic, Trial
 from podperf.testers.base import UNPACED
 
-NETWORKS = {Direction.LEFT_TO_RIGHT: ("198.18.0.0", "198.19.0.0"), Direction.RIGHT_TO_LEFT: ("198.19.0.0", "198.18.0.0")}
+NETWORKS = {
+    Direction.LEFT_TO_RIGHT: ("198.18.0.0", "198.19.0.0"),
+    Direction.RIGHT_TO_LEFT: ("198.19.0.0", "198.18.0.0"),
+}
 FIRST_HOST = 16 << 8 | 1  # leaves 198.18.0.0/20 and 198.19.0.0/20 to the testbed
 UDP_SOURCE_PORT, UDP_DESTINATION_PORT = 0xC020, 7  # RFC 2544, appendix C.2.6.4
 TTL = 64
@@ -80,9 +83,7 @@ def _unpaced(traffic: Traffic, direction: Direction, macs: tuple[str, str], grou
     total = sum(sequence)
     for size in sequence:
         yield Stream(**{**_stream(traffic, direction, macs, size), "share": 100 * size / total})
-    yield Stream(
-        **{**_stream(traffic, direction, macs, sequence[0]), "rate": LATENCY_LOAD, "latency_group": group}
-    )
+    yield Stream(**{**_stream(traffic, direction, macs, sequence[0]), "rate": LATENCY_LOAD, "latency_group": group})
 
 
 def _stream(traffic: Traffic, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
@@ -119,6 +120,6 @@ def _mac(text: str) -> bytes:
 
 def _checksum(header: bytes) -> int:
     """The Internet checksum (RFC 1071)."""
-    total = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
     total = (total & 0xFFFF) + (total >> 16)
     return ~(total + (total >> 16)) & 0xFFFF
