@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword, library
+from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase
 
@@ -56,14 +57,19 @@ class Testbed:
         return self._run
 
     @keyword
-    def open_testbed(self, topology: Path) -> None:
+    def open_testbed(self, topology: Path, password: Secret | None = None) -> None:
         """Take the machine for measuring on the testbed of this `topology` file.
+
+        `password` is that of the login on a worker behind SSH, where no key is to be had. It is a `Secret`, which no
+        log shows, and comes from the environment; as a variable:
+        `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}`.
 
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
         topology names is in use by anything else (draft section 5).
         """
         try:
-            run = Run(topology, Path(BuiltIn().get_variable_value("${OUTPUT DIR}")))
+            results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
+            run = Run(topology, results, password=password.value if password is not None else None)
             run.open()
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off

@@ -4,9 +4,11 @@ Documentation     Benchmarks of container networking, one suite for each section
 
 Library           ../libraries/Testbed.py
 
-Suite Setup       Open Testbed    ${TOPOLOGY}
+Suite Setup       Open Testbed    ${TOPOLOGY}    ${PASSWORD}
 Suite Teardown    Close Testbed
 
 
 *** Variables ***
 ${TOPOLOGY}    ${CURDIR}/../topologies/local.yaml
+# Of the login on a worker behind SSH, where no key is to be had.
+${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}

@@ -129,3 +129,18 @@ def test_this_machine_can_be_read() -> None:
     machine = read_cpus(LocalHost())
     assert machine.usable
     assert all(cpu in machine.siblings[cpu] for cpu in machine.online)
+
+
+def test_a_worker_on_another_machine_has_cpus_of_its_own(topology: Callable[..., Topology]) -> None:
+    worker = cpus(8, nodes=2)
+    assert place(topology(), cpus(1), worker, nic_node=0) == Placement((0,), (3,), apart=True)
+    assert place(topology(directions=BOTH_DIRECTIONS), cpus(2), worker, nic_node=1) == Placement(
+        (0,), (6, 7), apart=True
+    )
+    same_numbers = place(topology(tester=(0,), sut=(0, 1)), cpus(1), worker)
+    assert not same_numbers.shared
+    assert not remarks(same_numbers, worker, 2)
+    with pytest.raises(PodperfError, match=r"worker\.cpus: CPU 8 is not online; allowed: 0-7"):
+        place(topology(sut=(8,)), cpus(16), worker)
+    with pytest.raises(PodperfError, match=r"tester\.cpus: CPU 1 is not online; allowed: 0"):
+        place(topology(tester=(1,)), cpus(1), worker)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, total
 from podperf.quietness import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
+from podperf.records import noise_from_json, noise_to_json
 
 
 def process(
@@ -153,3 +155,27 @@ def test_waits_no_longer_than_there_is_patience() -> None:
     quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(work)))
     quietness.await_speed(1, lambda _speed: None)
     assert 0.1 <= quietness.await_speed(0.1, lambda _speed: None) < 5
+
+
+def test_noise_of_two_machines_says_where_it_was() -> None:
+    quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
+    assert replace(quiet, worker=quiet).reason is None
+    assert replace(quiet, worker=busy).reason == ("worker, CPU 0: 50% of the time went to other processes: stress (9)")
+    both = replace(busy, worker=busy) + replace(busy, worker=quiet)
+    assert both.worker is not None
+    assert both.worker.foreign == {"stress (9)": 0.5}
+    assert both.reason is not None
+    assert both.reason.count("CPU 0: ") == 2
+    read_back = noise_from_json(noise_to_json(both))
+    assert read_back == both
+
+
+def test_two_machines_are_watched_in_one_window() -> None:
+    def machine() -> Quietness:
+        return Quietness([0], worker=None)
+
+    watched = Quietness([0], worker=machine())
+    watched.start()
+    noise = watched.stop()
+    assert noise.worker is not None
+    assert noise.worker.window >= noise.window > 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import argparse
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from podperf.hosts.base import Host
@@ -11,33 +12,46 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
 from podperf.hugepages import give_back
 from podperf.run_lock import RunLock
+from podperf.topology import load_topology
+from podperf.virtual_worker.image import forget as forget_images
+from podperf.worker_machine import lock, worker_machine
+from podperf.worker_ports import give_back as give_ports_back
 
 RUN_DIRECTORY = Path("/run/podperf")
 
 
 def put_back(host: Host) -> list[str]:
-    """Remove what killed runs left; returns what that was. Call it under the run lock.
+    """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
 
-    Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says how many
-    hugepages there were, and its processes die with it, so there is nothing else to look for.
+    Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
+    changed elsewhere: ports that were moved, hugepages. Its processes die with it. There is nothing else to look for.
     """
-    found = left_behind(host)
-    for namespace in found:
+    found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
+    namespaces = left_behind(host)
+    for namespace in namespaces:
         remove_namespace(host, namespace)
+    found += namespaces
     if give_back(host, str(RUN_DIRECTORY)):
         found.append("hugepages")
-    if RUN_DIRECTORY.exists():
-        shutil.rmtree(RUN_DIRECTORY)
+    if not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code:
+        host.run("rm", "-rf", str(RUN_DIRECTORY))
         found.append(str(RUN_DIRECTORY))
     return found
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`podperf clean`: exit code 0 when the machine is as it was."""
-    if arguments:
-        print("usage: podperf clean")
-        return 2
-    with RunLock():
-        removed = put_back(LocalHost())
+    """`podperf clean`: exit code 0 when this machine, and the worker of a topology, are as they were."""
+    parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
+    parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose worker, on another machine, is put back")
+    parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
+    wanted = parser.parse_args(arguments)
+    worker = load_topology(wanted.topology).worker if wanted.topology else None
+    here = LocalHost()
+    with RunLock(), ExitStack() as undo:
+        removed = [*put_back(here), *forget_images(here, wanted.all)]
+        there = worker_machine(worker, here, undo) if worker is not None else here
+        if there is not here:
+            lock(there, undo)
+            removed += [f"{each} on {there.name}" for each in put_back(there)]
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")
     return 0

@@ -317,6 +317,7 @@ class Placement:
     sut: tuple[int, ...]
     named_switch: tuple[int, ...] = ()  # of the SUT's, those that the topology gives to a user-space switch
     hugepages: bool = True  # for what can use them, where the worker has some
+    apart: bool = False  # the tester's CPUs are another machine's: the same number is not the same CPU
 
     @property
     def switch(self) -> tuple[int, ...]:
@@ -331,7 +332,7 @@ class Placement:
     @property
     def shared(self) -> Sequence[int]:
         """CPUs that tester and SUT have in common: none on a sound testbed."""
-        return sorted(set(self.tester) & set(self.sut))
+        return [] if self.apart else sorted(set(self.tester) & set(self.sut))
 
 
 @dataclass(frozen=True)

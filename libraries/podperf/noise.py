@@ -30,6 +30,7 @@ class Noise:
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
     speed: float | None = None  # the slowest measuring CPU's mean, as a share of its best in this run; None: unknown
+    worker: Noise | None = None  # on the worker's machine in the same window, where that is another one
 
     @property
     def capacity(self) -> float:
@@ -62,7 +63,11 @@ class Noise:
             found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
         if self.speed is not None and self.speed < SPEED_LIMIT:
             found.append(f"the slowest ran at {self.speed:.0%} of its best speed in this run")
-        return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
+        reason = f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
+        if self.worker is None:
+            return reason
+        both = (("tester", reason), ("worker", self.worker.reason))
+        return "; ".join(f"{machine}, {said}" for machine, said in both if said) or None
 
     def __add__(self, other: Noise) -> Noise:
         """Both windows taken together. Both must be of the same CPUs."""
@@ -78,6 +83,7 @@ class Noise:
             max(self.run_queue, other.run_queue),
             max(self.resolution, other.resolution),
             _mean_speed(self, other),
+            total((self.worker, other.worker)),
         )
 
     def as_record(self) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from podperf.cpus import format_cpu_list, parse_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.model import Placement
-from podperf.topology import Topology
+from podperf.topology import Topology, WorkerSettings
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,29 @@ class Cpus:
         return self.nodes.get(cpu, 0)
 
 
-def place(topology: Topology, cpus: Cpus) -> Placement:
+def place(topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: int | None = None) -> Placement:
     """The CPUs of tester and system under test: what the topology says, else the automatic rule.
 
-    PodperfError when the topology names a CPU that is offline or not allowed.
+    `worker` has the CPUs of a worker on another machine, where those on `nic_node` come first. PodperfError when the
+    topology names a CPU that is offline or not allowed.
     """
-    for key, named in (("tester.cpus", topology.tester.cpus), ("worker.cpus", topology.worker.cpus)):
-        _require_usable(f"{topology.path}: {key}", named or (), cpus)
-    if not cpus.usable:
+    theirs = worker or cpus
+    for key, named, there in (
+        ("tester.cpus", topology.tester.cpus, cpus),
+        ("worker.cpus", topology.worker.cpus, theirs),
+    ):
+        _require_usable(f"{topology.path}: {key}", named or (), there)
+    if not cpus.usable or not theirs.usable:
         raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
+    ways = len(topology.traffic.directions)
+    switch, hugepages = topology.worker.switch_cpus or (), topology.worker.hugepages
+    if worker is not None:
+        tester = topology.tester.cpus or _first_free(cpus, ())
+        sut = topology.worker.cpus or _beside((), worker, ways, set() if nic_node is None else {nic_node})
+        return Placement(tester, sut, switch, hugepages, apart=True)
     tester = topology.tester.cpus or _first_free(cpus, topology.worker.cpus or ())
-    sut = topology.worker.cpus or _beside(tester, cpus, count=len(topology.traffic.directions))
-    return Placement(tester, sut, topology.worker.switch_cpus or (), topology.worker.hugepages)
+    sut = topology.worker.cpus or _beside(tester, cpus, ways, {cpus.node(cpu) for cpu in tester})
+    return Placement(tester, sut, switch, hugepages)
 
 
 def _require_usable(where: str, named: Collection[int], cpus: Cpus) -> None:
@@ -76,12 +87,11 @@ def _first_free(cpus: Cpus, taken: Collection[int]) -> tuple[int, ...]:
     return (min(cpus.usable, key=lambda cpu: (cpu in taken, cpus.same_core(cpu, taken), cpu)),)
 
 
-def _beside(tester: tuple[int, ...], cpus: Cpus, count: int) -> tuple[int, ...]:
+def _beside(tester: tuple[int, ...], cpus: Cpus, count: int, home: Collection[int]) -> tuple[int, ...]:
     free = set(cpus.usable) - set(tester)
     if not free:
         return tester
     apart = {cpu for cpu in free if not cpus.same_core(cpu, tester)} or free
-    home = {cpus.node(cpu) for cpu in tester}
     chosen: list[int] = []
     for _ in range(min(count, len(apart))):
         chosen.append(
@@ -91,16 +101,20 @@ def _beside(tester: tuple[int, ...], cpus: Cpus, count: int) -> tuple[int, ...]:
 
 
 def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
-    """What the reader of a result must know about this placement; nothing when it is sound."""
+    """What the reader of a result must know about this placement; nothing when it is sound. `cpus` are the worker's."""
     said = []
-    if placement.shared:
+    if placement.apart:
+        pass
+    elif placement.shared:
         said.append(
             f"tester and system under test share CPU {format_cpu_list(placement.shared)}: "
             "each takes time from the other, and results say little"
         )
     elif any(cpus.same_core(cpu, placement.tester) for cpu in placement.sut):
         said.append("tester and system under test share a physical core (SMT siblings): each slows the other")
-    if {cpus.node(cpu) for cpu in placement.sut} != {cpus.node(cpu) for cpu in placement.tester}:
+    if not placement.apart and {cpus.node(cpu) for cpu in placement.sut} != {
+        cpus.node(cpu) for cpu in placement.tester
+    }:
         said.append("tester and system under test are on different NUMA nodes: frames cross the interconnect")
     if len(placement.sut) < directions:
         said.append(f"{directions} directions share CPU {format_cpu_list(placement.sut)} of the system under test")
@@ -120,6 +134,21 @@ def read_cpus(host: Host) -> Cpus:
         for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
     }
     return Cpus(online, allowed_cpus(host.get("/proc/self/status").decode()), siblings, nodes)
+
+
+def nic_node(host: Host, worker: WorkerSettings) -> int | None:
+    """The NUMA node of the card behind the worker's ports; None without a card, or where the kernel knows of no nodes."""
+    for port in (worker.left, worker.right):
+        if port is None:
+            return None
+        device = f"/sys/bus/pci/devices/{port.pci}" if port.pci else f"/sys/class/net/{port.interface}/device"
+        try:
+            node = int(host.get(f"{device}/numa_node"))
+        except (OSError, ValueError):
+            continue
+        if node >= 0:  # -1: the firmware does not say
+            return node
+    return None
 
 
 def allowed_cpus(status: str) -> tuple[int, ...]:

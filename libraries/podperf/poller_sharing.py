@@ -15,6 +15,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.programs import on_host
 
 ROTATION_BINARY = Path(__file__).parents[2] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps 100 frames wait meanwhile, and a veth's ring holds 256
@@ -50,7 +51,7 @@ def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -
         for thread in threads:
             host.run("renice", "--priority", "-20", "--pid", str(thread))
         return Turns(cpu, threads, None)
-    rotation = host.spawn(str(ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
+    rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)
     try:
         rotation.receive(START_TIMEOUT)

@@ -168,7 +168,8 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 class Quietness:
     """Watches the measuring CPUs of one host. `own` are the PIDs whose work, with their descendants', is no noise.
 
-    With `speeds`, also how fast the CPUs are just before and just after.
+    With `speeds`, also how fast the CPUs are just before and just after. With `worker`, the CPUs of the worker's
+    machine are watched as well.
 
     Between `start()` and `stop()` lies the window that the returned Noise speaks of.
     """
@@ -180,13 +181,14 @@ class Quietness:
         read: Callable[[], str] = read_local_proc,
         ticks_per_second: int | None = None,
         speeds: CpuSpeeds | None = None,
+        worker: Quietness | None = None,
     ) -> None:
         self.cpus = tuple(sorted(set(cpus)))
-        self.own = set(own) if own is not None else {os.getpid()}
+        self.own = own if own is not None else {os.getpid()}
         self._read = read
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
-        self._speeds = speeds
+        self._speeds, self._worker = speeds, worker
         self._speed_before: float | None = None
         self._speed_after: float | None = None
         self._speed_known = -math.inf  # when `_speed_after` was read
@@ -206,12 +208,17 @@ class Quietness:
             speed, waited = self._speed(), time.monotonic() - began
             if speed is None or speed >= SPEED_LIMIT or waited >= patience:
                 self._speed_after, self._speed_known = speed, time.monotonic()
-                return waited
+                break
             waiting(speed)
             time.sleep(_LOOK_AGAIN)
+        if self._worker is not None:
+            waited += self._worker.await_speed(max(0.0, patience - waited), waiting)
+        return waited
 
     def start(self) -> None:
         """Begin a window. Just after another one it begins where that ended: a look takes milliseconds."""
+        if self._worker is not None:
+            self._worker.start()
         now = time.monotonic()
         self._speed_before = self._speed_after if now - self._speed_known < _FRESH else self._speed()
         fresh = self._last is not None and now - self._last.taken < _FRESH
@@ -226,7 +233,8 @@ class Quietness:
         noise = compare(before, self._last, self.cpus, self.own, self._ticks)
         self._speed_after, self._speed_known = self._speed(), time.monotonic()
         found = [each for each in (self._speed_before, self._speed_after) if each is not None]
-        return replace(noise, speed=sum(found) / len(found) if found else None)
+        speed = sum(found) / len(found) if found else None
+        return replace(noise, speed=speed, worker=self._worker.stop() if self._worker is not None else None)
 
     def _speed(self) -> float | None:
         return min(self._speeds.sample().values(), default=None) if self._speeds else None

@@ -252,7 +252,8 @@ def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
     """What `Noise.as_record` says, and what is needed to read it back."""
     if noise is None:
         return None
-    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution}
+    worker = {} if noise.worker is None else {"worker": noise_to_json(noise.worker)}
+    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution, **worker}
 
 
 def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
@@ -268,6 +269,7 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         run_queue=data["run_queue"],
         resolution=data["resolution"],
         speed=data.get("speed"),
+        worker=noise_from_json(data.get("worker")),
     )
 
 
@@ -324,6 +326,7 @@ def _testbed(topology: Topology) -> dict[str, Any]:
         "path": topology.path,
         "sha256": digest,
         "labels": dict(topology.labels),
+        "not_comparable": topology.not_comparable or None,
     }
 
 
@@ -335,6 +338,7 @@ def _placement(placement: Placement) -> dict[str, Any]:
         "pods": list(placement.pods),
         "shared": list(placement.shared),
         "hugepages": placement.hugepages,
+        "apart": placement.apart,
     }
 
 

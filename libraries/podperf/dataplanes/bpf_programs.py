@@ -15,12 +15,15 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.linux import ip_json
+from podperf.programs import on_host
 
 OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
 # iproute2 leaves folders in the BPF file system that it finds, so it finds one of its own.
 _LOADING = ("unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh")
-XDP_MODES = {1: "native", 2: "generic", 3: "offloaded"}  # XDP_ATTACHED_* of linux/if_link.h
+NATIVE, GENERIC, OFFLOADED = "native", "generic", "offloaded"
+XDP_MODES = {1: NATIVE, 2: GENERIC, 3: OFFLOADED}  # XDP_ATTACHED_* of linux/if_link.h
+_XDP_KEYWORDS = {NATIVE: "xdpdrv", GENERIC: "xdpgeneric", OFFLOADED: "xdpoffload"}  # of ip-link(8)
 
 
 def missing(host: Host) -> str | None:
@@ -36,7 +39,7 @@ def missing(host: Host) -> str | None:
 def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
     """What arrives at `source` goes on to `target` from the tc ingress hook."""
     host.run("tc", "qdisc", "add", "dev", source, "clsact")
-    code = ("bpf", "direct-action", "object-file", str(OBJECTS / f"{program}.bpf.o"), "section", "tc")
+    code = ("bpf", "direct-action", "object-file", on_host(host, OBJECTS / f"{program}.bpf.o"), "section", "tc")
     try:
         host.run(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
     except CommandFailed as error:
@@ -44,20 +47,30 @@ def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
     _set_target(host, _tc_program(host, source)["id"], target)
 
 
-def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = ("native", "generic")) -> None:
+def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = (NATIVE, GENERIC)) -> None:
     """What arrives at `source` goes on to `target` from the XDP hook, in the first of `modes` that the driver has."""
     refusals = []
     for mode in modes:
-        keyword = {"native": "xdpdrv", "generic": "xdpgeneric"}[mode]
-        code = ("object", str(OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
-        try:
-            host.run(*_LOADING, "ip", "link", "set", "dev", source, keyword, *code)
-        except CommandFailed as error:
-            refusals.append(f"{mode}: {error}")
+        if said := _load_at_xdp(host, source, mode):
+            refusals.append(f"{mode}: {said}")
             continue
         _set_target(host, _xdp_attached(host, source)["prog"]["id"], target)
         return
     raise PodperfError(f"the XDP hook of {source} does not take the BPF program ({'; '.join(refusals)})")
+
+
+def refusal(host: Host, interface: str, mode: str) -> str | None:
+    """What the kernel says against a program at this interface in this mode, or None; it is loaded and taken off."""
+    said = _load_at_xdp(host, interface, mode)
+    if not said:
+        host.run("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "off")
+    return said
+
+
+def _load_at_xdp(host: Host, interface: str, mode: str) -> str | None:
+    code = ("object", on_host(host, OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
+    done = host.run(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
+    return (" ".join(done.stderr.split()) or f"exit code {done.exit_code}") if done.exit_code else None
 
 
 def describe_program(host: Host, interface: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class CommandFailed(PodperfError):
         detail = f": {output.strip()}" if output.strip() else ""
         super().__init__(f"on {host}, `{' '.join(command)}` {how}{detail}")
         self.exit_code = exit_code
+        self.output = output
 
 
 class Process(Protocol):
@@ -56,10 +57,13 @@ class Host(Protocol):
     name: str
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`."""
+        """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`.
+
+        One that overruns is killed.
+        """
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        """Start a process, held to `cpus` where given. It dies with the program that started it."""
+        """Start a process, held to `cpus` where given. It dies with this program, or with the way to the host."""
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file on the host; folders are made."""

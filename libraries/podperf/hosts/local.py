@@ -1,4 +1,4 @@
-"""This machine, and the network namespaces on it."""
+"""This machine; and a network namespace of this or of any other one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Process
+from podperf.hosts.base import CommandFailed, Completed, Host, Process
 
 _TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
 
@@ -94,14 +95,10 @@ class LocalHost:
     def __init__(self) -> None:
         self.name = "this machine"
 
-    def _wrapped(self, command: Sequence[str]) -> list[str]:
-        return list(command)
-
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        wrapped = self._wrapped(command)
         try:
             done = subprocess.run(
-                wrapped,
+                command,
                 input=stdin if stdin is not None else "",
                 capture_output=True,
                 text=True,
@@ -109,7 +106,7 @@ class LocalHost:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise PodperfError(f"on {self.name}, `{wrapped[0]}` is not installed") from error
+            raise PodperfError(f"on {self.name}, `{command[0]}` is not installed") from error
         except subprocess.TimeoutExpired as error:
             raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from error
         if check and done.returncode != 0:
@@ -117,7 +114,7 @@ class LocalHost:
         return Completed(tuple(command), done.returncode, done.stdout, done.stderr)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        return LocalProcess(self.name, self._wrapped(command), cpus)
+        return LocalProcess(self.name, command, cpus)
 
     def put(self, content: bytes, path: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -127,14 +124,30 @@ class LocalHost:
         return Path(path).read_bytes()
 
 
-class NetworkNamespace(LocalHost):
-    """A network namespace of this machine, by its name under /run/netns. Only the network is another one."""
+class NetworkNamespace:
+    """A network namespace of a host, by its name under /run/netns. Only the network is another one."""
 
-    def __init__(self, namespace: str) -> None:
-        super().__init__()
+    def __init__(self, namespace: str, host: Host | None = None) -> None:
+        self._host = host or LocalHost()
         self.namespace = namespace
         self.name = f"namespace {namespace}"
-
-    def _wrapped(self, command: Sequence[str]) -> list[str]:
+        if not isinstance(self._host, LocalHost):
+            self.name += f" of {self._host.name}"
         # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
-        return ["nsenter", f"--net=/run/netns/{self.namespace}", "--", *command]
+        self._inside = ("nsenter", f"--net=/run/netns/{namespace}", "--")
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        try:
+            done = self._host.run(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
+        except CommandFailed as error:
+            raise CommandFailed(self.name, command, error.exit_code, error.output) from None
+        return replace(done, command=command)
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        return self._host.spawn(*self._inside, *command, cpus=cpus)
+
+    def put(self, content: bytes, path: str) -> None:
+        self._host.put(content, path)
+
+    def get(self, path: str) -> bytes:
+        return self._host.get(path)

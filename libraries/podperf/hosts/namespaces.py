@@ -13,7 +13,7 @@ PREFIX = "podperf-"
 
 def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
     """A namespace for test traffic: no IPv6 of its own accord, no reverse path filter, nothing that talks unasked."""
-    namespace = NetworkNamespace(PREFIX + name)
+    namespace = NetworkNamespace(PREFIX + name, host)
     ip(host, "netns", "add", namespace.namespace)
     undo.callback(remove_namespace, host, namespace.namespace)
     ip(namespace, "link", "set", "lo", "up")
@@ -33,8 +33,9 @@ def remove_namespace(host: Host, namespace: str) -> None:
     """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat."""
     if namespace not in left_behind(host):
         return
-    for process in host.run("ip", "netns", "pids", namespace, check=False).stdout.split():
-        host.run("kill", "-KILL", process, check=False)
+    processes = host.run("ip", "netns", "pids", namespace, check=False).stdout.split()
+    if processes:
+        host.run("kill", "-KILL", *processes, check=False)
     host.run("ip", "netns", "del", namespace)
 
 

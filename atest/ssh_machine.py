@@ -1,0 +1,118 @@
+"""A machine behind SSH for the tests: an SSH server of their own, in a network and with a /run of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from podperf.hosts.linux import ip
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.ssh_login import Login
+
+ADDRESS, NEAR_ADDRESS = "198.51.100.2", "198.51.100.1"  # TEST-NET-2, RFC 5737
+PASSWORD = "correct-horse-battery-staple"
+# Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too.
+_START = """
+mount --make-rprivate /
+mount -t tmpfs tmpfs /run
+mkdir /run/sshd
+mount --bind "$1/shadow" /etc/shadow
+exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
+"""
+_CONFIGURATION = """
+ListenAddress {address}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication yes
+Subsystem sftp internal-sftp
+"""
+
+
+@dataclass
+class SshMachine:
+    """The machine: its network, its folder with all keys, and how to log in."""
+
+    network: NetworkNamespace
+    folder: Path
+    server: subprocess.Popen[bytes]
+
+    @property
+    def login(self) -> Login:
+        """By key, as root."""
+        return Login(ADDRESS, key=str(self.folder / "user_key"), known_hosts=str(self.folder / "known_hosts"))
+
+    @property
+    def login_by_password(self) -> Login:
+        """By password alone."""
+        return replace(self.login, key=str(self.folder / "stranger_key"), password=PASSWORD)
+
+    def drop_packets(self) -> None:
+        """From now on nothing arrives there, and nobody is told."""
+        rules = "table inet test { chain in { type filter hook input priority 0; tcp dport 22 drop; }; }"
+        self.network.run("nft", rules)
+
+    def let_packets_in(self) -> None:
+        """Again."""
+        self.network.run("nft", "delete", "table", "inet", "test", check=False)
+
+
+@contextmanager
+def ssh_machine(folder: Path) -> Iterator[SshMachine]:
+    """The machine, until the context ends."""
+    here, name, link = LocalHost(), f"ssh-machine-{os.getpid()}", f"ssh{os.getpid() % 1_000_000}"
+    with ExitStack() as undo:
+        ip(here, "netns", "add", name)
+        undo.callback(ip, here, "netns", "del", name)
+        network = NetworkNamespace(name)
+        ip(here, "link", "add", "name", link, "type", "veth", "peer", "name", "eth0", "netns", name)
+        undo.callback(ip, here, "link", "del", link)  # a namespace is taken down in the background
+        ip(here, "address", "add", f"{NEAR_ADDRESS}/30", "dev", link)
+        ip(here, "link", "set", link, "up")
+        ip(network, "address", "add", f"{ADDRESS}/30", "dev", "eth0")
+        for interface in ("lo", "eth0"):
+            ip(network, "link", "set", interface, "up")
+        _make_keys(folder)
+        (folder / "sshd_config").write_text(_CONFIGURATION.format(address=ADDRESS, folder=folder))
+        inside = ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount", "sh", "-ec", _START, "sh", str(folder)]
+        with (folder / "sshd.log").open("wb") as log:
+            server = subprocess.Popen(inside, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        undo.callback(server.wait)
+        undo.callback(_end_all_in, name)
+        _await(server, folder / "sshd.log")
+        yield SshMachine(network, folder, server)
+
+
+def _end_all_in(namespace: str) -> None:
+    """The server, and those of its children whose connections were cut so that they do not know."""
+    for process in LocalHost().run("ip", "netns", "pids", namespace).stdout.split():
+        os.kill(int(process), signal.SIGKILL)
+
+
+def _make_keys(folder: Path) -> None:
+    for name in ("host_key", "user_key", "stranger_key", "other_host_key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (folder / "authorized_keys").write_bytes((folder / "user_key.pub").read_bytes())
+    (folder / "known_hosts").write_text(f"{ADDRESS} {(folder / 'host_key.pub').read_text()}")
+    hashed = subprocess.run(
+        ["openssl", "passwd", "-6", "-stdin"], input=PASSWORD, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    (folder / "shadow").write_text(f"root:{hashed}:19000:0:99999:7:::\n")
+    (folder / "shadow").chmod(0o600)
+
+
+def _await(server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 10
+    while "Server listening" not in log.read_text():
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)

@@ -1,0 +1,160 @@
+"""What every host must do: this machine, a namespace of it, a machine behind SSH, a namespace there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import add_namespace
+from podperf.hosts.ssh import SshHost
+from ssh_machine import ssh_machine
+
+KINDS = ("this machine", "a namespace", "behind SSH", "a namespace behind SSH")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    with ExitStack() as undo:
+        machine: Host = LocalHost()
+        if "SSH" in request.param:
+            there = undo.enter_context(ssh_machine(tmp_path_factory.mktemp("ssh")))
+            ssh = SshHost(there.login)
+            undo.callback(ssh.close)
+            machine = ssh
+        yield add_namespace(machine, "hosts-test", undo) if "namespace" in request.param else machine
+
+
+def gone(pid: int, within: float = 5.0) -> bool:
+    """All of these hosts have the processes of this machine."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_command_gives_its_output_errors_and_exit_code(host: Host) -> None:
+    done = host.run("sh", "-c", "echo out; echo err >&2; exit 3", check=False)
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert done.command == ("sh", "-c", "echo out; echo err >&2; exit 3")
+
+
+def test_a_command_that_fails_is_an_error_that_says_so(host: Host) -> None:
+    with pytest.raises(CommandFailed, match="`sh -c echo no such thing >&2; exit 4` ended with exit code 4: no such"):
+        host.run("sh", "-c", "echo no such thing >&2; exit 4")
+
+
+def test_a_command_that_is_not_there_is_an_error_that_names_it(host: Host) -> None:
+    with pytest.raises(PodperfError, match="no-such-command"):
+        host.run("no-such-command", "-x")
+
+
+@pytest.mark.parametrize("word", ["two words", "it's", '"', "a\nb", "$HOME", "*", "-n", "ü", "", "\\", "`id`", ";"])
+def test_words_arrive_as_they_are(host: Host, word: str) -> None:
+    assert host.run("printf", "%s|", word, "end").stdout == f"{word}|end|"
+
+
+def test_standard_input_arrives_whole_and_ends(host: Host) -> None:
+    text = "0123456789abcde\n" * 200_000  # more than any buffer on the way
+    assert host.run("cat", stdin=text).stdout == text
+    assert host.run("cat").stdout == ""
+
+
+def test_a_command_that_overruns_is_killed(host: Host) -> None:
+    began = time.monotonic()
+    with pytest.raises(CommandFailed, match="did not end in time: 1 s"):
+        host.run("sh", "-c", "echo $$ >/tmp/podperf-overrun; exec sleep 1000", timeout=1.0)
+    assert time.monotonic() - began < 5
+    assert gone(int(host.run("cat", "/tmp/podperf-overrun").stdout))
+    host.run("rm", "/tmp/podperf-overrun")
+
+
+def test_a_process_is_spoken_to_by_lines(host: Host) -> None:
+    process = host.spawn("sh", "-c", 'echo ready; while read -r x; do echo "e $x" >&2; echo "got $x"; done; echo bye')
+    assert process.receive(5) == "ready"
+    for word in ("one", "two  words"):
+        process.send(word)
+        assert process.receive(5) == f"got {word}"
+    assert process.alive()
+    assert "sh" in Path(f"/proc/{process.pid}/cmdline").read_text()
+    process.stop()
+    assert not process.alive()
+    assert gone(process.pid)
+    assert process.errors() == "e one\ne two  words\n"
+    process.stop()
+
+
+def test_a_process_that_does_not_mind_a_term_is_killed(host: Host) -> None:
+    process = host.spawn("sh", "-c", "trap '' TERM; echo up; while :; do read -r x </dev/zero; done")
+    assert process.receive(5) == "up"
+    process.stop(timeout=0.3)
+    assert gone(process.pid)
+
+
+def test_a_process_that_has_ended_says_why(host: Host) -> None:
+    process = host.spawn("sh", "-c", "echo last; echo broken >&2; exit 7")
+    assert process.receive(5) == "last"
+    with pytest.raises(CommandFailed, match="ended with exit code 7: broken"):
+        process.receive(5)
+    assert gone(process.pid)
+    assert not process.alive()
+    with pytest.raises(PodperfError):  # the first line may yet go into a pipe that nobody reads
+        for _ in range(100):
+            process.send("x" * 1000)
+            time.sleep(0.01)
+
+
+def test_no_answer_is_an_error_in_time(host: Host) -> None:
+    process = host.spawn("sleep", "1000")
+    began = time.monotonic()
+    with pytest.raises(PodperfError, match="gave no answer in 0 s"):
+        process.receive(0.2)
+    assert time.monotonic() - began < 2
+    process.stop()
+
+
+def test_a_process_is_held_to_its_cpus(host: Host) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    process = host.spawn("sh", "-c", "echo up; read -r x", cpus=[cpu])
+    assert process.receive(5) == "up"
+    assert os.sched_getaffinity(process.pid) == {cpu}
+    process.stop()
+
+
+def test_more_processes_at_once_than_one_connection_permits(host: Host) -> None:
+    processes = [host.spawn("sh", "-c", 'read -r x; echo "$x"') for _ in range(20)]
+    for number, process in enumerate(processes):
+        process.send(str(number))
+    assert [process.receive(5) for process in processes] == [str(number) for number in range(20)]
+    for process in processes:
+        process.stop()
+
+
+def test_files_are_written_with_their_folders_and_read_back(host: Host) -> None:
+    content = bytes(range(256)) * 5000
+    host.put(content, "/tmp/podperf-hosts/a/b")
+    assert host.get("/tmp/podperf-hosts/a/b") == content
+    host.put(b"short", "/tmp/podperf-hosts/a/b")
+    assert host.get("/tmp/podperf-hosts/a/b") == b"short"
+    host.run("rm", "-r", "/tmp/podperf-hosts")
+    with pytest.raises(FileNotFoundError):
+        host.get("/tmp/podperf-hosts/a/b")
+
+
+def test_files_of_the_kernel_are_read(host: Host) -> None:
+    assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
+    assert b"Cpus_allowed_list" in host.get("/proc/self/status")
+    assert host.get("/sys/devices/system/cpu/online").strip()

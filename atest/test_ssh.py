@@ -1,0 +1,381 @@
+"""Machines behind SSH: who is trusted, what is said of those that cannot be had, what ends with them; whole runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.hosts.linux import add_veth, ip, ip_json
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_command import ConnectionLost
+from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
+from podperf.preflight import State, check
+from robot_run import ROOT, Robot, podperf
+from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, ssh_machine
+from test_hosts import gone
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
+    with ssh_machine(tmp_path_factory.mktemp("ssh")) as machine:
+        yield machine
+
+
+@pytest.fixture
+def host(there: SshMachine) -> Iterator[SshHost]:
+    host = SshHost(there.login)
+    yield host
+    there.let_packets_in()
+    host.close()
+
+
+def refusal(login: Login, within: float = 12.0) -> str:
+    """What is said, in one line and in time, of a login that is not possible."""
+    host, began = SshHost(login), time.monotonic()
+    with pytest.raises(PodperfError) as caught:
+        host.run("true")
+    assert time.monotonic() - began < within
+    with pytest.raises(PodperfError):  # it is not waited for again
+        host.run("true")
+    assert time.monotonic() - began < within + 1
+    assert "\n" not in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+    return str(caught.value)
+
+
+# --- who is trusted, and who is let in -------------------------------------------------------------------------------
+
+
+def test_an_unknown_host_key_is_not_trusted(there: SshMachine) -> None:
+    said = refusal(replace(there.login, known_hosts=str(there.folder / "none")))
+    fingerprint = subprocess.check_output(["ssh-keygen", "-lf", there.folder / "host_key.pub"], text=True).split()[1]
+    assert f"(ssh-ed25519 {fingerprint}) is not in {there.folder}/none" in said
+    assert f"ssh-keyscan -p 22 {ADDRESS} >> {there.folder}/none" in said
+
+
+def test_the_remedy_for_an_unknown_host_key_works(there: SshMachine, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    said = refusal(replace(there.login, known_hosts=str(known)))
+    remedy = said.partition("once: ")[2].partition(", after")[0]
+    subprocess.run(["sh", "-c", remedy], check=True, capture_output=True)
+    host = SshHost(replace(there.login, known_hosts=str(known)))
+    assert host.run("echo", "in").stdout == "in\n"
+    host.close()
+
+
+def test_another_host_key_than_the_known_one_is_an_alarm(there: SshMachine, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text(f"{ADDRESS} {(there.folder / 'other_host_key.pub').read_text()}")
+    said = refusal(replace(there.login, known_hosts=str(known)))
+    assert "shows another host key" in said
+    assert "somebody may stand in between" in said
+    assert f"ssh-keygen -f {known} -R '{ADDRESS}'" in said
+
+
+def test_a_login_that_is_refused_names_what_was_tried(there: SshMachine) -> None:
+    stranger = str(there.folder / "stranger_key")
+    said = refusal(replace(there.login, key=stranger))
+    assert f"refuses the login of root by the key {stranger}" in said
+    assert PASSWORD_VARIABLE in said
+    said = refusal(replace(there.login_by_password, password="wrong"))
+    assert f"by the key {stranger}, the password of {PASSWORD_VARIABLE}" in said
+    assert "wrong" not in said.replace("wrongly", "")
+    assert "there is no private key /nowhere" in refusal(replace(there.login, key="/nowhere"))
+
+
+def test_a_password_lets_in(there: SshMachine) -> None:
+    host = SshHost(there.login_by_password)
+    assert host.run("id", "-u").stdout == "0\n"
+    assert PASSWORD not in repr(there.login_by_password)
+    host.close()
+
+
+# --- what cannot be reached ------------------------------------------------------------------------------------------
+
+
+def test_no_route_is_said(there: SshMachine) -> None:
+    unroutable = "198.51.100.129"
+    ip(LocalHost(), "route", "add", "unreachable", f"{unroutable}/32")
+    try:
+        assert f"no route to {unroutable}" in refusal(replace(there.login, address=unroutable), within=2)
+    finally:
+        ip(LocalHost(), "route", "del", "unreachable", f"{unroutable}/32")
+
+
+def test_a_closed_port_is_said(there: SshMachine) -> None:
+    assert "port 2222 refuses connections" in refusal(replace(there.login, port=2222), within=2)
+
+
+def test_a_name_that_is_none_is_said(there: SshMachine) -> None:
+    assert "cannot resolve the name nowhere.invalid" in refusal(replace(there.login, address="nowhere.invalid"))
+
+
+def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
+    there.drop_packets()
+    try:
+        assert f"no answer from {ADDRESS} port 22 in 10 s" in refusal(there.login)
+    finally:
+        there.let_packets_in()
+
+
+def test_what_is_no_ssh_server_is_said(there: SshMachine) -> None:
+    with socket.create_server((NEAR_ADDRESS, 0)) as mute:
+        port = mute.getsockname()[1]
+        assert "is no SSH server" in refusal(replace(there.login, address=NEAR_ADDRESS, port=port), within=14)
+
+
+# --- what ends with a connection -------------------------------------------------------------------------------------
+
+
+def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_connects_again(host: SshHost) -> None:
+    process = host.spawn("sleep", "1000")
+    (server,) = host.servers
+    host.run("true")
+    began = time.monotonic()
+    cutter = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -KILL {server}"])
+    with pytest.raises(ConnectionLost, match="was lost while `sleep 500` ran there"):
+        host.run("sleep", "500", timeout=60)
+    cutter.wait()
+    assert time.monotonic() - began < 3
+    assert gone(process.pid)
+    assert not process.alive()
+    with pytest.raises(ConnectionLost):
+        process.receive(1)
+    process.stop()
+    assert host.run("echo", "back").stdout == "back\n"
+    assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
+
+
+def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine, host: SshHost) -> None:
+    process = host.spawn("sleep", "1000")
+    host.get("/proc/version")
+    threading.Timer(0.5, there.drop_packets).start()
+    began = time.monotonic()
+    with pytest.raises(ConnectionLost):
+        host.run("sleep", "500", timeout=120)
+    assert time.monotonic() - began < LOST_AFTER + 10
+    assert not process.alive()
+    process.stop()
+    with pytest.raises(PodperfError, match="no answer from"):
+        host.get("/proc/version")
+    assert time.monotonic() - began < LOST_AFTER + 23
+
+
+def test_what_was_started_ends_with_the_program_that_started_it(there: SshMachine) -> None:
+    program = (
+        "import sys, time\n"
+        "from podperf.hosts.ssh import SshHost\nfrom podperf.hosts.ssh_login import Login\n"
+        f"host = SshHost(Login({ADDRESS!r}, key={there.login.key!r}, known_hosts={there.login.known_hosts!r}))\n"
+        "print(*(host.spawn('sleep', '1000').pid for _ in range(3)), flush=True)\ntime.sleep(1000)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
+    assert run.stdout is not None
+    started = [int(word) for word in run.stdout.readline().split()]
+    assert len(started) == 3
+    assert not any(gone(each, within=0.05) for each in started)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert all(gone(each) for each in started)
+
+
+def test_closing_ends_what_runs(host: SshHost) -> None:
+    process = host.spawn("sh", "-c", "trap '' TERM HUP; echo up; while :; do sleep 1; done")
+    assert process.receive(5) == "up"
+    host.close()
+    assert gone(process.pid)
+
+
+def test_a_slow_link_is_slow_and_nothing_else(there: SshMachine, host: SshHost) -> None:
+    shape = ("qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "64kbit", "burst", "2000", "latency", "5s")
+    there.network.run("tc", *shape)
+    try:
+        text = "x" * 20_000
+        began = time.monotonic()
+        assert host.run("printf", text).stdout == text
+        assert time.monotonic() - began > 1
+        host.put(text.encode(), "/run/slow")
+        assert host.get("/run/slow") == text.encode()
+    finally:
+        there.network.run("tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+def test_a_command_takes_few_round_trips(host: SshHost) -> None:
+    """One command is a channel opened, a command started, and its end: no more."""
+    host.run("true")
+    transport = host._connections[0].client.get_transport()
+    assert transport is not None
+    before = transport.packetizer._Packetizer__sequence_number_out
+    host.run("true")
+    assert transport.packetizer._Packetizer__sequence_number_out - before <= 6
+
+
+# --- whole runs ------------------------------------------------------------------------------------------------------
+
+TOPOLOGY = """
+version: 1
+name: behind-ssh
+tester:
+  ports:
+    left: {{interface: left, namespace: ssh-lab}}
+    right: {{interface: right, namespace: ssh-lab}}
+worker:
+  connection: ssh
+  ssh: {{address: {address}, key: {key}, known_hosts: {folder}/known_hosts}}
+  ports:
+    left: {{interface: ens4}}
+    right: {{interface: ens5}}
+  cpus: {cpu}
+method: {{search: quick, mrr: {{trials: {trials}, duration: 0.2}}}}
+"""
+
+
+@pytest.fixture
+def lab(there: SshMachine) -> Iterator[SshMachine]:
+    """The machine with two ports, cabled to two of ours."""
+    with ExitStack() as undo:
+        ip(LocalHost(), "netns", "add", "ssh-lab")
+        undo.callback(ip, LocalHost(), "netns", "del", "ssh-lab")
+        for near, far in (("left", "ens4"), ("right", "ens5")):
+            ends = {"near_namespace": "ssh-lab", "far_namespace": there.network.namespace}
+            add_veth(LocalHost(), near=near, far=far, mtu=1500, **ends)
+        yield there
+
+
+def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
+    settings = {"address": ADDRESS, "folder": there.folder, "key": there.folder / key, "trials": trials}
+    return TOPOLOGY.format(cpu=max(os.sched_getaffinity(0)), **settings)
+
+
+def ports(there: SshMachine) -> list[Any]:
+    """Everything of the machine's network that a run could leave changed."""
+    links = ip_json(there.network, "-details", "link", "show")
+    kept = ("ifname", "address", "flags", "mtu", "operstate", "master", "xdp", "qdisc", "ifalias")
+    return [{key: link.get(key) for key in kept} for link in links]
+
+
+def left_there(there: SshMachine) -> list[str]:
+    """Namespaces and files of podperf on the machine."""
+    host = SshHost(there.login)
+    try:
+        return host.run("sh", "-c", "ls -d /run/podperf /var/tmp/podperf /run/netns/* 2>/dev/null; :").stdout.split()
+    finally:
+        host.close()
+
+
+def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before(
+    lab: SshMachine, tmp_path: Path
+) -> None:
+    before = ports(lab)
+    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["outcome"] == "passed", record["reason"]
+    assert record["results"]["mrr"]["frames_per_second"] > 1000
+    assert record["results"]["pdr"]["frames_per_second"] > 1000
+    assert record["placement"]["apart"]
+    assert record["placement"]["shared"] == []
+    assert set(record["interfaces"]) == {"ens4", "ens5"}
+    assert "threaded NAPI" in record["interfaces"]["ens4"]["received_by"]
+    assert {"ens4", "ens5", "br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
+    assert record["environment"]["tester"]["kernel"]
+    assert record["quietness"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert ports(lab) == before
+    assert left_there(lab) == []
+
+
+def test_the_password_is_in_nothing_that_a_run_writes(
+    lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    robot = Robot(
+        tmp_path,
+        *("--loglevel", "TRACE", "--debugfile", "debug.txt", "--test", "Linux bridge, 64 B", "tests"),
+        topology=topology(lab, key="stranger_key"),
+    )
+    assert robot.wait() == 0, robot.output.read_text()
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"output.xml", "log.html", "debug.txt", "console.txt"} <= {path.name for path in written}
+    assert any(path.suffix == ".json" and path.parent.name == "records" for path in written)
+    for path in written:
+        content = path.read_bytes()
+        assert PASSWORD.encode() not in content, path
+    assert b"PODPERF_SSH_PASSWORD" in (robot.results / "output.xml").read_bytes()
+
+
+def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
+    robot = Robot(tmp_path, "--loglevel", "TRACE", "tests", topology=topology(lab, key="stranger_key"))
+    assert robot.wait() != 0
+    assert "refuses the login of root" in robot.output.read_text()
+    assert not any(b"swordfish-42" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_path: Path) -> None:
+    before = ports(lab)
+    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
+    deadline = time.monotonic() + 60
+    while not any("trial" in line for path in robot.results.glob("records/*") for line in path.open()):
+        assert robot.process.poll() is None, robot.output.read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    robot.process.kill()
+    robot.wait()
+    assert ports(lab) != before
+    assert "/run/netns/podperf-worker" in left_there(lab)
+    file = tmp_path / "topology.yaml"
+    done = podperf("clean", str(file))
+    assert f"ens4 from the system under test on {ADDRESS}" in done.stdout
+    assert ports(lab) == before
+    assert left_there(lab) == []
+
+
+def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: Path) -> None:
+    host = SshHost(lab.login)
+    holder = host.spawn("flock", "/run", "sh", "-c", "echo locked; read -r x")
+    assert holder.receive(5) == "locked"
+    robot = Robot(tmp_path, "tests", topology=topology(lab))
+    assert robot.wait() != 0
+    assert f"another podperf run is measuring on {ADDRESS}" in robot.output.read_text()
+    host.close()
+
+
+def test_a_port_of_the_worker_that_is_in_use_is_refused(lab: SshMachine, tmp_path: Path) -> None:
+    ip(lab.network, "address", "add", "192.0.2.1/24", "dev", "ens4")
+    robot = Robot(tmp_path, "tests", topology=topology(lab).replace("ens5", "eth0"))
+    assert robot.wait() != 0
+    said = robot.output.read_text()
+    assert f"worker.ports.left on {ADDRESS}: ens4 carries the address 192.0.2.1/24" in said
+    assert f"worker.ports.right on {ADDRESS}: eth0 carries the SSH session from {NEAR_ADDRESS}" in said
+    assert ip_json(lab.network, "link", "show", "dev", "ens4")
+
+
+def test_check_says_whether_the_worker_can_be_reached(
+    lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(PASSWORD_VARIABLE, raising=False)
+    file = tmp_path / "t.yaml"
+    file.write_text(topology(lab))
+    findings = check(str(file))
+    assert [each.state for each in findings if each.area == "worker"] == [State.OK]
+    assert [each.state for each in findings if each.subject == "worker ports"] == [State.OK]
+    assert any(each.area == "commands of the worker" for each in findings)
+    file.write_text(topology(lab, key="stranger_key"))
+    (finding,) = [each for each in check(str(file)) if each.area == "worker"]
+    assert finding.in_the_way
+    assert "refuses the login" in finding.detail
+    assert "\n" not in finding.detail

@@ -1,0 +1,178 @@
+"""A machine behind SSH: a channel of one connection for each command, files by SFTP."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+import paramiko
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import CommandFailed, Completed, Process
+from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
+from podperf.hosts.ssh_login import CONNECT_TIMEOUT, LOST_AFTER, Login, log_in
+
+AGAIN_AFTER = 20.0  # seconds for which a machine that could not be reached is not tried again
+SESSIONS = 8  # of one connection; sshd permits 10 unless told otherwise (MaxSessions, sshd_config(5))
+
+
+class SshHost:
+    """A machine that is logged in on over SSH, as root for most of what podperf does.
+
+    The first command logs in, and so does the next one after the connection was lost. What was started through it ends
+    when it is closed, or when this program ends.
+    """
+
+    def __init__(self, login: Login) -> None:
+        self.name = login.address if login.port == 22 else f"{login.address} port {login.port}"
+        self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
+        self._login = login
+        self._connections: list[_Connection] = []
+        self._files: paramiko.SFTPClient | None = None
+        self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        started = Command(self.name, command, self._channel(), stdin=stdin or "")
+        try:
+            started.wait(timeout)
+        except TimeoutError:
+            self._kill(started)
+            raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from None
+        except KeyboardInterrupt:
+            self._kill(started)
+            raise
+        finally:
+            started.channel.close()
+        started.raise_if_lost()
+        if started.server is not None:
+            self.servers.add(started.server)
+        code, output, errors = started.exit_code, started.output.decode(errors="replace"), started.errors()
+        if code == 127 and errors.startswith(NOT_INSTALLED):
+            raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
+        if check and code != 0:
+            raise CommandFailed(self.name, command, code, errors or output)
+        return Completed(tuple(command), code, output, errors)
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
+        started = Command(self.name, [*pinned, *command], self._channel(), lines=True)
+        pid = started.await_start(CONNECT_TIMEOUT)
+        if started.server is not None:
+            self.servers.add(started.server)
+        return SshProcess(self, command[0], started, pid)
+
+    def put(self, content: bytes, path: str) -> None:
+        with self._sftp(path) as files:
+            try:
+                file = files.open(path, "wb")
+            except FileNotFoundError:
+                self.run("mkdir", "-p", str(PurePosixPath(path).parent))
+                file = files.open(path, "wb")
+            with file:
+                file.set_pipelined(True)
+                file.write(content)
+
+    def get(self, path: str) -> bytes:
+        with self._sftp(path) as files, files.open(path, "rb") as file:
+            return bytes(file.read())
+
+    def signal(self, signal: str, process: int) -> None:
+        """Send it to a process, or, with its number negated, to its process group; it may be gone."""
+        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=CONNECT_TIMEOUT)
+
+    def close(self) -> None:
+        """Log out; what still runs there through this object ends."""
+        for connection in self._connections:
+            connection.client.close()
+        self._connections.clear()
+        self._files = None
+
+    def _kill(self, started: Command) -> None:
+        """End a command with all that it started, as far as the machine can still be reached."""
+        if started.pid is not None and started.connected:
+            with contextlib.suppress(PodperfError):
+                self.signal("KILL", -started.pid)  # sshd makes each command the leader of a session
+
+    def _channel(self) -> paramiko.Channel:
+        """A new channel, on a new connection where those that there are have as many as the server permits."""
+        self._connections = [each for each in self._connections if each.alive]
+        for connection in self._connections:
+            if (channel := connection.open()) is not None:
+                return channel
+        connection = _Connection(self._log_in())
+        self._connections.append(connection)
+        if (channel := connection.open()) is None:
+            raise PodperfError(f"the SSH server of {self.name} permits no session (MaxSessions in sshd_config(5))")
+        return channel
+
+    def _log_in(self) -> paramiko.SSHClient:
+        """A machine that was just found unreachable is not waited for once more: undoing asks it many things."""
+        if self._refused is not None and time.monotonic() - self._refused[0] < AGAIN_AFTER:
+            raise self._refused[1]
+        try:
+            client = log_in(self._login)
+        except PodperfError as error:
+            self._refused = time.monotonic(), error
+            raise
+        self._refused = None
+        return client
+
+    @contextmanager
+    def _sftp(self, path: str) -> Iterator[paramiko.SFTPClient]:
+        """The SFTP client, kept for as long as its connection lives."""
+        try:
+            if not self._sftp_alive():
+                self._files = self._open_sftp()
+            assert self._files is not None
+            yield self._files
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError) and self._sftp_alive():
+                raise  # what the machine itself said of the file
+            self._files = None
+            raise ConnectionLost(f"the SSH connection to {self.name} was lost while {path} was copied") from error
+
+    def _sftp_alive(self) -> bool:
+        channel = self._files.get_channel() if self._files is not None else None
+        return channel is not None and not channel.closed and channel.get_transport().is_active()
+
+    def _open_sftp(self) -> paramiko.SFTPClient:
+        channel = self._channel()
+        try:
+            channel.invoke_subsystem("sftp")
+            channel.settimeout(LOST_AFTER)
+            return paramiko.SFTPClient(channel)
+        except (paramiko.SSHException, EOFError) as error:
+            raise PodperfError(
+                f"the SSH server of {self.name} offers no SFTP ({error}): it needs `Subsystem sftp internal-sftp` in "
+                "its sshd_config"
+            ) from error
+
+
+class _Connection:
+    """One TCP connection to a server, which permits some channels at a time."""
+
+    def __init__(self, client: paramiko.SSHClient) -> None:
+        self.client = client
+        self._channels: list[paramiko.Channel] = []
+
+    @property
+    def alive(self) -> bool:
+        """True while the server answers."""
+        transport = self.client.get_transport()
+        return transport is not None and transport.is_active()
+
+    def open(self) -> paramiko.Channel | None:
+        """A new channel, or None where no more are permitted, or the connection was lost just now."""
+        self._channels = [each for each in self._channels if not each.closed]
+        transport = self.client.get_transport()
+        if len(self._channels) >= SESSIONS or transport is None:
+            return None
+        try:
+            channel = transport.open_session(timeout=CONNECT_TIMEOUT)
+        except (paramiko.SSHException, EOFError, OSError):
+            return None
+        self._channels.append(channel)
+        return channel

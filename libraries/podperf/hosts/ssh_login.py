@@ -1,0 +1,177 @@
+"""Logging in on a machine over SSH, and one clear line for each reason why that may not be possible."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import pwd
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paramiko
+
+from podperf.errors import PodperfError
+
+PASSWORD_VARIABLE = "PODPERF_SSH_PASSWORD"
+CONNECT_TIMEOUT = 10.0  # seconds for each step: TCP, host key, login, opening a channel
+LOST_AFTER = 15.0  # seconds without an answer of any kind
+KEEPALIVE = 5  # seconds between two questions that want one
+USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+_LOG = "podperf.ssh"
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where to log in, and how: by `key`, else by an agent and the usual keys; then by `password`."""
+
+    address: str
+    port: int = 22
+    user: str = "root"
+    key: str | None = None
+    known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def keys(self) -> list[str]:
+        """The private keys to try. PodperfError when the one that was named is not there."""
+        if self.key is None:
+            return [path for name in USUAL_KEYS if Path(path := expanded(f"~/.ssh/{name}")).is_file()]
+        if not Path(path := expanded(self.key)).is_file():
+            raise PodperfError(f"there is no private key {path} to log in on {self.address}: correct worker.ssh.key")
+        return [path]
+
+
+def log_in(login: Login) -> paramiko.SSHClient:
+    """A connection that ends when the other side has not answered for 15 s. PodperfError says why there is none."""
+    client = paramiko.SSHClient()
+    client.set_log_channel(_LOG)
+    logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # what it would say is said by our errors
+    client.set_missing_host_key_policy(_Refuse())
+    try:
+        if Path(known := expanded(login.known_hosts)).exists():
+            client.load_system_host_keys(known)
+        client.connect(
+            login.address,
+            login.port,
+            login.user,
+            password=login.password or None,
+            key_filename=login.keys,  # type: ignore[arg-type]  # a list is as good, says its documentation
+            look_for_keys=False,  # those are in `keys`
+            sock=_reach(login),
+            banner_timeout=CONNECT_TIMEOUT,
+            auth_timeout=CONNECT_TIMEOUT,
+        )
+        transport = client.get_transport()
+        assert transport is not None
+        transport.set_keepalive(KEEPALIVE)
+    except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
+        client.close()
+        raise PodperfError(_why_not(login, error)) from error
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _reach(login: Login) -> socket.socket:
+    connected = socket.create_connection((login.address, login.port), CONNECT_TIMEOUT)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Unanswered keep-alives end the connection, where TCP itself would try for a quarter of an hour (tcp(7)).
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_AFTER * 1000))
+    return connected
+
+
+class _UnknownHostKey(paramiko.SSHException):
+    """Nothing is known of this host's key."""
+
+
+class _Refuse(paramiko.MissingHostKeyPolicy):
+    """Trust no host on first sight."""
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        raise _UnknownHostKey(f"{key.get_name()} {key.fingerprint}")
+
+
+def _why_not(login: Login, error: Exception) -> str:
+    """Why a login was not possible, in one line with its remedy."""
+    if isinstance(error, paramiko.SSHException):
+        return _why_refused(login, error)
+    where = f"{login.address} port {login.port}"
+    match error:
+        case socket.gaierror():
+            text = f"cannot resolve the name {login.address} ({error.strerror}): correct worker.ssh.address"
+        case TimeoutError():
+            text = (
+                f"no answer from {where} in {CONNECT_TIMEOUT:.0f} s: is the machine up, and does no firewall drop what "
+                "goes there?"
+            )
+        case ConnectionRefusedError():
+            text = f"{where} refuses connections: is its SSH server running, and is the port right?"
+        case OSError(errno=errno.ENETUNREACH | errno.EHOSTUNREACH):
+            text = f"no route to {login.address} ({error.strerror}): look at `ip route get {login.address}`"
+        case EOFError() | ConnectionError():
+            text = f"{where} ended the connection before the login: look at the log of its SSH server"
+        case _:
+            text = f"cannot log in on {where}: {_said(error)}"
+    return text
+
+
+def _why_refused(login: Login, error: paramiko.SSHException) -> str:
+    """The same for a machine that answers."""
+    where, known, said = f"{login.address} port {login.port}", expanded(login.known_hosts), _said(error)
+    scan = f"ssh-keyscan -p {login.port} {login.address} >> {known}"
+    match error:
+        case paramiko.BadHostKeyException():
+            listed = login.address if login.port == 22 else f"[{login.address}]:{login.port}"
+            text = (
+                f"{where} shows another host key ({error.key.get_name()} {error.key.fingerprint}) than {known} has "
+                f"({error.expected_key.get_name()} {error.expected_key.fingerprint}): somebody may stand in between; "
+                f"if you know why it changed: ssh-keygen -f {known} -R '{listed}' && {scan}"
+            )
+        case _UnknownHostKey():
+            text = (
+                f"the host key of {where} ({said}) is not in {known}; once: {scan}, after comparing it with "
+                "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there"
+            )
+        case paramiko.PasswordRequiredException():
+            text = f"the private key for {where} has a passphrase: load it with ssh-add, and let sudo keep the agent"
+        case paramiko.AuthenticationException():
+            text = f"{where} refuses the login of {login.user} by {_tried(login)}: {_remedy(login)}"
+        case _ if "authentication methods" in said:
+            text = f"there is nothing to log in on {where} with, neither a key nor an agent: {_remedy(login)}"
+        case _ if "banner" in said:
+            text = f"what listens at {where} is no SSH server, or a very slow one ({said}): is the port right?"
+        case _:
+            text = f"cannot log in on {where}: {said}"
+    return text
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _tried(login: Login) -> str:
+    ways = [f"the key {key}" for key in login.keys]
+    ways += ["the agent's keys"] if os.environ.get("SSH_AUTH_SOCK") else []
+    ways += [f"the password of {PASSWORD_VARIABLE}"] if login.password else []
+    return ", ".join(ways) or "nothing"
+
+
+def _remedy(login: Login) -> str:
+    return (
+        f"ssh-copy-id -p {login.port} {login.user}@{login.address}, or name a key in worker.ssh.key, or set "
+        f"{PASSWORD_VARIABLE} (sudo keeps neither that nor SSH_AUTH_SOCK unless told to by --preserve-env)"
+    )
+
+
+def expanded(path: str) -> str:
+    """With the home of who called sudo for `~`: root's own has neither the keys nor the known hosts of who types."""
+    user = os.environ.get("SUDO_USER") if os.geteuid() == 0 else None
+    if user and (path == "~" or path.startswith("~/")):
+        try:
+            return pwd.getpwnam(user).pw_dir + path[1:]
+        except KeyError:  # a user that is gone
+            pass
+    return str(Path(path).expanduser())

@@ -1,0 +1,95 @@
+"""The machine that the worker is: this one, or another one behind SSH."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from podperf import cpu_speed, programs
+from podperf.cpu_speed import CpuSpeeds
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
+from podperf.isolation import SshSession, ssh_session
+from podperf.quietness import Quietness, read_proc_of
+from podperf.topology import WorkerSettings
+
+# Held for as long as this process lives: two runs from two machines would measure each other. /run itself is locked, so
+# that no file is left.
+_LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", "/run", "sh", "-c", "echo locked; read -r _")
+
+
+def worker_machine(worker: WorkerSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
+    """The worker's machine; `here` is this one. Until `undo`, which also removes what podperf copied there.
+
+    Without a `password` it is that of the environment. PodperfError, in one line, when the machine cannot be reached or
+    the login has not the rights of root.
+    """
+    if worker.ssh.address is None:
+        return here
+    ssh = worker.ssh
+    login = Login(
+        worker.ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password or os.environ.get(PASSWORD_VARIABLE)
+    )
+    host = SshHost(login)
+    undo.callback(host.close)
+    if host.run("id", "-u").stdout.strip() != "0":
+        raise PodperfError(
+            f"{ssh.user} has not the rights of root on {host.name}, which network namespaces and drivers need: "
+            "log in as root (worker.ssh.user)"
+        )
+    undo.callback(programs.remove, host)
+    return host
+
+
+def lock(host: Host, undo: ExitStack) -> None:
+    """Keep other runs off a worker on another machine. PodperfError when there is one already."""
+    process: Process = host.spawn(*_LOCK)
+    undo.callback(process.stop)
+    try:
+        process.receive(5)
+    except PodperfError as error:
+        if getattr(error, "exit_code", None) == 99:
+            raise PodperfError(f"another podperf run is measuring on {host.name}: wait until it has ended") from error
+        raise
+
+
+def session_to(host: Host) -> SshSession | None:
+    """The SSH session by which commands arrive at a machine; for this one, that of who runs podperf."""
+    if not isinstance(host, SshHost):
+        return ssh_session()
+    return SshSession.parse(host.run("sh", "-c", 'echo "$SSH_CONNECTION"').stdout)
+
+
+def watch(host: Host, cpus: Sequence[int], undo: ExitStack) -> Quietness:
+    """Quietness of CPUs of another machine. Their speed is watched where it has Python 3."""
+    ticks = int(host.run("getconf", "CLK_TCK").stdout)
+    own = host.servers if isinstance(host, SshHost) else set[int]()
+    measure = _work_time_on(host, undo)
+    speeds = CpuSpeeds(cpus, measure) if measure is not None else None
+    return Quietness(cpus, own, read_proc_of(host), ticks, speeds)
+
+
+# Behind the text of podperf.cpu_speed, which needs nothing but Python itself.
+_ANSWER = """
+import sys
+for line in sys.stdin:
+    print(work_time(int(line)), flush=True)
+"""
+
+
+def _work_time_on(host: Host, undo: ExitStack) -> Callable[[int], float] | None:
+    """`cpu_speed.work_time` on that machine, or None where it has no Python."""
+    if host.run("sh", "-c", "command -v python3", check=False).exit_code:
+        return None
+    process = host.spawn("python3", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
+    undo.callback(process.stop)
+
+    def work_time(cpu: int) -> float:
+        process.send(str(cpu))
+        return float(process.receive(10))
+
+    return work_time

@@ -1,0 +1,179 @@
+"""The worker's ports, where these exist already: moved into the namespace of the system under test, and given back.
+
+What a port was like is on the worker's disk before anything is changed, so that the next run can give it back as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from podperf.environment import parse_ethtool
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.hosts.interrupts import affinities, restore, steer
+from podperf.hosts.linux import dedicate_receive_processing, ip, ip_json, read_attribute, write_attribute
+from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.namespaces import left_behind
+from podperf.topology import WorkerPortSettings
+
+BEFORE = "ports-before"  # in the run directory
+CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
+
+# Run by `sh -c` on the host with namespace, interface, new name: into the network of the host, whichever that is.
+_MOVE_BACK = 'ip -n "$1" link set dev "$2" down && ip -n "$1" link set dev "$2" netns $$ name "$3"'
+# Run by `sh -c` in the port's namespace with the interface.
+_AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
+# XDP programs stay on an interface that is moved, unlike queueing disciplines.
+_TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done'
+
+
+@dataclass(frozen=True)
+class PortBefore:
+    """What a port was like. `interrupts` has the CPU list of each interrupt of its device."""
+
+    interface: str
+    mac: str
+    kind: str | None  # veth, bridge …; a real device has none
+    mtu: int
+    up: bool
+    gro: bool
+    threaded: int  # 1: threads of the kernel receive (threaded NAPI)
+    interrupts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TakenPort:
+    """A port in the namespace of the system under test, and in words who receives there."""
+
+    interface: str
+    mac: str
+    pci: str | None
+    received_by: str
+
+
+class WorkerPorts:
+    """The existing ports of a worker, for one set-up. `undo` gives them back."""
+
+    def __init__(self, host: Host, namespace: NetworkNamespace, directory: str, undo: ExitStack) -> None:
+        self._host, self._namespace, self._directory = host, namespace, directory
+        self._before: list[PortBefore] = []
+        undo.callback(give_back, host, directory)
+
+    def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> TakenPort:
+        """Move a port into the namespace, bring it up, and let `cpu` do what arriving frames cause.
+
+        PodperfError when it is not there, is another device than the topology says, or has no carrier.
+        """
+        name, host = settings.interface, self._host
+        link = _link(host, name)
+        driver = parse_ethtool(host.run("ethtool", "-i", name, check=False).stdout)
+        pci = _pci_address(settings, driver, host)
+        offloads = parse_ethtool(host.run("ethtool", "-k", name, check=False).stdout)
+        kind = link.get("linkinfo", {}).get("info_kind")
+        gro = offloads.get("generic-receive-offload", "").startswith("on")
+        threaded = read_attribute(host, name, "threaded")
+        before = PortBefore(name, link["address"], kind, link["mtu"], "UP" in link["flags"], gro, threaded)
+        self._remember(before)
+        ip(host, "link", "set", "dev", name, "netns", self._namespace.namespace)
+        ip(self._namespace, "link", "set", "dev", name, "mtu", str(mtu), "up")
+        return TakenPort(name, link["address"], pci, self._receive_on(cpu, before, pci))
+
+    def _receive_on(self, cpu: int, port: PortBefore, pci: str | None) -> str:
+        if port.kind == "veth":
+            dedicate_receive_processing(self._namespace, port.interface, cpu)
+            return f"a thread of the kernel (threaded NAPI) on CPU {cpu}"
+        found = affinities(self._host, pci) if pci is not None else {}
+        if found:
+            self._remember(replace(port, interrupts=found))
+        steered = steer(self._host, list(found), cpu)
+        if not steered:
+            return "its driver, on whichever CPU it takes: it has no interrupt that can be steered"
+        return f"its driver, interrupt {', '.join(steered)} on CPU {cpu}"
+
+    def _remember(self, port: PortBefore) -> None:
+        self._before = [*(each for each in self._before if each.interface != port.interface), port]
+        path = f"{self._directory}/{BEFORE}"
+        self._host.put(json.dumps([asdict(each) for each in self._before]).encode(), path)
+
+    def await_carrier(self) -> None:
+        """Wait until each port has a link. PodperfError when one has none after 15 s."""
+        for port in self._before:
+            wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", port.interface)
+            if self._namespace.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code:
+                raise PodperfError(
+                    f"{port.interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
+                    "up: is it cabled to the tester's port of the same side, and is that one up?"
+                )
+
+
+def give_back(host: Host, directory: str) -> list[str]:
+    """Give the ports back that a set-up took, also one that was killed; returns their names."""
+    path = f"{directory}/{BEFORE}"
+    try:
+        before = [PortBefore(**each) for each in json.loads(host.get(path))]
+    except FileNotFoundError:
+        return []
+    missing = [port.interface for port in before if not _give_back(host, port)]
+    host.run("rm", "-f", path)
+    if missing:
+        raise PodperfError(
+            f"{host.name} has lost its interface {', '.join(missing)}: the namespace that it was in is gone, and a "
+            "virtual interface goes with it; make it again"
+        )
+    return [port.interface for port in before]
+
+
+def _give_back(host: Host, port: PortBefore) -> bool:
+    """False when there is no such interface any more."""
+    for namespace in left_behind(host):
+        if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
+            inside = NetworkNamespace(namespace, host)
+            inside.run("sh", "-c", _TAKE_OFF, "sh", name, check=False)
+            if read_attribute(inside, name, "threaded") != port.threaded:
+                write_attribute(inside, name, "threaded", port.threaded)
+            host.run("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
+            break
+    else:
+        # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
+        name = _name_of(port, ip_json(host, "-details", "link", "show"))
+        if name is None:
+            return False
+        if name != port.interface:
+            ip(host, "link", "set", "dev", name, "down")
+            ip(host, "link", "set", "dev", name, "name", port.interface)
+    host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
+    restore(host, port.interrupts)
+    ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "up" if port.up else "down")
+    return True
+
+
+def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:
+    """What a port is called now: pods may have it under another name. Links on top of it can have its MAC, too."""
+    same = (each for each in links if each.get("address") == port.mac)
+    return next((str(each["ifname"]) for each in same if each.get("linkinfo", {}).get("info_kind") == port.kind), None)
+
+
+def _link(host: Host, interface: str) -> dict[str, Any]:
+    links: list[dict[str, Any]] = ip_json(host, "-details", "link", "show")
+    for link in links:
+        if interface in {link["ifname"], *link.get("altnames", ())}:
+            return link
+    names = ", ".join(link["ifname"] for link in links if link["link_type"] != "loopback")
+    raise PodperfError(f"{host.name} has no interface {interface}; found: {names or 'none'}")
+
+
+def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: Host) -> str | None:
+    """The address of the device behind a port. PodperfError when the topology says another one."""
+    said = driver.get("bus-info", "")
+    found = said if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", said) else None
+    if settings.pci is not None and settings.pci != found:
+        raise PodperfError(
+            f"{settings.interface} of {host.name} is the PCI device {found or 'of no address'}, not {settings.pci} as "
+            "worker.ports says"
+        )
+    return found
