@@ -12,13 +12,14 @@ from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
 from podperf.figures import kpps
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import TrialResult
+from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise, total
 from podperf.progress import Progress
 from podperf.quietness import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
 from podperf.report.fragment import embed_html
 from podperf.testbed import SystemUnderTest, addressed
+from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
 from podperf.verdicts import Measured
 
@@ -63,14 +64,19 @@ class TestInProgress:
         """Open the record on disk, with what is known of the test by now."""
         return TestInProgress(record, RecordWriter(results / "records", record), progress, quietness, patience)
 
-    def trials(self, sut: SystemUnderTest, phase: str) -> ValidTrials:
-        """Trials across this system under test, each written down when it ends as one of this phase."""
-        assert self.record.traffic is not None and self.record.limits is not None
-        traffic = addressed(self.record.traffic, sut)
+    def trials(
+        self, sut: SystemUnderTest, phase: str, traffic: Traffic | None = None, limits: TesterLimits | None = None
+    ) -> ValidTrials:
+        """Trials across this system under test, each written down when it ends as one of this phase.
+
+        Without `traffic` and `limits` they are those of the record.
+        """
+        traffic, limits = traffic or self.record.traffic, limits or self.record.limits
+        assert traffic is not None and limits is not None
         return ValidTrials(
             sut.tester,
-            traffic,
-            self.record.limits,
+            addressed(traffic, sut),
+            limits,
             partial(self._trial_ended, sut, phase),
             self.quietness,
             self.patience,

@@ -75,7 +75,7 @@ class VppChain(ABC):
         memif.refuse_large_frames(worker.mtu)
         switch, pod_cpus = worker.placement.switch, worker.placement.pods
         # Its main thread only answers questions once it has workers; with a single CPU there are none.
-        cpus = switch if len(worker.cpus) == 1 else (pod_cpus[0], *switch)
+        cpus = switch if len(worker.cpus) == 1 else (pod_cpus[-1], *switch)
         vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo)
         self._worker, self.vpp, self.applications = worker, vpp, []
         for port in (worker.left, worker.right):
@@ -88,7 +88,7 @@ class VppChain(ABC):
         for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
             pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
         for number in range(1, chain.pods + 1):
-            cpu = pod_cpus[number % len(pod_cpus)]
+            cpu = pod_cpus[(number - 1) % len(pod_cpus)]
             self.applications.append(self._start_pod(chain, number, cpu, undo))
             pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
         for segment in segments(worker, chain.pods):
