@@ -9,7 +9,7 @@ from typing import Any
 from podperf.errors import TesterLimit
 from podperf.model import Latency, Traffic, Trial, TrialResult
 from podperf.quietness import Quietness
-from podperf.testers.base import Tester, TesterLimits
+from podperf.testers.base import UNPACED, Tester, TesterLimits
 
 MAXIMUM_REPEATS = 3
 TRIAL_OVERHEAD = 0.1  # seconds around the sending (start, drain, reading of counters): an estimate, for time left only
@@ -55,6 +55,7 @@ class ValidTrials:
         on_wait: Callable[[float], None] = ignore,
     ) -> None:
         self.maximum_load = limits.maximum_load
+        self._unpaced = limits.maximum_load if limits.held else UNPACED
         self._tester, self._traffic = tester, traffic
         self._on_trial, self._quietness = on_trial, quietness
         self._patience, self._on_wait = patience or Patience(0), on_wait
@@ -65,7 +66,7 @@ class ValidTrials:
         One that the tester could not deliver is repeated up to three times, a disturbed one as long as there is
         patience. TesterLimit when the tester delivered none.
         """
-        trial = Trial(self._traffic, load, duration)
+        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
         attempts = 0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)

@@ -129,6 +129,18 @@ def noisy(record: Record) -> str | None:
     return str(quietness.get("reason") or "foreign load on the measuring CPUs")
 
 
+def not_comparable(record: Record) -> str | None:
+    """Why the figures of this record must not be compared with those of other testbeds; None when they may be."""
+    reason = (record["testbed"] or {}).get("not_comparable")
+    return str(reason) if reason and (record["results"] or record["findings"]) else None
+
+
+def verdict_words(record: Record, separator: str = ", ") -> str:
+    """The verdict, and what limits the figures behind it: `passed, noisy, not comparable`."""
+    limits = (("noisy", noisy(record)), ("not comparable", not_comparable(record)))
+    return separator.join([verdict_word(record), *(word for word, reason in limits if reason)])
+
+
 def explanation(record: Record) -> str:
     """The sentence behind the verdict: why a test was skipped or failed, or what its thresholds said."""
     if record["reason"]:

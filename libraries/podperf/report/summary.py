@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podperf.figures import count, microseconds
-from podperf.report.results import Record, explanation, noisy, rate_text, verdict_word
+from podperf.report.results import Record, explanation, noisy, not_comparable, rate_text, verdict_word, verdict_words
 
 _COLOURS = {"passed": "32", "confirmed": "32", "failed": "31;1", "refuted": "31;1", "error": "31;1", "skipped": "33"}
 _OTHER_COLOUR = "33"
@@ -39,7 +39,9 @@ def summary_table(records: Sequence[Record], *, width: int = 120, colour: bool =
         lines.append(_line(row, widths, colour))
         lines += textwrap.wrap(row.note, width - 4, initial_indent="    ", subsequent_indent="    ")
     footer = "kpps: thousand frames/s per direction; >= or <: a bound, the tester's limits were reached first"
-    return "\n".join([*lines, "", closing_line(records), *textwrap.wrap(footer, width)])
+    reasons = dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each)))
+    notes = [line for note in (*reasons, footer) for line in textwrap.wrap(note, width)]
+    return "\n".join([*lines, "", closing_line(records), *notes])
 
 
 def closing_line(records: Sequence[Record]) -> str:
@@ -65,7 +67,7 @@ def _row(record: Record) -> _Row:
         traffic["frame"]["name"] if traffic else "-",
         *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
         *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
-        f"{word}, noisy" if noise else word,
+        verdict_words(record),
     )
     notes = [explanation(record)] if word != "passed" else []
     notes += [f"noisy: {noise}"] if noise and noise not in "".join(notes) else []

@@ -1,0 +1,150 @@
+"""A worker in QEMU, booted for real and reached over SSH: it has what a lab's has, and it leaves nothing behind.
+
+Its image takes minutes to build and its machine half a minute to boot, so this runs only where PODPERF_VIRTUAL is set.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_login import Login
+from podperf.run_lock import RunLock
+from podperf.virtual_worker.boot import VirtualWorker, boot, unavailable
+from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT
+from robot_run import ROOT, Robot, podperf
+
+TOPOLOGY = (ROOT / "topologies" / "virtual.yaml").read_text()
+BOOT_TIMEOUT = 900  # with an image to build
+
+pytestmark = [
+    pytest.mark.skipif("PODPERF_VIRTUAL" not in os.environ, reason="takes minutes; it runs with PODPERF_VIRTUAL=1"),
+    pytest.mark.usefixtures("machine_as_before"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def needs_qemu() -> None:
+    if reason := unavailable(LocalHost()):
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="class")
+def booted() -> Iterator[tuple[VirtualWorker, Host]]:
+    with RunLock(), ExitStack() as undo:
+        worker = boot(LocalHost(), print, undo)
+        ssh = worker.ssh
+        assert ssh.address is not None
+        host = SshHost(Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts))
+        undo.callback(host.close)
+        yield worker, host
+
+
+class TestInside:
+    """One machine for all of these: the next run would take it for a leftover."""
+
+    def test_it_has_two_nodes_with_memory_hugepages_and_a_port_each(self, booted: tuple[VirtualWorker, Host]) -> None:
+        _, host = booted
+        for number, node in enumerate((LEFT, RIGHT)):
+            folder = f"/sys/devices/system/node/node{number}"
+            assert host.get(f"{folder}/cpulist").decode().strip() == f"{node.cpus[0]}-{node.cpus[-1]}"
+            assert host.get(f"{folder}/hugepages/hugepages-2048kB/free_hugepages").decode().strip() == str(
+                node.hugepages
+            )
+            assert host.get(f"/sys/class/net/{node.interface}/device/numa_node").decode().strip() == str(number)
+            said = host.run("ethtool", "-i", node.interface).stdout
+            assert "driver: igb" in said and f"bus-info: {node.pci}" in said
+
+    def test_virtual_functions_have_iommu_groups_of_their_own(self, booted: tuple[VirtualWorker, Host]) -> None:
+        _, host = booted
+        device = f"/sys/bus/pci/devices/{LEFT.pci}"
+        host.run("ip", "link", "set", "dev", LEFT.interface, "up")
+        host.run("tee", f"{device}/sriov_numvfs", stdin="2")
+        try:
+            groups = {
+                host.run("readlink", f"{device}/virtfn{number}/iommu_group").stdout.strip().rpartition("/")[2]
+                for number in range(2)
+            }
+        finally:
+            host.run("tee", f"{device}/sriov_numvfs", stdin="0")
+            host.run("ip", "link", "set", "dev", LEFT.interface, "down")
+        assert len(groups - {""}) == 2
+
+    def test_it_can_do_what_this_kernel_may_lack(self, booted: tuple[VirtualWorker, Host]) -> None:
+        _, host = booted
+        for kind in ("ipvlan", "vlan id 7", "macvlan"):
+            host.run("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
+        host.run("genl", "ctrl", "get", "name", "ovs_datapath")
+        host.run("sh", "-c", "ip tunnel add probe mode ipip local 198.18.0.1 remote 198.18.0.2 && ip tunnel del probe")
+
+    def test_from_inside_nothing_is_reached(self, booted: tuple[VirtualWorker, Host]) -> None:
+        _, host = booted
+        assert "default" not in host.run("ip", "route").stdout
+        for address in ("10.0.2.2", "10.0.2.3"):  # this machine, and QEMU's name server
+            connect = f"import socket; socket.create_connection(('{address}', 53), 2)"
+            assert host.run("python3", "-c", connect, check=False).exit_code, address
+
+
+SUITE = f"""*** Settings ***
+Resource    {ROOT}/resources/networking_model.resource
+Suite Setup    Open Testbed    ${{TOPOLOGY}}
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Crosses
+    Set Up Chain    linux-bridge    1    64
+    Measure Maximum Receive Rate
+    [Teardown]    Tear Down Chain
+"""
+
+
+def test_frames_cross_a_bridge_on_it_and_the_result_says_that_it_compares_with_nothing(tmp_path: Path) -> None:
+    robot = run(tmp_path)
+    assert robot.wait(BOOT_TIMEOUT) == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert "emulated" in record["testbed"]["not_comparable"]
+    assert record["environment"]["host"] == "podperf-worker"
+    assert {each["node"]: each["cpus"] for each in record["environment"]["numa_nodes"]} == {0: "0-1", 1: "2-3"}
+    rate = record["results"]["mrr"]
+    assert 0 < rate["frames_per_second"] <= 5100
+    assert record["tester_limits"]["maximum_load"] == 5000
+    output = robot.output.read_text()
+    assert "not comparable" in output and "virtual worker: up after" in output
+    assert "not comparable" in (robot.results / "conformance.html").read_text()
+
+
+def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> None:
+    robot = run(tmp_path, trials=100)
+    robot.wait_for("trial 1", BOOT_TIMEOUT)
+    machine = machines()
+    assert machine
+    robot.process.kill()
+    robot.wait()
+    deadline = time.monotonic() + 10
+    while machines() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not machines(), "QEMU must end with the run that started it"
+    assert "podperf-ports" in podperf("clean").stdout
+    assert "nothing" in podperf("clean").stdout
+
+
+def run(folder: Path, trials: int = 1) -> Robot:
+    suite = folder / "suite.robot"
+    suite.write_text(SUITE)
+    topology = TOPOLOGY.replace("trials: 3", f"trials: {trials}")
+    return Robot(folder, str(suite), topology=topology)
+
+
+def machines() -> list[str]:
+    """The processes of QEMU that have our virtual worker's name."""
+    command = ["pgrep", "-f", f"^{QEMU} -name podperf-worker"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()

@@ -1,0 +1,33 @@
+"""`python -m podperf.virtual_worker`: boot the virtual worker by itself and keep it until Ctrl-C, to look inside."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack
+
+from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
+from podperf.run_lock import RunLock
+from podperf.virtual_worker.boot import boot
+
+
+def main() -> int:
+    """Exit code 0 after Ctrl-C, 1 when it cannot be booted or has ended by itself."""
+    try:
+        with RunLock(), ExitStack() as undo:
+            worker = boot(LocalHost(), lambda text: print(text, flush=True), undo)
+            for near, far in zip(worker.tester_ports, worker.worker_ports, strict=True):
+                print(f"{near.interface} in namespace {near.namespace} is cabled to its {far.interface} ({far.pci})")
+            print(shlex.join(worker.ssh_command), flush=True)
+            while True:  # what its console says
+                print(worker.process.receive(timeout=1e6), flush=True)
+    except PodperfError as error:
+        print(f"podperf: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Boots the virtual worker, waits until it answers, and makes it look like a worker in a lab: an address and a key."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import ip
+from podperf.hosts.namespaces import add_namespace
+from podperf.topology import PortSettings, SshSettings, Topology, WorkerPortSettings
+from podperf.virtual_worker.image import BUILD_COMMANDS, REMEDY, Image, missing, ready_image
+from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT, Accelerator, Machine, qemu_command
+
+COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
+ADDRESS = "127.0.0.1"
+NAMESPACE = "ports"  # holds the tester's two ports
+READY = "podperf virtual worker: ready"  # what init.sh says
+PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 300.0}  # seconds from switching on to READY
+
+
+@dataclass(frozen=True)
+class VirtualWorker:
+    """A worker that is up: how SSH reaches it, its ports, and the tester's ports at the other ends of the cables."""
+
+    ssh: SshSettings
+    worker_ports: tuple[WorkerPortSettings, WorkerPortSettings]  # left, right
+    tester_ports: tuple[PortSettings, PortSettings]
+    accelerator: Accelerator
+    process: Process
+
+    @property
+    def ssh_command(self) -> list[str]:
+        """What a person types to look inside."""
+        options = (f"UserKnownHostsFile={self.ssh.known_hosts}", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes")
+        words = [word for option in options for word in ("-o", option)]
+        return ["ssh", "-p", str(self.ssh.port), "-i", str(self.ssh.key), *words, f"{self.ssh.user}@{self.ssh.address}"]
+
+    def as_lab(self, topology: Topology) -> Topology:
+        """The topology of a lab that has this worker: from here on nothing knows that it is a virtual one."""
+        left, right = (
+            replace(settings, interface=port.interface, namespace=port.namespace)
+            for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
+        )
+        worker = replace(
+            topology.worker, connection="ssh", ssh=self.ssh, left=self.worker_ports[0], right=self.worker_ports[1]
+        )
+        return replace(topology, tester=replace(topology.tester, left=left, right=right), worker=worker)
+
+
+def unavailable(host: Host) -> str | None:
+    """The reason why this machine cannot run the virtual worker, with the remedy, or None."""
+    if reason := missing(host, COMMANDS):
+        return reason
+    if 'name "igb"' not in host.run(QEMU, "-device", "help").stdout:
+        return f"this QEMU has no igb, a network card with virtual functions: version 8.0 or later has; {REMEDY}"
+    return None
+
+
+def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWorker:
+    """Boot the virtual worker until `undo`; builds its image before where that is not there.
+
+    By KVM where that really boots it, else by emulation. Unavailable when a package is missing, PodperfError, with the
+    last that its console said, when it does not come up.
+    """
+    if reason := unavailable(host):
+        raise Unavailable(reason)
+    image = ready_image(host, say)
+    port = _free_port()
+    namespace = add_namespace(host, NAMESPACE, undo).namespace
+    process, accelerator = _switch_on(host, image, port, say, undo)
+    tester_ports = []
+    for side, node in (("left", LEFT), ("right", RIGHT)):
+        # Only now, because QEMU looks for its taps in its own namespace. They end with QEMU.
+        ip(host, "link", "set", "dev", node.tap, "netns", namespace, "name", side)
+        ip(host, "-n", namespace, "link", "set", "dev", side, "up")
+        tester_ports.append(PortSettings(side, namespace))
+    return VirtualWorker(
+        SshSettings(ADDRESS, port, "root", str(image.key), _known_hosts(image, port)),
+        (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
+        (tester_ports[0], tester_ports[1]),
+        accelerator,
+        process,
+    )
+
+
+def _known_hosts(image: Image, port: int) -> str:
+    path = image.folder / "known_hosts"  # of the one run that there is at a time
+    path.write_text(f"[{ADDRESS}]:{port} {image.host_key}\n")
+    return str(path)
+
+
+def _free_port() -> int:
+    """A port of the loopback that nobody listens at. QEMU says so when somebody came first."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def _switch_on(
+    host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack
+) -> tuple[Process, Accelerator]:
+    """A machine that is ready. That /dev/kvm exists does not mean that it can boot one: only booting shows it."""
+    if Path("/dev/kvm").exists():
+        try:
+            return _started(host, Machine(image, "kvm", port), say, undo), "kvm"
+        except PodperfError as error:
+            say(f"virtual worker: KVM cannot boot it here ({error}); emulating its CPUs, which is slower")
+    return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
+
+
+def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: ExitStack) -> Process:
+    began = time.monotonic()
+    say(f"virtual worker: booting it by {machine.accelerator.upper()}")
+    process = host.spawn(*qemu_command(machine))
+    undo.callback(process.stop)
+    last: list[str] = []
+    try:
+        while True:
+            left = PATIENCE[machine.accelerator] - (time.monotonic() - began)
+            line = process.receive(max(0.0, left)).strip()
+            if line == READY:
+                say(f"virtual worker: up after {time.monotonic() - began:.0f} s")
+                return process
+            last = [*last[-3:], line] if line else last
+    except PodperfError as error:
+        process.stop()
+        said = " / ".join([*last, *process.errors().strip().splitlines()[-2:]])
+        raise PodperfError(f"the virtual worker did not come up: {error}; it said: {said or 'nothing'}") from error

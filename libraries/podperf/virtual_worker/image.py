@@ -1,0 +1,228 @@
+"""The virtual worker's image: a small Debian with what a worker needs, made once and kept under its recipe's digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+
+CACHE = Path("/var/cache/podperf/virtual-worker")
+HALF_MADE = "building-"  # prefix of the folders that a killed run leaves
+DISK_MIB = 3072  # sparse
+BUILD_TIMEOUT = 1800.0  # seconds without a sign of life
+DONE = "podperf: done"
+LOG = "build.log"
+MIRROR = os.environ.get("PODPERF_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+INITRAMFS_MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
+
+PACKAGES = (
+    *("linux-image-amd64/bookworm-backports", "initramfs-tools", "kmod", "tini"),  # it boots
+    *("openssh-server", "python3", "procps", "debianutils", "pciutils", "numactl"),  # it is driven
+    *("iproute2", "ethtool", "nftables", "iptables", "tcpdump", "iputils-ping", "bpftool", "libbpf1"),
+    "containernetworking-plugins",
+    *("openvswitch-switch", "openvswitch-switch-dpdk", "dpdk", "dpdk-dev", "librte-mempool-ring23"),
+    *(f"librte-net-{kind}23" for kind in ("e1000-", "virtio", "af-packet", "af-xdp", "tap", "memif", "vhost")),
+)
+SSHD = "UseDNS no\nUsePAM no\nPrintMotd no\nPasswordAuthentication no\nMaxSessions 100\nMaxStartups 100\n"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that the content of an image follows from, but for keys of its own and the day's versions of packages."""
+
+    suite: str = "bookworm"
+    further_suites: tuple[str, ...] = ("bookworm-backports",)
+    packages: tuple[str, ...] = PACKAGES
+    left_out: tuple[str, ...] = ()  # patterns of paths
+    initramfs_modules: tuple[str, ...] = INITRAMFS_MODULES
+    sshd: str = SSHD
+    init: str = ""
+    disk_mib: int = DISK_MIB
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def usual_recipe() -> Recipe:
+    """The image that topologies get."""
+    init, left_out = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("init.sh", "left_out"))
+    return Recipe(init=init, left_out=tuple(line for line in left_out.splitlines() if not line.startswith("#")))
+
+
+@dataclass(frozen=True)
+class Image:
+    """A folder with everything that QEMU needs to boot the worker, and that SSH needs to reach it."""
+
+    folder: Path
+
+    @property
+    def disk(self) -> Path:
+        """The root file system, raw; never written to."""
+        return self.folder / "disk.raw"
+
+    @property
+    def kernel(self) -> Path:
+        """The kernel."""
+        return self.folder / "vmlinuz"
+
+    @property
+    def initramfs(self) -> Path:
+        """What the kernel needs to find the disk."""
+        return self.folder / "initrd"
+
+    @property
+    def key(self) -> Path:
+        """The private key with which root of the worker is reached."""
+        return self.folder / "id_ed25519"
+
+    @property
+    def host_key(self) -> str:
+        """The worker's public key: type and key, as known_hosts has them."""
+        return " ".join((self.folder / "ssh_host_ed25519_key.pub").read_text().split()[:2])
+
+
+# Command, Debian package.
+BUILD_COMMANDS = (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs"), ("ssh-keygen", "openssh-client"))
+REMEDY = "once: sudo ./podperf set-up virtual-worker"
+
+
+def missing(host: Host, commands: Sequence[tuple[str, str]]) -> str | None:
+    """The reason why the virtual worker cannot be had here, with the remedy, or None. Commands come with packages."""
+    absent = [package for command, package in commands if host.run("which", command, check=False).exit_code]
+    return f"the virtual worker needs the Debian packages {', '.join(absent)}; {REMEDY}" if absent else None
+
+
+def ready_image(host: Host, say: Callable[[str], None], recipe: Recipe | None = None) -> Image:
+    """The image of this recipe; built where the cache has none, which takes some minutes.
+
+    Unavailable when a package is missing for that, PodperfError when it cannot be built.
+    """
+    recipe = recipe or usual_recipe()
+    image = Image(CACHE / recipe.digest)
+    if not image.folder.exists():
+        if reason := missing(host, BUILD_COMMANDS):
+            raise Unavailable(reason)
+        build(host, recipe, image.folder, say)
+    return image
+
+
+def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) -> None:
+    """Make the image in this folder, which appears only when all of it is there."""
+    half = folder.with_name(f"{HALF_MADE}{recipe.digest}-{os.getpid()}")
+    root = half / "root"
+    with ExitStack() as undo:
+        half.mkdir(parents=True)
+        undo.callback(_remove, host, half)
+        say("virtual worker: building its image, once; this takes three to eight minutes")
+        _gather_packages(host, recipe, root, say)
+        say("virtual worker: making its disk and its keys")
+        _adapt(host, recipe, half)
+        for name in ("vmlinuz", "initrd"):
+            (found,) = (root / "boot").glob(f"{name}*-*")
+            shutil.copyfile(found, half / name)
+        disk = half / "disk.raw"
+        with disk.open("wb") as file:
+            file.truncate(recipe.disk_mib * 2**20)
+        options = ("-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0")
+        host.run("mke2fs", *options, "-d", str(root), str(disk), timeout=BUILD_TIMEOUT)
+        _remove(host, root)
+        (half / "recipe.json").write_text(json.dumps(asdict(recipe), indent=1))
+        half.replace(folder)
+
+
+def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
+    """The command that installs the recipe's packages into a new root."""
+    # What these files say holds already when the kernel's package makes its initramfs.
+    settings, modules = "/etc/initramfs-tools/conf.d", "/usr/share/initramfs-tools/modules.d"
+    prepare = (
+        f'mkdir -p "$1{settings}" "$1{modules}"'
+        f' && printf "MODULES=list\\nCOMPRESS=gzip\\nFSTYPE=ext4\\n" >"$1{settings}/podperf"'
+        f' && printf "%s\\n" {" ".join(recipe.initramfs_modules)} >"$1{modules}/podperf"'
+    )
+    lines = [f"deb {MIRROR} {suite} main" for suite in (recipe.suite, *recipe.further_suites)]
+    return [
+        *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", f"--keyring={KEYRING}"),
+        '--aptopt=APT::Install-Recommends "false"',
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.left_out),
+        f"--setup-hook={prepare}",
+        f"--include={','.join(recipe.packages)}",
+        *(recipe.suite, str(root), *lines),
+    ]
+
+
+def _gather_packages(host: Host, recipe: Recipe, root: Path, say: Callable[[str], None]) -> None:
+    # A process, not a command run to its end: it tells how far it is. With namespaces of its own, it leaves neither
+    # processes nor mounts when it is killed.
+    apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    script = f'"$@" 2>&1 && echo "{DONE}"'
+    process = host.spawn(*apart, "sh", "-c", script, "sh", *mmdebstrap_command(recipe, root))
+    log = CACHE / LOG
+    lines: list[str] = []
+    try:
+        while (line := process.receive(BUILD_TIMEOUT)) != DONE:
+            lines.append(line)
+            if line.startswith("I: ") and line.endswith("..."):
+                say(f"virtual worker: {line.removeprefix('I: ')}")
+    except PodperfError as error:
+        raise PodperfError(
+            f"the virtual worker's image could not be built ({_complaint(lines) or error}; {log} has it all): it needs "
+            f"the Debian mirror {MIRROR}, or the one in PODPERF_DEBIAN_MIRROR, and 2 GB in {CACHE}"
+        ) from error
+    finally:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("\n".join(lines))
+        process.stop()
+
+
+def _complaint(lines: Sequence[str]) -> str:
+    """The first that was called an error, without the command lines that follow."""
+    return next((line[:200] for line in lines if line.startswith(("E: ", "dpkg: error"))), "")
+
+
+def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
+    """What no package brings: the keys, sshd's configuration and the first process."""
+    root = half / "root"
+    for old in (root / "etc/ssh").glob("ssh_host_*"):
+        old.unlink()
+    for name in ("id_ed25519", "ssh_host_ed25519_key"):
+        host.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "podperf", "-f", str(half / name))
+    (half / "ssh_host_ed25519_key").rename(root / "etc/ssh/ssh_host_ed25519_key")
+    (root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
+    for name, content, mode in (
+        ("root/.ssh/authorized_keys", (half / "id_ed25519.pub").read_text(), 0o600),
+        ("etc/ssh/sshd_config.d/podperf.conf", recipe.sshd, 0o644),
+        ("etc/hostname", "podperf-worker\n", 0o644),
+        ("etc/hosts", "127.0.0.1 localhost podperf-worker\n", 0o644),
+        ("etc/fstab", "/dev/vda / ext4 defaults,noatime 0 1\n", 0o644),
+        ("podperf-init", recipe.init, 0o755),
+    ):
+        (root / name).write_text(content)
+        (root / name).chmod(mode)
+
+
+def _remove(host: Host, path: Path) -> None:
+    # Never what another file system has mounted there.
+    host.run("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
+
+
+def forget(host: Host, everything: bool) -> list[str]:
+    """Remove images that were left half-made, or all of them; returns what was removed. Call it under the run lock."""
+    folders = (each for each in sorted(CACHE.glob("*")) if each.is_dir())
+    removed = [each for each in folders if everything or each.name.startswith(HALF_MADE)]
+    for each in removed:
+        _remove(host, each)
+    if everything:
+        (CACHE / LOG).unlink(missing_ok=True)
+    return list(map(str, removed))

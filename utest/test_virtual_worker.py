@@ -1,0 +1,201 @@
+"""The virtual worker's pure parts: what QEMU is asked for, what an image follows from, how it becomes a lab."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Completed, Process
+from podperf.hosts.local import LocalHost
+from podperf.methods.trials import ValidTrials
+from podperf.model import FrameSize, Traffic, Trial, TrialResult
+from podperf.testers.base import UNPACED, TesterLimits
+from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
+from podperf.virtual_worker import boot, image
+from podperf.virtual_worker.boot import VirtualWorker
+from podperf.virtual_worker.image import Image, Recipe, mmdebstrap_command, usual_recipe
+from podperf.virtual_worker.machine import LEFT, RIGHT, Accelerator, Machine, qemu_command
+
+TOPOLOGIES = Path(__file__).parents[1] / "topologies"
+IMAGE = Image(Path("/cache/1234"))
+
+
+def command(accelerator: Accelerator = "tcg") -> str:
+    return " ".join(qemu_command(Machine(IMAGE, accelerator, 40022)))
+
+
+def test_each_node_has_its_cpus_its_memory_and_a_port_of_its_own() -> None:
+    words = command()
+    for number, node in enumerate((LEFT, RIGHT)):
+        assert f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}" in words
+        assert f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number}" in words
+        assert f"igb,bus=port{number},netdev=tap{number},mac={node.mac}" in words
+    assert "-smp 4,sockets=2 -m 3072" in words
+    assert "hugepages=0:256,1:256" in words
+    assert not {LEFT.mac, LEFT.tap, LEFT.pci} & {RIGHT.mac, RIGHT.tap, RIGHT.pci}
+
+
+def test_the_port_is_named_by_its_place_on_the_bus_as_the_first_process_names_it() -> None:
+    assert (LEFT.interface, LEFT.pci) == ("enp33s0", "0000:21:00.0")
+    assert (RIGHT.interface, RIGHT.pci) == ("enp65s0", "0000:41:00.0")
+    assert 'name "enp$((0x${bus%%:*}))s0"' in usual_recipe().init
+
+
+def test_interface_names_fit_the_kernel() -> None:
+    assert all(len(node.tap) <= 15 for node in (LEFT, RIGHT))
+
+
+def test_the_worker_reaches_nothing_and_is_reached_on_the_loopback_only() -> None:
+    (management,) = re.findall(r"-netdev (user\S+)", command())
+    assert "restrict=on" in management
+    assert re.findall(r"hostfwd=\S+", management) == ["hostfwd=tcp:127.0.0.1:40022-:22"]
+
+
+def test_the_image_is_never_written_to() -> None:
+    assert "file=/cache/1234/disk.raw,format=raw,if=none,id=disk,snapshot=on" in command()
+
+
+def test_kvm_leaves_interrupt_remapping_to_the_emulated_iommu() -> None:
+    assert "-accel kvm,kernel-irqchip=split" in command("kvm")
+    assert "kvm" not in command("tcg")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Recipe(packages=("linux-image-amd64",)),
+        Recipe(suite="trixie"),
+        Recipe(init="#!/bin/sh\n"),
+        Recipe(sshd="UsePAM yes\n"),
+        Recipe(left_out=("/usr/share/doc/*",)),
+        Recipe(disk_mib=4096),
+    ],
+)
+def test_whatever_changes_the_image_changes_its_digest(other: Recipe) -> None:
+    assert other.digest != Recipe().digest
+
+
+def test_the_digest_stays_while_nothing_changes() -> None:
+    assert Recipe().digest == replace(Recipe(init="x"), init="").digest
+    assert re.fullmatch("[0-9a-f]{16}", usual_recipe().digest)
+
+
+def test_mmdebstrap_is_asked_for_every_package_and_leaves_out_what_is_to_be_left_out() -> None:
+    recipe = Recipe(packages=("a", "b/backports"), left_out=("/usr/share/doc/*",))
+    words = mmdebstrap_command(recipe, Path("/tmp/root"))
+    assert "--include=a,b/backports" in words
+    assert "--dpkgopt=path-exclude=/usr/share/doc/*" in words
+    assert [word.split()[2] for word in words if word.startswith("deb ")] == ["bookworm", "bookworm-backports"]
+
+
+class Machinery:
+    """A host that has these commands, whose QEMU knows these devices."""
+
+    name = "a machine"
+
+    def __init__(self, commands: set[str], devices: str = 'name "igb", bus PCI') -> None:
+        self._commands, self._devices = commands, devices
+
+    def run(self, *words: str, check: bool = True, **_: object) -> Completed:
+        if words[0] == "which":
+            return Completed(words, int(words[1] not in self._commands), "", "")
+        return Completed(words, 0, self._devices, "")
+
+
+ALL = {command for command, _ in boot.COMMANDS}
+
+
+def test_what_is_missing_is_named_with_the_remedy() -> None:
+    assert boot.unavailable(Machinery(ALL)) is None  # type: ignore[arg-type]
+    reason = boot.unavailable(Machinery(ALL - {"mmdebstrap", "qemu-system-x86_64"}))  # type: ignore[arg-type]
+    assert reason is not None
+    assert "mmdebstrap, qemu-system-x86;" in reason and "sudo ./podperf set-up virtual-worker" in reason
+
+
+def test_a_qemu_without_virtual_functions_is_named() -> None:
+    reason = boot.unavailable(Machinery(ALL, devices='name "igbvf", bus PCI'))  # type: ignore[arg-type]
+    assert reason is not None and "no igb" in reason
+
+
+def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
+    topology = load_topology(TOPOLOGIES / "virtual.yaml")
+    assert topology.not_comparable and topology.tester.maximum_load == 5000
+    assert not topology.external
+    ssh = SshSettings("127.0.0.1", 40022, "root", "/cache/id", "/cache/known_hosts")
+    worker = VirtualWorker(
+        ssh,
+        (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
+        (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports")),
+        "tcg",
+        None,  # type: ignore[arg-type]
+    )
+    lab = worker.as_lab(topology)
+    assert (lab.worker.connection, lab.worker.ssh) == ("ssh", ssh)
+    assert (lab.tester.left.interface, lab.tester.right.namespace) == ("left", "podperf-ports")
+    assert lab.worker.right is not None and lab.worker.right.pci == RIGHT.pci
+    assert not lab.external, "every data plane is measured, as in a lab"
+    assert lab.tester.maximum_load == 5000
+
+
+def test_half_made_images_are_forgotten_and_whole_ones_only_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "CACHE", tmp_path)
+    for name in ("building-1234-5", "1234"):
+        (tmp_path / name).mkdir()
+    assert image.forget(LocalHost(), everything=False) == [str(tmp_path / "building-1234-5")]
+    assert image.forget(LocalHost(), everything=True) == [str(tmp_path / "1234")]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_build_that_fails_leaves_nothing_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "CACHE", tmp_path)
+
+    class Ended:
+        def __init__(self) -> None:
+            self.lines = iter(["I: downloading packages with apt...", "E: the mirror does not answer"])
+
+        def receive(self, timeout: float) -> str:
+            line = next(self.lines, None)
+            if line is None:
+                raise PodperfError("it ended with exit code 1")
+            return line
+
+        def stop(self, timeout: float = 5.0) -> None:
+            pass
+
+    class Builder(LocalHost):
+        def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+            return Ended()  # type: ignore[return-value]
+
+    said: list[str] = []
+    with pytest.raises(PodperfError, match="the mirror does not answer"):
+        image.build(Builder(), Recipe(), tmp_path / "abcd", said.append)
+    assert [each.name for each in tmp_path.iterdir()] == [image.LOG]
+    assert "virtual worker: downloading packages with apt..." in said
+
+
+def test_a_topology_holds_the_tester_to_a_load() -> None:
+    limits = TesterLimits(4e6, 0.0, "calibration on the bare path")
+    assert limits.held_to(None) is limits
+    assert limits.held_to(5e6) is limits, "a tester that can do less has its own limit"
+    held = limits.held_to(5000)
+    assert held.maximum_load == 5000 and held.held and held.bounds(4900)
+
+    class Counting:
+        loads: ClassVar[list[float]] = []
+
+        def measure(self, trial: Trial) -> TrialResult:
+            self.loads.append(trial.load)
+            return TrialResult(trial, 0.0, ())
+
+    trials = ValidTrials(Counting(), Traffic(FrameSize.parse(64)), held)  # type: ignore[arg-type]
+    trials.measure(UNPACED, 1.0)
+    trials.measure(1000, 1.0)
+    assert Counting.loads == [5000, 1000], "as fast as it can is no faster than it may"
