@@ -115,8 +115,7 @@ class Session:
 
     def rpc(self, method: str, **parameters: Any) -> Any:
         """One question to the server, answered at once and not from the client's memory."""
-        link = self.client.conn.rpc if hasattr(self.client, "conn") else self.client.comm_link
-        answer = link.transmit(method, parameters)
+        answer = self.client.conn.rpc.transmit(method, parameters)
         if not answer:
             raise Refused("server", f"{method}: {answer.err()}")
         return answer.data()
@@ -265,7 +264,7 @@ def _plain(value: dict[Any, Any]) -> dict[str, Any]:
 
 def _api_of(client: Any) -> tuple[int, int]:
     """The version of the API that this client speaks."""
-    spoken = client.ctx.api_ver if hasattr(client, "ctx") else client.api_vers[0]
+    spoken = client.ctx.api_ver if hasattr(client, "ctx") else client.conn.api_vers[0]
     return spoken["major"], spoken["minor"]
 
 
