@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> 
         "not covered",
         "none of its tests ran: `--include sec-4.1.1` runs 4.1.1_kernel_space.robot",
     )
-    assert found["4.1.4"] == ("not covered", "not implemented in this version; needs a NIC with SR-IOV")
+    assert found["4.2.5"] == ("not covered", "not implemented in this version")
     assert found["4.2.4"][0] == "not covered"
 
 
@@ -358,3 +359,18 @@ def test_ticks_cover_the_axis(highest: float, about: int) -> None:
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_a_figure_that_must_not_be_compared_says_so_everywhere(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("linux-bridge", 281e3)
+    record.topology = replace(made_up.TOPOLOGY, not_comparable="its CPUs are <emulated>")
+    folder = tmp_path / "run"
+    document = made_up.document(record, trials, folder)
+    assert document["testbed"]["not_comparable"] == "its CPUs are <emulated>"
+    table = summary_table([document])
+    assert "passed, not comparable" in table and table.count("not comparable: its CPUs are <emulated>") == 1
+    command.write_reports(folder)
+    page = (folder / "conformance.html").read_text()
+    assert "Not comparable: its CPUs are &lt;emulated&gt;" in page and "</span> not comparable</td>" in page
+    assert "<b>not comparable</b> its CPUs are &lt;emulated&gt;" in embed_html(document)
+    assert "not comparable" not in summary_table([made_up.document(*BRIDGE, tmp_path / "other")])

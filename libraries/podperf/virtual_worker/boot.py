@@ -21,6 +21,7 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # holds the tester's two ports
 READY = "podperf virtual worker: ready"  # what init.sh says
+KVM_GAVE_UP = "KVM internal error"
 PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 300.0}  # seconds from switching on to READY
 
 
@@ -121,14 +122,22 @@ def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: Exi
     undo.callback(process.stop)
     last: list[str] = []
     try:
-        while True:
-            left = PATIENCE[machine.accelerator] - (time.monotonic() - began)
-            line = process.receive(max(0.0, left)).strip()
-            if line == READY:
-                say(f"virtual worker: up after {time.monotonic() - began:.0f} s")
-                return process
+        while (line := _console_line(process, began + PATIENCE[machine.accelerator])) != READY:
             last = [*last[-3:], line] if line else last
     except PodperfError as error:
         process.stop()
-        said = " / ".join([*last, *process.errors().strip().splitlines()[-2:]])
-        raise PodperfError(f"the virtual worker did not come up: {error}; it said: {said or 'nothing'}") from error
+        said = " / ".join([*process.errors().strip().splitlines()[:1], *last]) or "nothing"
+        raise PodperfError(f"the virtual worker did not come up: {error}; it said: {said}") from error
+    say(f"virtual worker: up after {time.monotonic() - began:.0f} s")
+    return process
+
+
+def _console_line(process: Process, deadline: float) -> str:
+    """The next line of its console. PodperfError at `deadline`, and as soon as nothing more can be expected."""
+    while True:
+        try:
+            return process.receive(1).strip()
+        except PodperfError:
+            # QEMU stops a guest that KVM cannot go on with, and stays.
+            if time.monotonic() > deadline or not process.alive() or KVM_GAVE_UP in process.errors():
+                raise
