@@ -43,6 +43,7 @@ class RunLock:
 
     def _holder(self) -> int | str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
+            visitor.setblocking(False)  # nobody accepts: after a few visitors the next one would wait for ever
             try:
                 visitor.connect(self._address)
                 credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
