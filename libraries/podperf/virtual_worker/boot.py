@@ -126,7 +126,8 @@ def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: Exi
             last = [*last[-3:], line] if line else last
     except PodperfError as error:
         process.stop()
-        said = " / ".join([*process.errors().strip().splitlines()[:1], *last]) or "nothing"
+        errors = [each for each in process.errors().splitlines() if "warning" not in each]
+        said = " / ".join([*errors[:1], *last]) or "nothing"
         raise PodperfError(f"the virtual worker did not come up: {error}; it said: {said}") from error
     say(f"virtual worker: up after {time.monotonic() - began:.0f} s")
     return process
@@ -137,7 +138,10 @@ def _console_line(process: Process, deadline: float) -> str:
     while True:
         try:
             return process.receive(1).strip()
-        except PodperfError:
-            # QEMU stops a guest that KVM cannot go on with, and stays.
-            if time.monotonic() > deadline or not process.alive() or KVM_GAVE_UP in process.errors():
-                raise
+        except PodperfError as silence:
+            if KVM_GAVE_UP in process.errors():  # QEMU stops such a guest, and stays
+                raise PodperfError(KVM_GAVE_UP) from silence
+            if not process.alive():
+                raise PodperfError("QEMU has ended") from silence
+            if time.monotonic() > deadline:
+                raise PodperfError("it took too long") from silence
