@@ -11,6 +11,7 @@ from podperf.hosts.local import LocalHost
 from podperf.journal import Journal, RecordingHost, Step
 from podperf.model import Chain, FrameSize
 from podperf.placement import place, read_cpus
+from podperf.run_lock import RunLock
 from podperf.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import ROOT
@@ -19,14 +20,26 @@ SMALL = FrameSize.parse(64)
 
 
 @pytest.mark.usefixtures("machine_as_before")
-@pytest.mark.parametrize(("name", "pods"), [("linux-bridge", 1), ("linux-bridge", 2), ("ptp", 1), ("macvlan", 1)])
+@pytest.mark.parametrize(
+    ("name", "pods"),
+    [
+        ("linux-bridge", 1),
+        ("linux-bridge", 2),
+        ("ptp", 1),
+        ("macvlan", 1),
+        ("routed", 1),
+        ("ovs-netdev", 1),
+        ("memif", 2),
+    ],
+)
 def test_a_run_does_what_the_plan_says(name: str, pods: int) -> None:
     need(name)
     topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
     cpus, chain = read_cpus(LocalHost()), Chain(name, pods)
     journal = Journal()
     testbed = Testbed(topology, place(topology, cpus), RecordingHost(LocalHost(), journal))
-    done = record(testbed, chain, SMALL, journal)
+    with RunLock():
+        done = record(testbed, chain, SMALL, journal)
     planned = plan(topology, chain, SMALL, cpus).steps
     assert [shown(each) for each in planned] == [shown(each) for each in done]
 

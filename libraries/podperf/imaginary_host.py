@@ -24,7 +24,7 @@ from podperf.placement import Cpus
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
-OTHER_NAMES = ("lcore-worker", "rte-worker")  # of DPDK's threads, in releases that are not meant here
+OTHER_NAMES = ("lcore-worker", "dpdk-worker")  # of DPDK's threads, before 22.11 and since 23.03
 
 
 class ImaginaryHost:
@@ -200,7 +200,7 @@ def _threads(question: Question) -> str:
     """One thread, or as many as a switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
-    if not prefix or prefix in OTHER_NAMES or host.pci.get(prefix.removeprefix("napi/").removesuffix("-")):
+    if prefix in OTHER_NAMES or host.pci.get(prefix.removeprefix("napi/").removesuffix("-")):
         return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
