@@ -198,10 +198,16 @@ def test_virtual_time_that_falls_behind_makes_the_trial_invalid() -> None:
     """TRex sends the planned count all the same, only later: by the wall clock the load was another."""
     late = trial_result(PLAIN, counted(wall=4.7), GROUPS)
     assert "TRex took 4.550 s to send what was planned for 1.000 s" in str(late.invalid)
-    slow = counted(samples__1__sent=[5800, 80])
+    slow = counted(samples__1__sent=[5800, 80], wall=1.2)
     result = trial_result(PLAIN, slow, GROUPS)
     assert result.directions[0].duration == pytest.approx(8 / 7)
     assert "its time is virtual" in str(result.invalid)
+
+
+def test_a_stall_at_a_sample_does_not_make_a_trial_longer_than_it_was() -> None:
+    result = trial_result(PLAIN, counted(samples__1__sent=[5870, 80], wall=1.04), GROUPS)
+    assert result.invalid is None
+    assert result.directions[0].duration == pytest.approx(1.01)
 
 
 def test_two_percent_are_forgiven() -> None:

@@ -125,7 +125,7 @@ def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
     assert result.sent == result.intended_count
     assert result.achieved_load > 10 * LOW
     assert 0 < result.received <= result.sent
-    assert result.duration == pytest.approx(SECONDS, rel=0.1)
+    assert 0.9 * SECONDS <= result.duration < 1.5 * SECONDS  # TRex stops late when it cannot keep up
 
 
 def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench) -> None:

@@ -17,7 +17,8 @@ from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
 SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # sending and receiving port
 
 OVERRUN_LIMIT = 0.02  # of a trial's duration: the server keeps virtual time, and falls behind when it cannot keep up
-REPORTING_DELAY = 0.15  # seconds by which the server may tell late that traffic has ended
+REPORTING_DELAY = 0.03  # seconds that pass at least between asking for traffic, hearing of its end, and the traffic
+LONGEST_REPORTING_DELAY = 0.15
 LEAST_SAMPLED = 0.1  # seconds between the two samples that tell how fast frames really go
 
 
@@ -65,15 +66,16 @@ def _direction_result(trial: Trial, counted: Mapping[str, Any], direction: Direc
 def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: int) -> float:
     """Seconds that sending really took: by the rate between two samples from within the trial.
 
-    The moments at which the server says that it starts and stops are not exact enough. Without samples that are far
-    enough apart it is the planned duration.
+    A stall at one of the samples makes that too long, but it never is longer than until the server said that traffic
+    has ended. Without samples that are far enough apart it is the planned duration.
     """
     first, last = counted["samples"]
     between = (last["earliest"] + last["latest"] - first["earliest"] - first["latest"]) / 2
     frames = last["sent"][sender] - first["sent"][sender]
     if between < LEAST_SAMPLED or frames <= 0 or sent <= 0:
         return trial.duration
-    return float(sent * between / frames)
+    longest = counted["wall"] if trial.load == UNPACED else max(trial.duration, counted["wall"] - REPORTING_DELAY)
+    return float(min(sent * between / frames, longest))
 
 
 def _why_invalid(
@@ -89,7 +91,7 @@ def _why_invalid(
         share = each.sent / each.intended
         if share < ACHIEVED_LOAD_FLOOR:
             return f"the tester sent only {share:.1%} of the intended load {each.direction}"
-    real = max([counted["wall"] - REPORTING_DELAY, *(each.duration for each in directions)])
+    real = max([counted["wall"] - LONGEST_REPORTING_DELAY, *(each.duration for each in directions)])
     if real > trial.duration * (1 + OVERRUN_LIMIT):
         return (
             f"TRex took {real:.3f} s to send what was planned for {trial.duration:.3f} s: its time is virtual, and its "
