@@ -30,7 +30,7 @@ class RunLock:
                 f"another podperf run is measuring on this machine (process {self._holder()}); "
                 "wait until it has ended, or stop it with Ctrl-C"
             ) from error
-        ours.listen(1)
+        ours.listen(128)  # for those who ask whose it is: nobody accepts them
         self._socket = ours
         return self
 
@@ -43,7 +43,7 @@ class RunLock:
 
     def _holder(self) -> int | str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
-            visitor.setblocking(False)  # nobody accepts: after a few visitors the next one would wait for ever
+            visitor.setblocking(False)  # else one too many would wait for ever
             try:
                 visitor.connect(self._address)
                 credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
