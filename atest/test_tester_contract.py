@@ -16,24 +16,28 @@ from pathlib import Path
 
 import pytest
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
-from podperf.testers.base import Site, Tester, TesterPort
+from podperf.testers.base import UNPACED, Site, Tester, TesterPort
 from podperf.testers.software import TESTER_BINARY
-from podperf.testers.trex import CLIENT_BELOW_SERVER, TrexTester
+from podperf.testers.trex import CLIENT_BELOW_SERVER, TrexTester, request_line
+from podperf.testers.trex_rpc import Endpoint, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
 from podperf.topology import PortSettings, TesterSettings, TrexServerSettings, TrexSettings
 from test_trex_contract import dialogue_of
 from tester_contract import *  # noqa: F403
-from tester_contract import ELSEWHERE
+from tester_contract import ELSEWHERE, LOW, SECONDS, SMALL
 from trex_dialogue import Dialogue, RecordingHost
 
 TREX = os.environ.get("PODPERF_TREX")
 PYTHON = os.environ.get("PODPERF_TREX_PYTHON", "/usr/bin/python3")
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 MTU = 1600
+PACKETS_SENT = ("ip", "-json", "-stats", "link", "show", "dev", "left")
 numbers = itertools.count()
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
@@ -126,3 +130,54 @@ def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTest
         host = RecordingHost(bench.ports, dialogue)
     settings = TrexSettings(interpreter=PYTHON)
     return TrexTester(host, settings, endpoint, PUBLISHER_PORT, f"{folder}/{CLIENT_BELOW_SERVER}")
+
+
+# --- a TRex that runs already ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endpoint() -> Iterator[tuple[RealBench, Endpoint]]:
+    """A TRex that somebody else started."""
+    if TREX is None:
+        pytest.skip("no TRex here: PODPERF_TREX names the folder of one")
+    with ExitStack() as undo:
+        bench = RealBench(undo)
+        interfaces = Interfaces("left", "right", kernel=True)
+        yield bench, undo.enter_context(running(bench.ports, TrexServerSettings(TREX), interfaces, (TESTER_CPU,)))
+
+
+def session(bench: RealBench, endpoint: Endpoint) -> TrexTester:
+    settings = TrexSettings(interpreter=PYTHON)
+    return TrexTester(bench.ports, settings, endpoint, PUBLISHER_PORT, f"{TREX}/{CLIENT_BELOW_SERVER}")
+
+
+def test_a_server_that_runs_already_is_left_alone(endpoint: tuple[RealBench, Endpoint]) -> None:
+    bench, there = endpoint
+    for _ in range(2):
+        with session(bench, there) as tester:
+            assert tester.measure(Trial(SMALL, LOW, SECONDS)).received > 0
+    assert server_version(bench.ports, there).api >= (5, 0)
+
+
+def test_ports_that_somebody_else_holds_are_not_taken(
+    endpoint: tuple[RealBench, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, there = endpoint
+    with session(bench, there):
+        monkeypatch.setattr("platform.node", lambda: "elsewhere")
+        with pytest.raises(PodperfError, match="port 0 is held by 'podperf@"):
+            session(bench, there)
+
+
+def test_what_a_killed_run_left_running_is_stopped_by_the_next(endpoint: tuple[RealBench, Endpoint]) -> None:
+    bench, there = endpoint
+    killed = session(bench, there)
+    process = killed._process
+    assert process is not None
+    process.send(request_line(Trial(SMALL, UNPACED, 30.0), killed._macs, dict.fromkeys(Direction, 1)))
+    while not int((json.loads(bench.ports.run(*PACKETS_SENT).stdout))[0]["stats64"]["tx"]["packets"]):
+        pass
+    process.stop()
+    with session(bench, there) as tester:
+        result = tester.measure(Trial(SMALL, LOW, SECONDS))
+        assert result.sent == result.intended_count
