@@ -23,6 +23,7 @@ from podperf.topology import (
     Topology,
     TopologyError,
     TrafficSettings,
+    TrexServerSettings,
     WorkerSettings,
     load_topology,
     topology_schema,
@@ -119,6 +120,20 @@ CASES = {
     ),
     "tester:": (
         "3: tester: found nothing; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
+    ),
+    "tester: {trex: {server: {directory: /opt/trex}}}": (
+        "3: tester.trex.server: found a server; allowed: only with `type: trex`"
+    ),
+    "tester: {type: trex, engine: xdp}": "3: tester.engine: found 'xdp'; allowed: only with `type: software`",
+    "tester: {type: trex, trex: {ports: {left: 1}}}": (
+        "3: tester.trex.ports: found port 1 for both; allowed: two ports"
+    ),
+    "tester: {type: trex, ports: {left: {interface: a}, right: {interface: b}}}": (
+        "3: tester.ports.left.interface: found 'a'; "
+        "allowed: nothing, as this TRex has ports of its own (tester.trex.ports)"
+    ),
+    "tester: {type: trex, trex: {server: {}}}": (
+        "3: tester.trex.server.directory: found nothing; allowed: the folder that holds t-rex-64"
     ),
     "tester: [1]": (
         "3: tester: found a list; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
@@ -355,6 +370,24 @@ def test_the_schema_is_valid_and_helps_editors() -> None:
             assert inner["additionalProperties"] is False, key
 
 
+def test_a_trex_that_runs_already_has_ports_of_its_own(file: Path) -> None:
+    topology = loaded(file, "tester: {type: trex, trex: {address: 192.0.2.10, ports: {left: 2, right: 3}}}")
+    assert topology.tester.engine == "trex"
+    assert topology.tester.has_ports_of_its_own
+    assert topology.external
+    trex = topology.tester.trex
+    assert (trex.address, trex.port, trex.left, trex.right, trex.server) == ("192.0.2.10", 4501, 2, 3, None)
+
+
+def test_a_trex_that_podperf_starts_gets_the_runs_ports_or_devices(file: Path) -> None:
+    topology = loaded(file, "tester: {type: trex, trex: {server: {directory: /opt/trex, low_end: no}}}")
+    assert not topology.existing_ports
+    assert topology.tester.trex.server == TrexServerSettings("/opt/trex", low_end=False)
+    devices = "[0000:81:00.0, 0000:81:00.1]"
+    topology = loaded(file, f"tester: {{type: trex, trex: {{server: {{directory: /opt/trex, devices: {devices}}}}}}}")
+    assert topology.tester.has_ports_of_its_own
+
+
 def test_local_works_untouched_and_template_loads() -> None:
     local = load_topology(TOPOLOGIES / "local.yaml")
     assert not local.external
@@ -376,7 +409,7 @@ def test_the_template_names_every_allowed_word_and_bound() -> None:
     text = (TOPOLOGIES / "template.yaml").read_text()
     for key, schema in walk(json.loads(SCHEMA_PATH.read_text())):
         bounds = [schema["minimum"], schema["maximum"]] if {"minimum", "maximum"} <= schema.keys() else []
-        if key in {"cpus", "switch_cpus"}:  # its bound is the kernel's
+        if key.endswith("cpus"):  # its bound is the kernel's
             continue
         for word in [*schema.get("enum", ()), *bounds]:
             assert str(word) in text, f"{key}: {word}"
@@ -396,7 +429,9 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
     assert topology.tester.left.namespace is not None
     black_box, count = re.subn(r"^(\s+)# (destination_\w+: )", r"\1\2", uncommented, flags=re.MULTILINE)
     assert count == 2
-    file.write_text(re.sub(r"^( +)(address|interface: ens|pci)", r"\1# \2", black_box, flags=re.MULTILINE))
+    no_worker = re.sub(r"^( +)(address|interface: ens|pci)", r"\1# \2", black_box, flags=re.MULTILINE)
+    no_ports = r"^(    (?:left|right)):\n((?: +#.*\n)+)(?!      \S)"
+    file.write_text(re.sub(no_ports, r"\1: {}\n\2", no_worker, flags=re.MULTILINE))
     for port_field in fields(PortSettings):
         assert getattr(load_topology(file).tester.left, port_field.name) is not None
     assert len(topology.thresholds) == 2
