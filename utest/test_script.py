@@ -426,3 +426,43 @@ def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results
     results = [machine.root / "results", *(machine.root / "results").rglob("*")]
     assert len(results) > 4
     assert {path.lstat().st_uid for path in results} == {2345}
+
+
+@pytest.fixture
+def virtual(ready: Machine) -> str:
+    """The argument that names a topology with a virtual worker."""
+    topology = ready.root / "virtual.yaml"
+    topology.write_text("version: 1\nworker:\n  connection: virtual  # a comment\n")
+    ready.tool("qemu-system-x86_64", "echo 'name \"igb\", bus PCI'", note=False)
+    return f"TOPOLOGY:{topology}"
+
+
+@pytest.mark.parametrize("option", [["--variable", "%s"], ["-v", "%s"], ["--variable=%s"]])
+def test_a_run_with_a_virtual_worker_installs_what_that_needs(ready: Machine, virtual: str, option: list[str]) -> None:
+    ready.runs("debian", "13")
+    done = ready.podperf("run", *(word.replace("%s", virtual) for word in option))
+    assert done.returncode == 0, done.stderr
+    (call,) = (call for call in ready.calls() if call.startswith("apt-get"))
+    assert call.endswith("install debian-archive-keyring e2fsprogs mmdebstrap openssh-client qemu-system-x86")
+
+
+def test_other_runs_install_nothing_for_a_virtual_worker(ready: Machine) -> None:
+    topology = ready.root / "local.yaml"
+    topology.write_text("version: 1\nworker:\n  connection: local\ndescription: not virtual\n")
+    assert ready.podperf("run", "--variable", f"TOPOLOGY:{topology}").returncode == 0
+    assert not any(call.startswith("apt-get") for call in ready.calls())
+
+
+def test_only_debian_12_takes_its_qemu_from_backports(ready: Machine) -> None:
+    ready.tool("qemu-system-x86_64", "echo 'name \"e1000\", bus PCI'", note=False)
+    ready.tool(
+        "apt-get",
+        f"""case "$*" in
+*indextargets*) echo 'http://mirror/debian bookworm-backports' ;;
+*install*) printf '%s\\n' "$@" | grep -v '^-' >>'{ready.installed}' ;;
+esac""",
+    )
+    assert ready.podperf("set-up", "virtual-worker").returncode == 0
+    installed = [call for call in ready.calls() if "install" in call]
+    assert installed[0].endswith("install --target-release bookworm-backports qemu-system-x86")
+    assert "mmdebstrap" in installed[1] and "backports" not in installed[1]
