@@ -56,6 +56,19 @@ def test_pools_are_shared_after_the_start_only() -> None:
     assert set(none.shared) == set(none.placement.sut)
 
 
+def test_without_a_switch_the_pods_have_their_cpus_first() -> None:
+    """As virtual functions go into pods: drivers without a switch count the worker's CPUs from the first one."""
+    usual = Placement((0,), (20, 21, 22))
+    placed = {
+        name: place_scenario(SCENARIOS[name], 1, usual, LAB, nic_node=1, with_switch=False)
+        for name in ("exclusive-same-node", "exclusive-different-node", "shared-same-node", "no-isolation")
+    }
+    assert placed["exclusive-same-node"].placement.sut == (20,)
+    assert LAB.node(placed["exclusive-different-node"].placement.sut[0]) == 0
+    assert placed["shared-same-node"].shared == (20, 21)
+    assert placed["no-isolation"].shared == (20, 21, 22)
+
+
 @given(
     st.sampled_from(list(SCENARIOS.values())),
     st.integers(1, 12),

@@ -193,7 +193,7 @@ class Run:
     def _placed(self, contender: Contender) -> Placed:
         if contender.scenario is None:
             return Placed(self.placement)
-        return self.testbed.place_scenario(contender.scenario, contender.chain.pods)
+        return self.testbed.place_scenario(contender.scenario, contender.chain)
 
     def _traffic(
         self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None

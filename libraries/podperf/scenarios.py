@@ -79,20 +79,29 @@ class Placed:
 
 
 def place_scenario(
-    scenario: Scenario, pods: int, usual: Placement, cpus: Cpus, *, nic_node: int, taken: Collection[int] = ()
+    scenario: Scenario,
+    pods: int,
+    usual: Placement,
+    cpus: Cpus,
+    *,
+    nic_node: int,
+    taken: Collection[int] = (),
+    with_switch: bool = True,
 ) -> Placed:
     """CPUs for the switch, for each pod and for the switch's other threads, none of which is `taken`.
 
-    CPUs that the usual placement has come first. Unavailable, with what is missing, when there are not enough.
+    CPUs that the usual placement has come first. Without a user-space switch there are those of the pods only.
+    Unavailable, with what is missing, when there are not enough.
     """
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
-    switch = [choice.take(scenario.switch) for _ in range(max(1, len(usual.named_switch)))]
+    switch = [choice.take(scenario.switch) for _ in range(max(1, len(usual.named_switch)) if with_switch else 0)]
     others = range(pods if scenario.isolation is not Isolation.SHARED else SHARED_POOL)
     pool = [choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others]
-    control = choice.take(scenario.switch)
+    control = [choice.take(scenario.switch)] if with_switch else []
     # The order is what drivers go by: pods in theirs, what only controls comes last.
-    sut = (*switch, *pool, control)
-    shared = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: tuple(sorted(sut))}
+    sut = (*switch, *pool, *control)
+    everywhere = tuple(sorted({*sut, *usual.sut}))
+    shared = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
     return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared[scenario.isolation])
 
 

@@ -18,7 +18,7 @@ from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_js
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
-from podperf.model import Chain, Direction, Entry, FrameSize, Placement, Traffic, Trial
+from podperf.model import Chain, Direction, Entry, FrameSize, NetworkingModel, Placement, Traffic, Trial
 from podperf.placement import nic_node, read_cpus
 from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.netns import NamespacePods
@@ -32,6 +32,7 @@ from podperf.worker_ports import WorkerPorts
 ORDINARY_MTU = 1500
 ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count
 SMALLEST = FrameSize.parse(64)
+WITH_SWITCH = {NetworkingModel.USER_SPACE, NetworkingModel.COMBINATION}  # that polls on CPUs of its own
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0
 
 
@@ -121,17 +122,18 @@ class Testbed:
         other.placement = placement
         return other
 
-    def place_scenario(self, scenario: Scenario, pods: int) -> Placed:
+    def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of this worker for a published placement. Unavailable, with what is missing, where it lacks them."""
         cpus = read_cpus(self.worker_host)
         node = nic_node(self.worker_host, self.topology.worker)
         return place_scenario(
             scenario,
-            pods,
+            chain.pods,
             self.placement,
             cpus,
             nic_node=cpus.node(self.placement.sut[0]) if node is None else node,
             taken=() if self.placement.apart else self.placement.tester,
+            with_switch=DATA_PLANES[chain.data_plane].model in WITH_SWITCH,
         )
 
     @contextmanager
