@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from chains import need
+from chains import local_testbed, need
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
 from podperf.records import schema_errors
+from podperf.run_lock import RunLock
+from podperf.scenarios import share_cpus
 from robot_run import ROOT, Robot
 
 
@@ -41,3 +45,17 @@ def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_pat
     assert "2n4p has pods on 2 workers" in reasons["VFs and VPP, 1n2p 2n4p, 256 B"]
     assert "the worker has one node" in reasons["OVS-DPDK in S1 to S6, 64 B"]
     assert not any(found[name]["trials"] for name in reasons)
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
+    need("memif")
+    host, pool = LocalHost(), local_testbed().placement.tester + local_testbed().placement.sut
+    with RunLock(), local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
+        share_cpus(next(iter(sut.port_hosts.values())), 2, pool)
+        for pod in ("podperf-pod1", "podperf-pod2"):
+            for process in host.run("ip", "netns", "pids", pod).stdout.split():
+                said = host.run("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()
+                allowed = {line.rsplit(": ", 1)[1] for line in said}
+                assert allowed <= {",".join(map(str, pool)), f"{pool[0]}-{pool[-1]}"}, said
+                assert len(said) > 1, "its polling threads, too"
