@@ -21,6 +21,8 @@ LIMITS = base.TesterLimits(1e6, 0.0, "calibration on the bare path")
 class ScriptedTester:
     """Gives back one trial after the other with these reasons for being invalid."""
 
+    shortest_trial = 0.0
+
     def __init__(self, *invalid: str | None, elapsed: float = 0.0) -> None:
         self.invalid, self.elapsed = list(invalid), elapsed
 
@@ -43,6 +45,13 @@ def test_an_invalid_trial_is_seen_and_repeated() -> None:
     assert [each.invalid for each in seen] == ["late", "own drops", None]
     assert result is seen[-1] and result.trial == Trial(TRAFFIC, 1000, 0.5)
     assert source.maximum_load == 1e6
+
+
+def test_a_trial_is_at_least_as_long_as_the_tester_needs() -> None:
+    tester = ScriptedTester(None, None)
+    tester.shortest_trial = 0.5
+    source = ValidTrials(tester, TRAFFIC, LIMITS)
+    assert [source.measure(1000, duration).trial.duration for duration in (0.2, 1.0)] == [0.5, 1.0]
 
 
 def test_three_repeats_and_no_more() -> None:

@@ -61,11 +61,12 @@ class ValidTrials:
         self._patience, self._on_wait = patience or Patience(0), on_wait
 
     def measure(self, load: float, duration: float) -> TrialResult:
-        """One valid trial.
+        """One valid trial, of `duration` or of the shortest that the tester can do well.
 
         One that the tester could not deliver is repeated up to three times, a disturbed one as long as there is
         patience. TesterLimit when the tester delivered none.
         """
+        duration = max(duration, self._tester.shortest_trial)
         trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
         attempts = 0
         while attempts < 1 + MAXIMUM_REPEATS:
