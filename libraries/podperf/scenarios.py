@@ -137,7 +137,7 @@ class _Choice:
             return f"scenario {name} has a part on another NUMA node than the NIC's, and the worker has one node"
         return (
             f"scenario {name} wants a CPU each for switch, pods and control threads, and {where} has "
-            f"{count(len(here), 'CPU')}, the tester's and those already given away included"
+            f"{count(len(here), 'CPU')} in all"
         )
 
 
