@@ -190,6 +190,7 @@ def test_a_topology_holds_the_tester_to_a_load() -> None:
 
     class Counting:
         loads: ClassVar[list[float]] = []
+        shortest_trial: ClassVar[float] = 0.0
 
         def measure(self, trial: Trial) -> TrialResult:
             self.loads.append(trial.load)
