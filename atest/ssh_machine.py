@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -87,6 +87,7 @@ def ssh_machine(folder: Path) -> Iterator[SshMachine]:
         with (folder / "sshd.log").open("wb") as log:
             server = subprocess.Popen(inside, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         undo.callback(server.wait)
+        undo.callback(server.kill)
         undo.callback(_end_all_in, name)
         _await(server, folder / "sshd.log")
         yield SshMachine(network, folder, server)
@@ -95,7 +96,8 @@ def ssh_machine(folder: Path) -> Iterator[SshMachine]:
 def _end_all_in(namespace: str) -> None:
     """The server, and those of its children whose connections were cut so that they do not know."""
     for process in LocalHost().run("ip", "netns", "pids", namespace).stdout.split():
-        os.kill(int(process), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGKILL)
 
 
 def _make_keys(folder: Path) -> None:
