@@ -21,6 +21,7 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # holds the tester's two ports
 READY = "podperf virtual worker: ready"  # what init.sh says
+ATTEMPTS = 3  # of booting: QEMU 10.0 sometimes breaks off when emulated CPUs map devices at the same time
 KVM_GAVE_UP = "KVM internal error"
 PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 300.0}  # seconds from switching on to READY
 
@@ -112,6 +113,11 @@ def _switch_on(
             return _started(host, Machine(image, "kvm", port), say, undo), "kvm"
         except PodperfError as error:
             say(f"virtual worker: KVM cannot boot it here ({error}); emulating its CPUs, which is slower")
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
+        except PodperfError as error:
+            say(f"{error}; once more")
     return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
 
 
