@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -200,3 +201,61 @@ def test_a_topology_holds_the_tester_to_a_load() -> None:
     trials.measure(UNPACED, 1.0)
     trials.measure(1000, 1.0)
     assert Counting.loads == [5000, 1000], "as fast as it can is no faster than it may"
+
+
+class Console:
+    """A process that says these lines, with these errors, and ends."""
+
+    pid = 1
+
+    def __init__(self, *lines: str, errors: str = "", stays: bool = False) -> None:
+        self._lines, self._errors, self._stays = list(lines), errors, stays
+
+    def receive(self, timeout: float) -> str:
+        if not self._lines:
+            raise PodperfError("silence")
+        return self._lines.pop(0)
+
+    def alive(self) -> bool:
+        return self._stays
+
+    def errors(self) -> str:
+        return self._errors
+
+    def stop(self, timeout: float = 5.0) -> None:
+        pass
+
+
+class Switch:
+    """A host that starts one of these consoles after the other."""
+
+    def __init__(self, *consoles: Console) -> None:
+        self.left, self.accelerators = list(consoles), list[str]()
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Console:
+        self.accelerators.append(command[command.index("-accel") + 1].split(",")[0])
+        return self.left.pop(0)
+
+
+def switched_on(*consoles: Console) -> tuple[list[str], list[str]]:
+    """The accelerators that were tried, and what was said."""
+    said: list[str] = []
+    host = Switch(*consoles)
+    with ExitStack() as undo:
+        boot._switch_on(host, IMAGE, 40022, said.append, undo)  # type: ignore[arg-type]
+    return host.accelerators, said
+
+
+def test_kvm_that_gives_up_is_followed_by_emulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    gave_up = Console(errors="warning: too many CPUs\nKVM internal error. Suberror: 1\nRAX=0", stays=True)
+    tried, said = switched_on(gave_up, Console("podperf virtual worker: started", boot.READY))
+    assert tried == ["kvm", "tcg"]
+    assert any("KVM cannot boot it here" in each and "Suberror: 1" in each and "RAX" not in each for each in said)
+
+
+def test_a_machine_that_breaks_off_is_booted_again_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert switched_on(Console("first words"), Console(boot.READY))[0] == ["tcg", "tcg"]
+    with pytest.raises(PodperfError, match="QEMU has ended; it said: out of memory / last words"):
+        switched_on(*(Console("last words", errors="out of memory\n") for _ in range(boot.ATTEMPTS)))
