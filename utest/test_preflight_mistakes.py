@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from podperf.hosts.base import Completed
+from podperf.hosts.local import LocalHost
 from podperf.placement import Cpus, place
 from podperf.preflight_finding import State
 from podperf.preflight_mistakes import (
     Container,
+    look_for_mistakes,
     overlapping_masks,
     parse_ovs_settings,
     parse_pods,
@@ -138,3 +143,42 @@ def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
     new = {"vfinfo_list": [{"vf": 0, "vlan_list": [{"vlan": 100}]}, {"vf": 1, "vlan_list": [{}]}]}
     assert parse_vlans(old) == parse_vlans(new) == {0: 100, 1: 0}
     assert parse_vlans({}) == {}
+
+
+class Lab(LocalHost):
+    """A worker where every mistake was made that can be read there."""
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        settings = [
+            ["dpdk-init", "true"],
+            ["dpdk-lcore-mask", "2"],
+            ["pmd-cpu-mask", "6"],
+            ["dpdk-socket-mem", "1024,0"],
+        ]
+        networks = {"k8s.v1.cni.cncf.io/networks": "sriov-1"}
+        answers = {
+            "ovs-vsctl": {"headings": ["other_config"], "data": [[["map", settings]]]},
+            "kubectl": {
+                "items": [{"metadata": {"name": "vnf", "annotations": networks}, "spec": {"containers": [{}]}}]
+            },
+            "ip": [{"vfinfo_list": [{"vf": 0, "vlan": 100}, {"vf": 1}]}],
+        }
+        return Completed(command, 0, json.dumps(answers.get(command[0], "")), "")
+
+    def get(self, path: str) -> bytes:
+        assert path == "/sys/bus/pci/devices/0000:af:00.0/numa_node"
+        return b"1\n"
+
+
+def test_every_mistake_is_found_on_a_worker_where_it_was_made() -> None:
+    topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
+    numbers = tuple(range(40))
+    wrongly_numbered = Cpus(numbers, numbers, nodes={cpu: cpu % 2 for cpu in numbers})  # CPU 20 is on node 0
+    placement = place(topology, wrongly_numbered)
+    found = list(look_for_mistakes(topology, placement, wrongly_numbered, Lab()))
+    mistakes = [each.subject for each in found if each.state is State.WARNING]
+    ports = ["VLANs of enp175s0f0", "VLANs of enp175s0f1"]
+    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", *ports, "TRex"]
+    assert all(each.remedy for each in found if each.state is State.WARNING)
+    sound = [each.subject for each in found if each.state is State.OK]
+    assert sound == ["CPU masks, planned", "socket memory, planned"], "podperf's own switch makes none"

@@ -137,7 +137,7 @@ def read_cpus(host: Host) -> Cpus:
 
 
 def nic_node(host: Host, worker: WorkerSettings) -> int | None:
-    """The NUMA node of the card behind the worker's ports; None without a card, or where the kernel knows of no nodes."""
+    """The NUMA node of the card behind the worker's ports; None without a card, or where the kernel knows no nodes."""
     for port in (worker.left, worker.right):
         if port is None:
             return None

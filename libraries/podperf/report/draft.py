@@ -158,7 +158,7 @@ SECTIONS = (
         "A.2",
         "Trouble shooting and Result",
         "Finding: exclusive CPUs beat shared ones, which beat none at all.",
-        "Pods on CPUs of their own, on a shared pool and on any, on the NIC's NUMA node and on another; order compared.",
+        "Pods on CPUs of their own, on a shared pool and on any, on the NIC's NUMA node or another; order compared.",
         suite="appendices/A_contiv_vpp.robot",
     ),
     Section("B", "Benchmarking Experience (SR-IOV with DPDK)", "SR-IOV VFs with DPDK in a pod, CPUs given by CMK."),
