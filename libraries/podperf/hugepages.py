@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 
@@ -9,8 +10,10 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
 PAGE_MIB = 2
-FOLDER = f"/sys/kernel/mm/hugepages/hugepages-{PAGE_MIB * 1024}kB"
-BEFORE = "hugepages-before"  # in the run directory: how many there were, for `put_back`
+_SIZE = f"hugepages-{PAGE_MIB * 1024}kB"
+FOLDER = f"/sys/kernel/mm/hugepages/{_SIZE}"
+_NODE_FOLDERS = f"/sys/devices/system/node/node[0-9]*/hugepages/{_SIZE}"
+BEFORE = "hugepages-before"  # in the run directory: how many there were on each NUMA node, for `put_back`
 
 
 def offered(host: Host) -> bool:
@@ -18,40 +21,57 @@ def offered(host: Host) -> bool:
     return host.run("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
 
 
+def nodes(host: Host) -> int:
+    """The number of NUMA nodes that hugepages are reserved on: 1 where the kernel knows of none."""
+    return len(_folders(host))
+
+
 def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
-    """Have this many MiB of free hugepages until `undo`. PodperfError when memory has none left."""
+    """Have this many MiB of free hugepages on each NUMA node until `undo`. PodperfError when memory has none left."""
     wanted = -(-mib // PAGE_MIB)
-    pages, free = _read(host, "nr_hugepages"), _read(host, "free_hugepages")
-    if free >= wanted:
+    before, goals = {}, {}
+    for folder in _folders(host):
+        pages, free = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
+        if free < wanted:
+            # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted
+            # until they are free: as surplus, which nobody had before.
+            before[folder] = pages - _read(host, folder, "surplus_hugepages")
+            goals[folder] = pages + wanted - free
+    if not goals:
         return
-    # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted until
-    # they are free: as surplus, which nobody had before.
-    before = pages - _read(host, "surplus_hugepages")
-    host.put(str(before).encode(), f"{run_directory}/{BEFORE}")  # first, so that whoever is killed leaves the trace
+    # First, so that whoever is killed leaves the trace.
+    host.put(json.dumps(before).encode(), f"{run_directory}/{BEFORE}")
     undo.callback(give_back, host, run_directory)
-    _write(host, pages + wanted - free)
-    if (free := _read(host, "free_hugepages")) < wanted:
-        raise PodperfError(
-            f"{host.name} has no {mib} MiB of hugepages left: {free} of {wanted} pages of {PAGE_MIB} MiB are free; "
-            "end what holds them or free memory, or measure without hugepages"
-        )
+    for folder, goal in goals.items():
+        _write(host, folder, goal)
+        if (free := _read(host, folder, "free_hugepages")) < wanted:
+            where = "" if folder == FOLDER or len(_folders(host)) == 1 else f" on {folder.split('/')[5]}"
+            raise PodperfError(
+                f"{host.name} has no {mib} MiB of hugepages left{where}: {free} of {wanted} pages of {PAGE_MIB} MiB "
+                "are free; end what holds them or free memory, or measure without hugepages"
+            )
 
 
 def give_back(host: Host, run_directory: str) -> bool:
     """Have as many hugepages again as before `reserve`. True when there was something to give back."""
     path = str(PurePosixPath(run_directory) / BEFORE)
     try:
-        before = int(host.get(path))
+        before = json.loads(host.get(path))
     except FileNotFoundError:
         return False
-    _write(host, before)
+    for folder, pages in before.items():
+        _write(host, folder, pages)
     host.run("rm", path)
     return True
 
 
-def _read(host: Host, name: str) -> int:
-    return int(host.get(f"{FOLDER}/{name}"))
+def _folders(host: Host) -> list[str]:
+    return host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split() or [FOLDER]
 
 
-def _write(host: Host, pages: int) -> None:
-    host.run("tee", f"{FOLDER}/nr_hugepages", stdin=str(pages))
+def _read(host: Host, folder: str, name: str) -> int:
+    return int(host.get(f"{folder}/{name}"))
+
+
+def _write(host: Host, folder: str, pages: int) -> None:
+    host.run("tee", f"{folder}/nr_hugepages", stdin=str(pages))

@@ -98,10 +98,8 @@ def allowed(schema: Schema) -> str:
             return "a list"
         case "boolean":
             return "true, false"
-        case "integer":
-            return f"an integer{_range(schema)}"
-        case "number":
-            return f"a number{_range(schema)}"
+        case "integer" | "number" as kind:
+            return f"{'an integer' if kind == 'integer' else 'a number'}{_range(schema)}"
     return str(schema["title"])
 
 

@@ -116,7 +116,7 @@ class WorkerSettings:
     ssh: SshSettings = SshSettings()
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
-    sriov: VirtualFunctionSettings = VirtualFunctionSettings()
+    sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
 
 
 @dataclass(frozen=True)

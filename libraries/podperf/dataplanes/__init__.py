@@ -14,11 +14,14 @@ from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.dataplanes.ovs_netdev import OvsNetdev
 from podperf.dataplanes.ptp import PointToPoint
 from podperf.dataplanes.routed import Routed
+from podperf.dataplanes.sriov import Sriov
+from podperf.dataplanes.sriov_ovs_dpdk import SriovOvsDpdk
 from podperf.dataplanes.tc_redirect import TcRedirect, TcRedirectPeer
 from podperf.dataplanes.vpp_bridge_domain import VppBridgeDomain
 from podperf.dataplanes.vpp_l2patch import VppL2Patch
 from podperf.dataplanes.vpp_vrf import VppVrf
 from podperf.dataplanes.wire import Wire
+from podperf.dataplanes.xdp_offload import XdpOffload
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 
 DATA_PLANES: dict[str, type[DataPlane]] = {
@@ -45,5 +48,8 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         XdpRedirect,
         AfXdp,
         AfXdpBusyPoll,
+        Sriov,
+        XdpOffload,
+        SriovOvsDpdk,
     )
 }

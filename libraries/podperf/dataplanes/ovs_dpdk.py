@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar
 
-from podperf import hugepages
+from podperf import hugepages, pci
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.hosts.base import Host
@@ -16,6 +17,7 @@ from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import Application, Forwarder
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
 from podperf.poller_sharing import Turns, take_turns
+from podperf.way_back import WayBack
 from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 BRIDGE = "ovs-br0"
@@ -45,7 +47,8 @@ class OvsDpdk:
     _pods: Sequence[Application]
     _turns: Sequence[Turns]
     _hugepages: bool
-    _device_driver: str | None
+    _ports: Mapping[str, str]
+    _device_driver: str | None = None
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -61,28 +64,20 @@ class OvsDpdk:
         self._hugepages = worker.placement.hugepages and hugepages.offered(worker.host)
         if self._hugepages:
             hugepages.reserve(worker.host, SWITCH_MEMORY + chain.pods * POD_MEMORY, worker.directory, undo)
-        pmd_cpus = worker.placement.switch
         pod_cpus = [worker.placement.pods[number % len(worker.placement.pods)] for number in range(chain.pods)]
 
+        # What each end of a pod is: a socket to the switch, or a device beside the switch.
         ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
-        sockets = [unix_socket(worker.directory, f"{end}.sock") for end in ends]
-        forwarder = forwarder_of(chain)
-        self._pods = [
-            self._start_pod(forwarder, f"pod{number + 1}", sockets[2 * number : 2 * number + 2], pod_cpus[number], undo)
-            for number in range(chain.pods)
-        ]
+        beside = self._beside_switch(chain)
+        sockets = {end: unix_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
+        devices = [beside.get(end) or _virtio(place % 2, sockets[end]) for place, end in enumerate(ends)]
+        self._pods = []
+        for number, cpu in enumerate(pod_cpus):
+            own = devices[2 * number : 2 * number + 2]
+            self._pods.append(self._start_pod(self._forwarder(chain, own), f"pod{number + 1}", own, cpu, undo))
+        self._ports = {} if beside else self._take_ports(undo)
         self._switch = self._start(worker, undo)
-        self._device_driver = _device_driver(worker.host)
-        # Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
-        polled_by = [pmd_cpus[place * len(pmd_cpus) // (len(ends) + 2)] for place in range(len(ends) + 2)]
-        ports = [self._add_device(worker.left, "left", polled_by[0])]
-        for index, (end, socket) in enumerate(zip(ends, sockets, strict=True)):
-            # The pod listens, one device after the other; a switch that finds nobody there tries again after a second.
-            await_success(worker.host, self._pods[index // 2].process, START_TIMEOUT, "test", "-e", socket)
-            ports.append(self._add_vhost(end, socket, polled_by[index + 1]))
-        ports.append(self._add_device(worker.right, "right", polled_by[-1]))
-        for place in range(0, len(ports), 2):
-            self._switch.connect(BRIDGE, ports[place], ports[place + 1])
+        self._connect(sockets)
         for pod in self._pods:
             pod.begin()
         self._switch.confine(worker.cpus)
@@ -92,40 +87,77 @@ class OvsDpdk:
         self._turns = take_turns(worker.host, busy_threads(worker, pollers), undo)
         return {}  # bridge and pods pass frames on as they are
 
+    def _beside_switch(self, chain: Chain) -> Mapping[str, str]:
+        """Ends of pods (`pod1a`) that are not the switch's, and the devices that they are."""
+        return {}
+
+    def _forwarder(self, chain: Chain, devices: Sequence[str]) -> Forwarder:
+        return forwarder_of(chain)
+
+    def _take_ports(self, undo: ExitStack) -> Mapping[str, str]:
+        """The worker's two ports as DPDK has them: by their name on the switch, the device."""
+        worker = self._worker
+        ports = {"left": worker.left, "right": worker.right}
+        self._device_driver = _device_driver(worker.host)
+        if not all(map(partial(_for_user_space, worker.host), ports.values())):
+            return {name: f"{self._device_driver}_{name},iface={port.interface}" for name, port in ports.items()}
+        self._device_driver = pci.FOR_USER_SPACE
+        for port in ports.values():
+            # They come back into the first network namespace; whoever takes the testbed down looks for them here.
+            undo.callback(pci.move_into_namespace, worker.host, port.interface, worker.namespace, port.interface)
+        way_back = WayBack(worker.host, worker.directory, undo)
+        for port in ports.values():
+            assert port.pci is not None
+            pci.remember(worker.host, port.pci, way_back, port.interface)
+            pci.give_to_user_space(worker.host, port.pci)
+            del worker.ports[port.interface]
+        return {name: port.pci or "" for name, port in ports.items()}
+
+    def _connect(self, sockets: Mapping[str, str]) -> None:
+        """Add the ports from left to right, and join each two that make a segment."""
+        names = [*(["left"] if self._ports else []), *sockets, *(["right"] if self._ports else [])]
+        pmd_cpus = self._worker.placement.switch
+        numbers = []
+        for place, name in enumerate(names):
+            # Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
+            cpu = pmd_cpus[place * len(pmd_cpus) // len(names)]
+            if name in sockets:
+                # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
+                pod = next(each for each in self._pods if each.name == name[:-1])
+                await_success(self._worker.host, pod.process, START_TIMEOUT, "test", "-e", sockets[name])
+                settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
+            else:
+                settings = {"type": "dpdk", "options:dpdk-devargs": self._ports[name]}
+            settings["other_config:pmd-rxq-affinity"] = f'"0:{cpu}"'
+            numbers.append(self._switch.add_port(BRIDGE, name, **settings))
+        for one, other in zip(numbers[::2], numbers[1::2], strict=True):
+            self._switch.connect(BRIDGE, one, other)
+
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
-        size = str(SWITCH_MEMORY)
+        allowed = [f"-a {device}" for device in self._ports.values() if pci.ADDRESS.fullmatch(device)]
+        extra = " ".join(allowed or ["--no-pci"])
         configuration = {
             "dpdk-init": "true",
             "dpdk-lcore-mask": cpu_mask(worker.placement.pods[-1:]),
             "pmd-cpu-mask": cpu_mask(worker.placement.switch),
         }
         if self._hugepages:
-            configuration |= {"dpdk-socket-mem": size, "dpdk-socket-limit": size, "dpdk-extra": "--no-pci --in-memory"}
+            # On every NUMA node: that of a port's card is not always that of the CPU that polls it.
+            sizes = ",".join([str(SWITCH_MEMORY)] * hugepages.nodes(worker.host))
+            configuration |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
+            configuration["dpdk-extra"] = f"{extra} --in-memory"
         else:
-            configuration["dpdk-extra"] = f"--no-pci --no-huge --legacy-mem -m {size} --iova-mode=va"
+            configuration["dpdk-extra"] = f"{extra} --no-huge --legacy-mem -m {SWITCH_MEMORY} --iova-mode=va"
         directory = f"{worker.directory}/ovs"
         switch = OpenVSwitch(worker.host, directory, undo, daemon=WITH_DPDK, configuration=configuration)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
         switch.ofctl("del-flows", BRIDGE)
         return switch
 
-    def _add_device(self, port: WorkerPort, name: str, cpu: int) -> int:
-        device = f"{self._device_driver}_{name},iface={port.interface}"
-        settings = {"type": "dpdk", "options:dpdk-devargs": device}
-        return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
-
-    def _add_vhost(self, name: str, socket: str, cpu: int) -> int:
-        settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": socket}
-        return self._switch.add_port(BRIDGE, name, **settings, **_polled_on(cpu))
-
     def _start_pod(
-        self, forwarder: Forwarder, name: str, sockets: Sequence[str], cpu: int, undo: ExitStack
+        self, forwarder: Forwarder, name: str, devices: Sequence[str], cpu: int, undo: ExitStack
     ) -> Application:
         pod = self._worker.pods.start(name, [], undo)
-        devices = [
-            f"net_virtio_user{index},path={socket},server=1,queue_size={QUEUE_SIZE}"
-            for index, socket in enumerate(sockets)
-        ]
         return forwarder.launch(
             pod.host, pod.name, devices, undo, cpu=cpu, hugepages=self._hugepages, memory=POD_MEMORY
         )
@@ -141,6 +173,7 @@ class OvsDpdk:
         return {
             "packages": package_versions(self._worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
             "device_driver": self._device_driver,
+            "devices": dict(self._ports),
             "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
             "runtime": dict(self._worker.pods.describe()),
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
@@ -155,5 +188,12 @@ def _device_driver(host: Host) -> str | None:
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
-def _polled_on(cpu: int) -> dict[str, str]:
-    return {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}
+def _for_user_space(host: Host, port: WorkerPort) -> bool:
+    """True for a port whose device DPDK can have by itself."""
+    if port.pci is None or pci.missing_user_space_driver(host):
+        return False
+    return pci.link(host, port.pci, "driver") not in pci.BIFURCATED
+
+
+def _virtio(number: int, socket: str) -> str:
+    return f"net_virtio_user{number},path={socket},server=1,queue_size={QUEUE_SIZE}"

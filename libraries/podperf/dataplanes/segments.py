@@ -66,20 +66,32 @@ def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
     return [way for one, other in pairs for way in ((one, other), (other, one))]
 
 
-def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
-    """Let each pod forward to its neighbours by MAC, the outermost ones to the tester."""
+def neighbours(pods: Sequence[Pod], worker: Worker) -> tuple[list[str], list[str]]:
+    """Along the segments, the MACs of who stands at their left ends, and at their right ends."""
     left_macs = [worker.left.tester_mac, *(pod.interfaces["net2"].mac for pod in pods)]
     right_macs = [*(pod.interfaces["net1"].mac for pod in pods), worker.right.tester_mac]
+    return left_macs, right_macs
+
+
+def entries(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
+    """Frames enter a chain by the MACs of its outermost interfaces."""
+    left_macs, right_macs = neighbours(pods, worker)
+    return {
+        Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]),
+        Direction.RIGHT_TO_LEFT: Entry(mac=left_macs[-1]),
+    }
+
+
+def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
+    """Let each pod forward to its neighbours by MAC, the outermost ones to the tester."""
+    left_macs, right_macs = neighbours(pods, worker)
     for index, pod in enumerate(pods):
         forward(
             pod,
             to_left=NextHop("net1", left_of(index), left_macs[index]),
             to_right=NextHop("net2", right_of(index + 1), right_macs[index + 1]),
         )
-    return {
-        Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]),
-        Direction.RIGHT_TO_LEFT: Entry(mac=left_macs[-1]),
-    }
+    return entries(pods, worker)
 
 
 def parent_interfaces(worker: Worker, chain: Chain) -> list[str]:

@@ -54,7 +54,8 @@ class Forwarder(Protocol):
         hugepages: bool = False,
         memory: int = 128,
     ) -> Application:
-        """Start it in the pod `name` on `devices` (EAL --vdev texts), polling on one CPU; do not wait until it is up.
+        """Start it in the pod `name` on `devices` (PCI addresses, EAL --vdev texts), polling on one CPU; do not wait
+        until it is up.
 
         So there can be many at once, and devices whose peers come afterwards. `memory` is in MiB; without `hugepages`
         it is ordinary memory.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from podperf import pci
 from podperf.cleanup import RUN_DIRECTORY
 from podperf.cpus import format_cpu_list
 from podperf.errors import PodperfError
@@ -14,7 +15,7 @@ from podperf.hosts.base import Host, Process
 from podperf.placement import allowed_cpus
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
-START_TIMEOUT = 20.0  # seconds; a device may wait for its peer, which tries again every second
+START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second
 _COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 
 
@@ -61,11 +62,13 @@ def command_line(
     hugepages: bool,
     memory: int,
 ) -> list[str]:
-    """A program with its EAL arguments. In `lcores`, `*` stands for all CPUs that are allowed."""
+    """A program with its EAL arguments. In `lcores`, `*` stands for all CPUs that are allowed.
+
+    Of the PCI devices it may have those that are named, and no other.
+    """
     anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
     pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
     eal = [
-        "--no-pci",
         "--no-telemetry",
         f"--lcores={lcores.replace('*', anywhere)}",
         "-m",
@@ -73,7 +76,15 @@ def command_line(
         f"--file-prefix=podperf-{name}",
         *pages,
     ]
-    return [program, *eal, *(f"--vdev={device}" for device in devices), "--", *arguments]
+    physical = [f"--allow={device}" for device in devices if pci.ADDRESS.fullmatch(device)]
+    virtual = [f"--vdev={device}" for device in devices if not pci.ADDRESS.fullmatch(device)]
+    return [program, *eal, *(physical or ["--no-pci"]), *virtual, "--", *arguments]
+
+
+def in_port_order(devices: Sequence[str]) -> list[str]:
+    """The devices as DPDK numbers them: those of the PCI bus by their address, then the others as they are given."""
+    physical = sorted(device.lower() for device in devices if pci.ADDRESS.fullmatch(device))
+    return [*physical, *(device for device in devices if not pci.ADDRESS.fullmatch(device))]
 
 
 def spawn(host: Host, command: Sequence[str], undo: ExitStack) -> Process:

@@ -63,11 +63,15 @@ class Testpmd(DpdkApplication):
 
 @dataclass(frozen=True)
 class TestpmdForwarder:
-    """Testpmd in one of its forwarding modes: `io` passes frames on as they are, the others rewrite their MACs."""
+    """Testpmd in one of its forwarding modes: `io` passes frames on as they are, the others rewrite their MACs.
+
+    `arguments` are further ones of testpmd itself.
+    """
 
     __test__ = False
 
     mode: Mode
+    arguments: tuple[str, ...] = ()
 
     def missing(self, host: Host) -> str | None:
         """Why it cannot be run on this host, with the remedy, or None."""
@@ -88,7 +92,8 @@ class TestpmdForwarder:
     ) -> Testpmd:
         """Start it; see Forwarder.launch."""
         arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
-        arguments += ["-i", "--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
+        arguments += [*self.arguments, "-i"]
+        arguments += ["--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
         # Its main thread is held to a CPU only later: this one may be busy with pollers that are up already.
         lcores = f"0@(*),1@{cpu}"
         command = command_line(

@@ -1,0 +1,27 @@
+"""eBPF on the NIC itself: the program of `xdp-redirect`, offloaded to where the port's hardware runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import ClassVar
+
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.bpf_programs import OFFLOADED, refusal
+from podperf.dataplanes.xdp_redirect import XdpRedirect
+from podperf.errors import Unavailable
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+
+
+class XdpOffload(XdpRedirect):
+    """Few NICs can: whether this one does is tried, and what the kernel says is the reason why not."""
+
+    name: ClassVar[str] = "xdp-offload"
+    model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
+    modes: ClassVar[Sequence[str]] = (OFFLOADED,)
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        for port in (worker.left, worker.right):
+            if reason := refusal(worker.host, port.interface, OFFLOADED):
+                raise Unavailable(f"{port.interface} of {worker.host.name} runs no eBPF program on the NIC: {reason}")
+        return super().set_up(worker, chain, undo)

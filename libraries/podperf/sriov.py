@@ -1,0 +1,254 @@
+"""SR-IOV: a port of a NIC (its physical function, PF) divided into virtual functions (VFs), each a PCI device that a
+pod can own. What a port offers, and VFs as a test needs them, with what was there before put back at its end.
+
+The order matters: a VF takes its MAC from the PF when its driver starts, and works only while the PF is up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podperf import pci
+from podperf.environment import interface_details
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip, ip_json
+from podperf.model import VirtualFunctionSettings
+from podperf.way_back import WayBack
+
+# Run by `sh -ec` with the PF's address and a number. No driver may take a VF before the PF has its MAC.
+_MAKE = """
+pf=/sys/bus/pci/devices/$1
+if [ -e $pf/sriov_drivers_autoprobe ]; then
+  before=$(cat $pf/sriov_drivers_autoprobe)
+  trap 'echo $before > $pf/sriov_drivers_autoprobe' EXIT
+  echo 0 > $pf/sriov_drivers_autoprobe
+fi
+echo $2 > $pf/sriov_numvfs
+"""
+_REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
+# Run by `sh -ec` with a VF's address and a CPU number: its interrupts go to this CPU. A driver asks for them when its
+# interface is set up.
+_STEER = """
+for interrupt in $(ls /sys/bus/pci/devices/$1/msi_irqs); do
+  [ ! -e /proc/irq/$interrupt ] || echo $2 > /proc/irq/$interrupt/smp_affinity_list
+done
+"""
+_HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"
+
+
+@dataclass(frozen=True)
+class PhysicalFunction:
+    """A port of a NIC: its interface as the host sees it, its PCI address, and which of the worker's ports it is."""
+
+    interface: str
+    address: str
+    side: int  # 0 left, 1 right
+
+
+@dataclass(frozen=True)
+class VfState:
+    """What the PF enforces on a VF."""
+
+    mac: str
+    vlan: int
+    trust: bool
+    spoof_check: bool
+
+
+@dataclass(frozen=True)
+class VirtualFunction:
+    """A VF: its number at its port, its PCI address, and its MAC."""
+
+    port: PhysicalFunction
+    number: int
+    address: str
+    mac: str
+
+
+def missing(host: Host) -> str | None:
+    """Why a host can offer no VFs, with the remedy, or None."""
+    if host.run("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
+        return None
+    return (
+        f"no NIC of {host.name} offers SR-IOV virtual functions (there is no sriov_totalvfs under {pci.DEVICES}): use "
+        "a worker whose NIC does, with SR-IOV switched on in its firmware, or a virtual one (topologies/virtual.yaml)"
+    )
+
+
+def vf_mac(side: int, number: int) -> str:
+    """The MAC that podperf gives to a VF: `pod` in ASCII, the side (0 left, 1 right), the VF's number."""
+    return f"02:70:6f:64:{side:02x}:{number:02x}"
+
+
+def parse_vfs(link: Mapping[str, Any]) -> dict[int, VfState]:
+    """The VFs of a PF, by their number, from `ip -json link show`."""
+    return {
+        each["vf"]: VfState(each["address"], _vlan(each), bool(each.get("trust")), bool(each.get("spoofchk")))
+        for each in link.get("vfinfo_list", [])
+    }
+
+
+def _vlan(vf: Mapping[str, Any]) -> int:
+    tags = vf.get("vlan_list") or [vf]
+    return int(tags[0].get("vlan", 0))
+
+
+def changes(before: VfState, after: VfState) -> list[str]:
+    """The arguments behind `ip link set dev PF vf NUMBER` that make the one of the other; none where they are alike.
+
+    Only what differs: a driver that lacks a setting is asked for it only where a test needs it.
+    """
+    words = []
+    if before.mac != after.mac:
+        words += ["mac", after.mac]
+    if before.vlan != after.vlan:
+        words += ["vlan", str(after.vlan)]
+    for name, old, new in (
+        ("spoofchk", before.spoof_check, after.spoof_check),
+        ("trust", before.trust, after.trust),
+    ):
+        if old != new:
+            words += [name, "on" if new else "off"]
+    return words
+
+
+def how_many(needed: int, settings: VirtualFunctionSettings, port: str, offered: int) -> int:
+    """The number of VFs to have at a port where a chain needs so many. Unavailable when it cannot have them."""
+    number = settings.number or needed
+    if number < needed:
+        raise Unavailable(
+            f"the chain needs {needed} virtual functions of {port}, and worker.sriov.vfs of the topology allows "
+            f"{number}"
+        )
+    if number > offered:
+        raise Unavailable(f"{number} virtual functions of {port} are wanted, and it offers {offered}")
+    return number
+
+
+def virtual_functions(
+    host: Host, port: PhysicalFunction, needed: int, settings: VirtualFunctionSettings, way_back: WayBack
+) -> list[VirtualFunction]:
+    """So many VFs of a port, as `settings` says, ready to be given a driver. Unavailable when it cannot have them."""
+    interface = port.interface
+    offered = int(pci.attribute(host, port.address, "sriov_totalvfs") or 0)
+    wanted = how_many(needed, settings, interface, offered)
+    before = int(pci.attribute(host, port.address, "sriov_numvfs") or 0)
+    ip(host, "link", "set", "dev", interface, "up")
+    if not before:
+        _make(host, port, wanted, way_back)
+    elif before < wanted:
+        raise PodperfError(
+            f"{interface} of {host.name} has {before} virtual functions, and {wanted} are needed. podperf makes them "
+            f"where there are none: echo 0 > {pci.DEVICES}/{port.address}/sriov_numvfs"
+        )
+    states = vf_states(host, port)
+    functions = [
+        VirtualFunction(port, number, _vf_address(host, port, number), vf_mac(port.side, number))
+        for number in range(wanted)
+    ]
+    for vf in functions:
+        if before:
+            _refuse_in_use(host, vf)
+            pci.remember(host, vf.address, way_back)
+        state = VfState(vf.mac, settings.vlan, settings.trust, settings.spoof_check)
+        _set(host, vf, states[vf.number], state, way_back if before else None)
+    return functions[:needed]
+
+
+def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
+    """What the PF enforces on each of its VFs now."""
+    return parse_vfs(ip_json(host, "link", "show", "dev", port.interface)[0])
+
+
+def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) -> None:
+    way_back.note(f"the virtual functions of {port.interface}", "sh", "-ec", _REMOVE, "sh", port.address)
+    done = host.run("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
+    if done.exit_code:
+        raise PodperfError(
+            f"{port.interface} of {host.name} made no {number} virtual functions ({done.stderr.strip()}); the kernel's "
+            "log says why: often SR-IOV is off in the firmware, or there is no address space for so many (pci=realloc)"
+        )
+
+
+def _vf_address(host: Host, port: PhysicalFunction, number: int) -> str:
+    found = pci.link(host, port.address, f"virtfn{number}")
+    if found is None:
+        raise PodperfError(f"virtual function {number} of {port.interface} is not there on {host.name}")
+    return found
+
+
+def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
+    """PodperfError when a VF that was there already is somebody's. One that a program has open cannot be seen."""
+    if pci.link(host, vf.address, "driver") in {None, pci.FOR_USER_SPACE}:
+        return
+    names = host.run("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
+    where = "in another network namespace"
+    for name in names:
+        shown = host.run(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
+        where = f"as {name}, which is up" if "UP" in json.loads(shown)[0]["flags"] else ""
+    if where:
+        raise PodperfError(f"virtual function {vf.number} of {vf.port.interface} is in use {where}: free it first")
+
+
+def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_back: WayBack | None) -> None:
+    words = changes(before, after)
+    if not words:
+        return
+    command = ("ip", "link", "set", "dev", vf.port.interface, "vf", str(vf.number))
+    if way_back is not None:
+        way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *command, *changes(after, before))
+    done = host.run(*command, *words, check=False)
+    if done.exit_code:
+        raise PodperfError(
+            f"the driver of {vf.port.interface} on {host.name} refuses `vf {vf.number} {' '.join(words)}` "
+            f"({done.stderr.strip()}); see worker.sriov in the topology"
+        )
+
+
+def set_queues(host: Host, interface: str, queues: int) -> None:
+    """Give an interface so many queues. Unavailable when its driver has no choice and another number."""
+    channels = interface_details(host, interface)["channels"]
+    now = channels.get("Combined") or 1
+    if now == queues:
+        return
+    done = host.run("ethtool", "-L", interface, "combined", str(queues), check=False)
+    if done.exit_code:
+        raise Unavailable(
+            f"{queues} queues of a virtual function are wanted, and {interface} has {now} ({done.stderr.strip()})"
+        )
+
+
+def steer_interrupts(host: Host, address: str, cpu: int) -> None:
+    """Let one CPU do what frames that arrive at a VF cause in the kernel."""
+    host.run("sh", "-ec", _STEER, "sh", address, str(cpu))
+
+
+def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:
+    """A PF as the kernel has it: what it offers, and what it enforces on each of its VFs."""
+    details = interface_details(host, port.interface)
+    number, offered = (pci.attribute(host, port.address, name) for name in ("sriov_numvfs", "sriov_totalvfs"))
+    features = host.run("ethtool", "-k", port.interface, check=False).stdout
+    return {
+        **pci.describe_device(host, port.address),
+        "interface": port.interface,
+        "firmware": details["firmware"],
+        "driver_version": details["driver_version"],
+        "virtual_functions_offered": int(offered or 0),
+        "virtual_functions": int(number or 0),
+        "ntuple_filters": feature_state(features, "ntuple-filters"),
+        "hw_tc_offload": feature_state(features, "hw-tc-offload"),
+        "settings": {str(number): vars(state) for number, state in vf_states(host, port).items()},
+    }
+
+
+def feature_state(features: str, name: str) -> str:
+    """`on`, `off` or `not offered`, from the text of `ethtool -k`."""
+    for line in features.splitlines():
+        key, _, value = line.strip().partition(": ")
+        if key == name:
+            return "not offered" if value == "off [fixed]" else value.split()[0]
+    return "not offered"

@@ -1,0 +1,54 @@
+"""Changes of a machine outside of a run's namespaces, each with the command that takes it back.
+
+The command is on disk before the change is made, so that what a killed run changed is taken back at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+
+CHANGES = "way-back"  # in the run directory: a JSON list of what was changed and the command that takes it back
+TIMEOUT = 60.0  # seconds; a driver may take its time to let go of a device
+
+
+class WayBack:
+    """The way back of one set-up; it is gone at the end of `undo`."""
+
+    def __init__(self, host: Host, run_directory: str, undo: ExitStack) -> None:
+        self._host, self._path = host, f"{run_directory}/{CHANGES}"
+        self._changes: list[tuple[str, tuple[str, ...]]] = []
+        undo.callback(go_back, host, run_directory)
+
+    def note(self, changed: str, *command: str) -> None:
+        """What is about to be changed, and the command that takes it back."""
+        self._changes.append((changed, command))
+        self._host.put(json.dumps(self._changes).encode(), self._path)
+
+
+def go_back(host: Host, run_directory: str) -> bool:
+    """Take back what was changed, the last change first. True when there was something to take back.
+
+    A command that fails does not keep the others from being run; then PodperfError says what is not as it was.
+    """
+    path = f"{run_directory}/{CHANGES}"
+    try:
+        changes = json.loads(host.get(path))
+    except FileNotFoundError:
+        return False
+    failures = []
+    for changed, command in reversed(changes):
+        try:
+            done = host.run("timeout", f"{TIMEOUT:.0f}", *command, check=False, timeout=TIMEOUT + 5)
+        except PodperfError as error:
+            failures.append(f"{changed} ({error})")
+        else:
+            if done.exit_code:
+                failures.append(f"{changed} ({done.stderr.strip() or f'exit code {done.exit_code}'})")
+    host.run("rm", "-f", path)
+    if failures:
+        raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+    return True

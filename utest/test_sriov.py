@@ -1,0 +1,195 @@
+"""What is said of virtual functions, what is asked of them, and who gets which."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf import pci
+from podperf.dataplanes.sriov import LEFT, RIGHT, on_to, ports_along
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Completed, Process
+from podperf.model import VirtualFunctionSettings
+from podperf.pods.forwarders.dpdk import in_port_order
+from podperf.sriov import VfState, changes, feature_state, how_many, parse_vfs, vf_mac
+from podperf.way_back import CHANGES, WayBack, go_back
+
+# `ip -json link show` of iproute2 6.1, an igb with two VFs: one as it was made, one set up.
+LINK = json.loads("""
+{"ifname": "eth1", "vfinfo_list": [
+ {"vf": 0, "link_type": "ether", "address": "00:00:00:00:00:00", "broadcast": "ff:ff:ff:ff:ff:ff",
+  "vlan_list": [{"vlan": 0}], "rate": {"max_tx": 0, "min_tx": 0}, "spoofchk": true, "link_state": "auto",
+  "trust": false, "query_rss_en": false},
+ {"vf": 1, "link_type": "ether", "address": "02:70:6f:64:00:01", "broadcast": "ff:ff:ff:ff:ff:ff",
+  "vlan_list": [{"vlan": 100, "qos": 0}], "rate": {"max_tx": 0, "min_tx": 0}, "spoofchk": false,
+  "link_state": "auto", "trust": true, "query_rss_en": false}]}
+""")
+states = st.builds(
+    VfState,
+    st.sampled_from(["00:00:00:00:00:00", vf_mac(0, 0)]),
+    st.integers(0, 4094),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def test_the_state_of_each_vf_is_read() -> None:
+    assert parse_vfs(LINK) == {
+        0: VfState("00:00:00:00:00:00", vlan=0, trust=False, spoof_check=True),
+        1: VfState(vf_mac(0, 1), vlan=100, trust=True, spoof_check=False),
+    }
+    assert parse_vfs({"ifname": "eth0"}) == {}
+
+
+def test_a_vlan_without_a_list_is_read_as_well() -> None:
+    (state,) = parse_vfs({"vfinfo_list": [{"vf": 0, "address": "x", "vlan": 7}]}).values()
+    assert state.vlan == 7
+
+
+def test_only_what_differs_is_asked_of_the_driver() -> None:
+    before, after = parse_vfs(LINK).values()
+    assert changes(before, before) == []
+    assert changes(before, after) == ["mac", vf_mac(0, 1), "vlan", "100", "spoofchk", "off", "trust", "on"]
+
+
+@given(states, states)
+def test_changes_lead_there_and_back(one: VfState, other: VfState) -> None:
+    def applied(state: VfState, words: list[str]) -> VfState:
+        values = dict(zip(words[::2], words[1::2], strict=True))
+        return VfState(
+            values.get("mac", state.mac),
+            int(values.get("vlan", state.vlan)),
+            values.get("trust", "on" if state.trust else "off") == "on",
+            values.get("spoofchk", "on" if state.spoof_check else "off") == "on",
+        )
+
+    assert applied(one, changes(one, other)) == other
+    assert applied(other, changes(other, one)) == one
+
+
+def test_as_many_as_the_chain_needs_or_the_topology_says() -> None:
+    assert how_many(3, VirtualFunctionSettings(), "eth1", 7) == 3
+    assert how_many(1, VirtualFunctionSettings(number=4), "eth1", 7) == 4
+    with pytest.raises(Unavailable, match=r"needs 3 virtual functions of eth1, and worker.sriov.vfs .* allows 2"):
+        how_many(3, VirtualFunctionSettings(number=2), "eth1", 7)
+    with pytest.raises(Unavailable, match="8 virtual functions of eth1 are wanted, and it offers 7"):
+        how_many(8, VirtualFunctionSettings(), "eth1", 7)
+
+
+@given(st.integers(1, 20))
+def test_every_segment_is_on_one_port_and_the_ends_are_on_theirs(pods: int) -> None:
+    ports = ports_along(pods)
+    assert len(ports) == 2 * pods
+    assert (ports[0], ports[-1]) == (LEFT, RIGHT)
+    inner = list(zip(ports[1:-1:2], ports[2:-1:2], strict=True))
+    assert all(one == other for one, other in inner)
+    assert all(before != after for before, after in pairwise(inner)), "both ports carry inner segments"
+
+
+def test_macs_are_unicast_and_locally_administered_and_all_differ() -> None:
+    macs = [vf_mac(side, number) for side in (LEFT, RIGHT) for number in range(256)]
+    assert len(set(macs)) == len(macs)
+    assert all(int(mac[:2], 16) & 3 == 2 for mac in macs)
+
+
+def test_dpdk_numbers_pci_devices_by_address_and_before_the_others() -> None:
+    devices = ["net_virtio_user0,path=x", "0000:41:10.0", "net_memif0", "0000:21:10.0", "0000:21:0F.2"]
+    assert in_port_order(devices) == [
+        "0000:21:0f.2",
+        "0000:21:10.0",
+        "0000:41:10.0",
+        "net_virtio_user0,path=x",
+        "net_memif0",
+    ]
+
+
+def test_each_device_sends_to_its_own_neighbour_whatever_its_number() -> None:
+    left, right = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
+    assert on_to({"0000:21:10.0": left, "0000:41:10.0": right}, 2).arguments == (
+        f"--eth-peer=0,{left}",
+        f"--eth-peer=1,{right}",
+        "--rxq=2",
+        "--txq=2",
+    )
+    assert on_to({"0000:41:10.0": left, "0000:21:10.0": right}).arguments[:2] == (
+        f"--eth-peer=0,{right}",
+        f"--eth-peer=1,{left}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hw-tc-offload: on", "on"),
+        ("ntuple-filters: off\nhw-tc-offload: off [fixed]", "not offered"),
+        ("", "not offered"),
+    ],
+)
+def test_what_a_port_offers(text: str, expected: str) -> None:
+    assert feature_state(f"Features for eth1:\n{text}\n", "hw-tc-offload") == expected
+
+
+class Recorder:
+    """A host that keeps files and the commands that it was given; those that mention `refuse` fail."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.commands: list[str] = []
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        if command[0] == "rm":
+            del self.files[command[-1]]
+        self.commands.append(" ".join(command))
+        refused = "refuse" in command
+        return Completed(command, int(refused), "", "no\n" if refused else "")
+
+    def spawn(self, *command: str, cpus: object = ()) -> Process:
+        raise NotImplementedError
+
+    def put(self, content: bytes, path: str) -> None:
+        self.files[path] = content
+
+    def get(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+
+def test_the_last_change_is_taken_back_first() -> None:
+    host = Recorder()
+    with ExitStack() as undo:
+        way_back = WayBack(host, "/run", undo)
+        way_back.note("one", "first")
+        way_back.note("two", "second")
+        assert json.loads(host.files[f"/run/{CHANGES}"]) == [["one", ["first"]], ["two", ["second"]]]
+    assert [each.split()[-1] for each in host.commands] == ["second", "first", f"/run/{CHANGES}"]
+    assert host.files == {}
+    assert not go_back(host, "/run")
+
+
+def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
+    host = Recorder()
+    undo = ExitStack()
+    way_back = WayBack(host, "/run", undo)
+    way_back.note("the first thing", "first")
+    way_back.note("the second thing", "refuse")
+    with pytest.raises(PodperfError, match=r"on recorder, not everything is as it was before: the second thing \(no\)"):
+        undo.close()
+    assert any(command.endswith("first") for command in host.commands)
+    assert host.files == {}
+
+
+def test_a_device_that_stays_with_another_driver_is_named() -> None:
+    class Stubborn(Recorder):
+        def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+            return Completed(command, 1, "", "0000:41:10.0 has the driver 'igbvf'\n")
+
+    with pytest.raises(PodperfError, match=r"0000:41:10.0 of recorder cannot be bound to vfio-pci: .* driver 'igbvf'"):
+        pci.give_to_user_space(Stubborn(), "0000:41:10.0")
