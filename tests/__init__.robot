@@ -9,6 +9,6 @@ Suite Teardown    Close Testbed
 
 
 *** Variables ***
-${TOPOLOGY}    ${CURDIR}/../topologies/local.yaml
+${TOPOLOGY}            ${CURDIR}/../topologies/local.yaml
 # Of the login on a worker behind SSH, where no key is to be had.
 ${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}
