@@ -1,6 +1,7 @@
 *** Settings ***
 Documentation    Model combination (draft section 4.1.5).
-...              North/south frames pass SR-IOV virtual functions, east/west frames a user-space switch between the pods.
+...              North/south frames pass SR-IOV virtual functions, east/west frames a user-space switch between
+...              the pods.
 
 Resource         ../../resources/networking_model.resource
 
