@@ -14,6 +14,7 @@ from podperf.hugepages import give_back
 from podperf.run_lock import RunLock
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images
+from podperf.way_back import go_back
 from podperf.worker_machine import lock, worker_machine
 from podperf.worker_ports import give_back as give_ports_back
 
@@ -24,9 +25,11 @@ def put_back(host: Host) -> list[str]:
     """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
 
     Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
-    changed elsewhere: ports that were moved, hugepages. Its processes die with it. There is nothing else to look for.
+    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it. There is nothing else to look for.
     """
     found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
+    if go_back(host, str(RUN_DIRECTORY)):  # ports are where they were by now, as some of this is done by their names
+        found.append("virtual functions and drivers of devices")
     namespaces = left_behind(host)
     for namespace in namespaces:
         remove_namespace(host, namespace)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
-FOLDER = "/var/tmp/podperf"  # not under /run, from which many machines execute nothing
+FOLDER = "/var/lib/podperf"  # root's alone, and not under /run, from which many machines execute nothing
 
 
 def on_host(host: Host, program: Path) -> str:
     """Where the host has this program: at the same path as here, or copied there, under the digest of its content."""
-    content = program.read_bytes()
+    try:
+        content = program.read_bytes()
+    except FileNotFoundError as error:
+        raise PodperfError(f"{program} is not built yet; once: sudo ./podperf set-up") from error
     digest = hashlib.sha256(content).hexdigest()
     copy = f"{FOLDER}/{digest[:16]}-{program.name}"
     known = host.run("sha256sum", "--", str(program), copy, check=False).stdout.splitlines()
