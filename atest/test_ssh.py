@@ -272,7 +272,7 @@ def left_there(there: SshMachine) -> list[str]:
     """Namespaces and files of podperf on the machine."""
     host = SshHost(there.login)
     try:
-        return host.run("sh", "-c", "ls -d /run/podperf /var/tmp/podperf /run/netns/* 2>/dev/null; :").stdout.split()
+        return host.run("sh", "-c", "ls -d /run/podperf /var/lib/podperf /run/netns/* 2>/dev/null; :").stdout.split()
     finally:
         host.close()
 

@@ -25,7 +25,8 @@ def put_back(host: Host) -> list[str]:
     """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
 
     Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
-    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it. There is nothing else to look for.
+    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it. There is
+    nothing else to look for.
     """
     found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
     if go_back(host, str(RUN_DIRECTORY)):  # ports are where they were by now, as some of this is done by their names
