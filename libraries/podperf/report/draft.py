@@ -77,7 +77,9 @@ SECTIONS = (
         "4.1.2",
         "User-space Acceleration Model",
         "OVS-DPDK and VPP with vhost-user or memif to the pod, bypassing the kernel.",
-        not_covered=NOT_IMPLEMENTED,
+        "Open vSwitch with DPDK and vhost-user, its user-space datapath without DPDK, pods joined by memif, and VPP in "
+        "three ways where it is installed; 1 to N pods.",
+        suite="4.1.2_user_space.robot",
     ),
     Section(
         "4.1.3",
