@@ -390,9 +390,9 @@ def test_closing_in_mid_trial_ends_it_at_once(lab: Lab) -> None:
 class WithoutBpf(NetworkNamespace):
     """A namespace where commands may use packet sockets, but not load BPF programs."""
 
-    def _wrapped(self, command: Sequence[str]) -> list[str]:
-        allowed = ("setpriv", "--bounding-set", "-all,+net_raw,+net_admin", "--inh-caps", "-all")
-        return super()._wrapped([*allowed, *command])
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace)
+        self._inside += ("setpriv", "--bounding-set", "-all,+net_raw,+net_admin", "--inh-caps", "-all")
 
 
 def test_without_bpf_rights_the_packet_rings_serve_and_the_tester_says_so() -> None:

@@ -17,9 +17,10 @@ LISTENERS = {"ResultsFolder.py"}  # not keyword libraries
 
 
 def page(source: Path, target: Path) -> str:
-    """Robot Framework's own page for a library or resource file, without this machine's paths."""
+    """Robot Framework's own page for a library or resource file, without this machine's paths and Python."""
     LibraryDocumentation(str(source)).save(target, "HTML")
     made = re.sub(re.escape(f"{ROOT}/"), "", target.read_text(encoding="utf-8"))
+    made = re.sub(r" \(Python [^)]* on \w+\)", "", made)
     return re.sub(r'"lineno": -?\d+', '"lineno": 1', made)  # a moved line is no news
 
 
