@@ -9,8 +9,8 @@ import pytest
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.placement import place, read_cpus
-from podperf.testbed import SystemUnderTest, Testbed, addressed
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.testbed import SystemUnderTest, Testbed, addressed
 from podperf.topology import load_topology
 from robot_run import ROOT
 

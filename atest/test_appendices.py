@@ -10,8 +10,8 @@ from chains import local_testbed, need
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 from podperf.records import schema_errors
-from podperf.run_lock import RunLock
-from podperf.scenarios import share_cpus
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.scenarios import share_cpus
 from robot_run import ROOT, Robot
 
 

@@ -12,8 +12,8 @@ import pytest
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.model import Chain, FrameSize, Traffic, Trial
-from podperf.placement import place, read_cpus
-from podperf.testbed import Testbed
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import Robot
 

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from podperf import testbed as testbed_module
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.ovs_kernel import OvsKernel
@@ -18,8 +17,9 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.placement import place, read_cpus
-from podperf.testbed import Testbed, addressed
+from podperf.testbed import testbed as testbed_module
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.testbed import Testbed, addressed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]

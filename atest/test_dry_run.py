@@ -6,13 +6,13 @@ import pytest
 
 from chains import need
 from podperf.dataplanes import DATA_PLANES
-from podperf.dry_run import plan, record
 from podperf.hosts.local import LocalHost
-from podperf.journal import Journal, RecordingHost, Step
 from podperf.model import Chain, FrameSize
-from podperf.placement import place, read_cpus
-from podperf.run_lock import RunLock
-from podperf.testbed import Testbed
+from podperf.preflight.journal import Journal, RecordingHost, Step
+from podperf.preflight.plan import plan, record
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import ROOT
 

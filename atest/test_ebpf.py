@@ -17,7 +17,7 @@ from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
-from podperf.testbed import Testbed, addressed
+from podperf.testbed.testbed import Testbed, addressed
 
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from podperf.findings import CLAIMS
 from podperf.records import schema_errors
+from podperf.verdicts.findings import CLAIMS
 from robot_run import ROOT, Robot
 
 

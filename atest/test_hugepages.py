@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podperf import hugepages
 from podperf.hosts.local import LocalHost
+from podperf.kernel import hugepages
 
 MAP_HUGETLB = 0x40000  # mmap(2)
 PAGE = hugepages.PAGE_MIB * 2**20

@@ -8,7 +8,7 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.isolation import SshSession, refuse_shared_port, refuse_shared_ports
+from podperf.testbed.isolation import SshSession, refuse_shared_port, refuse_shared_ports
 from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from chains import forward, local_testbed, need, send
-from podperf import testbed as testbed_module
 from podperf.cleanup import put_back
 from podperf.dataplanes.memif import Memif
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
+from podperf.testbed import testbed as testbed_module
 
 
 @pytest.fixture(autouse=True)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from podperf import hugepages
-from podperf import testbed as testbed_module
 from podperf.cleanup import RUN_DIRECTORY, put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.kernel import hugepages
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.placement import place, read_cpus
-from podperf.testbed import Testbed, addressed
+from podperf.testbed import testbed as testbed_module
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.testbed import Testbed, addressed
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 

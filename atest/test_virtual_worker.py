@@ -18,7 +18,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
-from podperf.run_lock import RunLock
+from podperf.testbed.run_lock import RunLock
 from podperf.virtual_worker.boot import VirtualWorker, boot, unavailable
 from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT
 from robot_run import ROOT, Robot, podperf

@@ -28,7 +28,7 @@ from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials
 from podperf.model import FrameSize, Traffic
-from podperf.quietness import Quietness
+from podperf.quietness.watch import Quietness
 from podperf.testers.base import TesterLimits
 from podperf.testers.software import SoftwareTester
 from search_vs_bisection import bisection

@@ -21,9 +21,9 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, Traffic
-from podperf.placement import place, read_cpus
-from podperf.run_lock import RunLock
-from podperf.testbed import Testbed, addressed
+from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed, addressed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,8 +7,8 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.findings import claim_named
 from podperf.run import Run
+from podperf.verdicts.findings import claim_named
 from Testbed import running_test
 
 
@@ -22,7 +22,8 @@ class Findings:
         Measure And Judge Claim    macvlan-over-bridge
     ```
 
-    The claims are a table in `libraries/podperf/findings.py`. How a verdict comes about is told in `docs/findings.md`.
+    The claims are a table in `libraries/podperf/verdicts/findings.py`. How a verdict comes about is told in
+    `docs/findings.md`.
     """
 
     @property

@@ -12,13 +12,13 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.errors import PodperfError
-from podperf.frame_watch import TEST_NETWORK, FrameWatch
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, add_namespace
-from podperf.isolation import SshSession, refuse_shared_ports
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.run import Run
+from podperf.testbed.frame_watch import TEST_NETWORK, FrameWatch
+from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
 
 Use = Literal["default route", "address", "SSH session"]

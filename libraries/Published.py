@@ -9,8 +9,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import FrameSize
-from podperf.published import PublishedOrder, published_table
 from podperf.run import Run
+from podperf.verdicts.published import PublishedOrder, published_table
 from Testbed import running_test
 
 

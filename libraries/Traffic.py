@@ -9,7 +9,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from podperf import __version__
 from podperf.figures import kpps, percent
 from podperf.run import Run
-from podperf.verdicts import Status
+from podperf.verdicts.thresholds import Status
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")

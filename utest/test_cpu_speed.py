@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from podperf.cpu_speed import CpuSpeeds, work_time
 from podperf.noise import Noise
+from podperf.quietness.cpu_speed import CpuSpeeds, work_time
 
 
 def test_speed_is_a_share_of_the_best_seen() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.cpus import HIGHEST_CPU, format_cpu_list, parse_cpu_list
+from podperf.cpu_lists import HIGHEST_CPU, format_cpu_list, parse_cpu_list
 
 
 @given(st.sets(st.integers(0, HIGHEST_CPU), max_size=60))

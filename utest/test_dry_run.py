@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dry_run import SET_UP, TEAR_DOWN, Plan, plan, render
 from podperf.errors import Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
-from podperf.imaginary_host import ImaginaryHost
-from podperf.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.model import Chain, FrameSize
-from podperf.placement import Cpus
-from podperf.preflight import main
+from podperf.preflight.checks import main
+from podperf.preflight.imaginary_host import ImaginaryHost
+from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
+from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
+from podperf.testbed.placement import Cpus
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf import environment
 from podperf.errors import PodperfError
+from podperf.hosts import environment
 from podperf.hosts.base import Completed, Process
 
 

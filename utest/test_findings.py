@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
-from podperf.findings import CLAIMS, CONFIDENCE, Claim, claim_named, judge, ratio_interval
 from podperf.methods.comparison import Comparison
 from podperf.model import Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.noise import Noise
 from podperf.testers.base import UNPACED
-from podperf.verdicts import Measured
+from podperf.verdicts.findings import CLAIMS, CONFIDENCE, Claim, claim_named, judge, ratio_interval
+from podperf.verdicts.thresholds import Measured
 
 A, B, C = Chain("macvlan", 1), Chain("linux-bridge", 1), Chain("linux-bridge", 4)
 CLAIM = Claim("made-up", ("4.1.1",), "A is faster than B", (A, B))

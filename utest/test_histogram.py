@@ -6,8 +6,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.histogram import HIGHEST_NS, to_hdr
 from podperf.model import Latency, bucket_lower_ns, bucket_upper_ns
+from podperf.records.histogram import HIGHEST_NS, to_hdr
 
 highest_index = next(index for index in range(10_000) if bucket_upper_ns(index) >= HIGHEST_NS)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Completed
 from podperf.hosts.local import LocalHost
-from podperf.isolation import (
+from podperf.testbed.isolation import (
     Network,
     SshSession,
     objections,
@@ -258,7 +258,7 @@ def test_the_session_is_read_from_ssh_connection(text: str, session: SshSession 
 
 def test_the_session_is_found_though_sudo_dropped_it_from_the_environment() -> None:
     libraries = Path(sys.modules["podperf"].__path__[0]).parent
-    program = "from podperf.isolation import ssh_session; print(ssh_session())"
+    program = "from podperf.testbed.isolation import ssh_session; print(ssh_session())"
     command = f"env -u SSH_CONNECTION PYTHONPATH='{libraries}' '{sys.executable}' -c '{program}'; true"
     done = subprocess.run(
         ["sh", "-c", command],

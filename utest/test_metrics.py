@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from made_up import trial
+from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import Bound, GoalResult
 from podperf.methods.presets import preset
-from podperf.metrics import of_goal, of_mrr
 from podperf.model import Direction, FrameSize, Traffic
-from podperf.verdicts import Measured
+from podperf.verdicts.thresholds import Measured
 
 GOAL = preset("quick").goals[0]
 LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)

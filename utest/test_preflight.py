@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf import features
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.preflight import Finding, State, check, conclusion, render
+from podperf.preflight import features
+from podperf.preflight.checks import Finding, State, check, conclusion, render
 from podperf.topology import SCHEMA_PATH
 
 LOCAL = str(SCHEMA_PATH.parent / "local.yaml")

@@ -8,9 +8,8 @@ import pytest
 
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.placement import Cpus, place
-from podperf.preflight_finding import State
-from podperf.preflight_mistakes import (
+from podperf.preflight.finding import State
+from podperf.preflight.mistakes import (
     Container,
     look_for_mistakes,
     overlapping_masks,
@@ -24,6 +23,7 @@ from podperf.preflight_mistakes import (
     unpinned_pods,
     vlans_of_some,
 )
+from podperf.testbed.placement import Cpus, place
 from podperf.topology import SCHEMA_PATH, load_topology
 
 TWO_NODES = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})

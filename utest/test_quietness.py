@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, total
-from podperf.quietness import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
+from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
 from podperf.records import noise_from_json, noise_to_json
 
 

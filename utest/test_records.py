@@ -35,7 +35,7 @@ from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord
 from podperf.testers import base
 from podperf.testers.base import UNPACED
-from podperf.verdicts import Measured
+from podperf.verdicts.thresholds import Measured
 
 counts = st.integers(0, 2**40)
 positive = st.floats(1e-6, 1e12)

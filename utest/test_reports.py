@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
-from podperf.findings import Finding
 from podperf.records import TestRecord
 from podperf.report import command, draft, svg
 from podperf.report.bars import comparison
@@ -29,6 +28,7 @@ from podperf.report.fragment import embed_html
 from podperf.report.loss_curve import loss_curve
 from podperf.report.results import read_run
 from podperf.report.summary import summary_table
+from podperf.verdicts.findings import Finding
 
 BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
 OPEN_TAGS = {"meta", "br"}

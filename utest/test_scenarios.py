@@ -10,8 +10,8 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.model import Placement
-from podperf.placement import Cpus
-from podperf.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario, share_cpus
+from podperf.testbed.placement import Cpus
+from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario, share_cpus
 
 
 def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:

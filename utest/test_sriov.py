@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf import pci
 from podperf.dataplanes.sriov import LEFT, RIGHT, on_to, ports_along
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Process
+from podperf.hosts.way_back import CHANGES, WayBack, go_back
+from podperf.kernel import pci
+from podperf.kernel.sriov import VfState, changes, feature_state, how_many, parse_vfs, vf_mac
 from podperf.model import VirtualFunctionSettings
 from podperf.pods.forwarders.dpdk import in_port_order
-from podperf.sriov import VfState, changes, feature_state, how_many, parse_vfs, vf_mac
-from podperf.way_back import CHANGES, WayBack, go_back
 
 # `ip -json link show` of iproute2 6.1, an igb with two VFs: one as it was made, one set up.
 LINK = json.loads("""

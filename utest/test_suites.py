@@ -9,9 +9,9 @@ import pytest
 from robot.api import TestSuite as Suite
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.findings import CLAIMS
 from podperf.model import NetworkingModel
 from podperf.report.draft import SECTIONS
+from podperf.verdicts.findings import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 SUITE = Suite.from_file_system(ROOT / "tests")

@@ -11,7 +11,7 @@ from podperf import errors
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.noise import Noise
-from podperf.quietness import Quietness
+from podperf.quietness.watch import Quietness
 from podperf.testers import base
 
 TRAFFIC = Traffic(FrameSize.parse(64))

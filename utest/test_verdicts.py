@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from podperf.model import IMIX, Chain, FrameSize
 from podperf.topology import Threshold
-from podperf.verdicts import Measured, Metrics, Status, applicable, in_unit, judge
+from podperf.verdicts.thresholds import Measured, Metrics, Status, applicable, in_unit, judge
 
 CHAIN, FRAME = Chain("linux-bridge", 1), FrameSize.parse(64)
 BASELINE: Metrics = {"mrr": Measured(4_310_000.0, lower_bound=True), "latency_p99": Measured(2_000.0)}

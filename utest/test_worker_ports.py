@@ -8,8 +8,8 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.testbed.worker_ports import PortBefore, _name_of, _pci_address
 from podperf.topology import WorkerPortSettings
-from podperf.worker_ports import PortBefore, _name_of, _pci_address
 
 MAC = "52:54:00:00:00:01"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
-from podperf.hugepages import give_back
-from podperf.run_lock import RunLock
+from podperf.hosts.way_back import go_back
+from podperf.kernel.hugepages import give_back
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.worker_machine import lock, worker_machine
+from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images
-from podperf.way_back import go_back
-from podperf.worker_machine import lock, worker_machine
-from podperf.worker_ports import give_back as give_ports_back
 
 RUN_DIRECTORY = Path("/run/podperf")
 

@@ -11,42 +11,42 @@ from secrets import randbits
 from typing import Any
 
 from podperf.cleanup import put_back
-from podperf.cpu_speed import CpuSpeeds
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
-from podperf.environment import collect, interface_details, podperf_version
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
-from podperf.findings import Contender, Finding, Order
-from podperf.findings import judge as judge_order
 from podperf.hosts.base import Host
+from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
-from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
+from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.metrics import of_goal, of_mrr
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
-from podperf.placement import nic_node, place, read_cpus, remarks
 from podperf.progress import Progress
-from podperf.quietness import Quietness
+from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
-from podperf.run_lock import RunLock
-from podperf.scenarios import Placed, share_cpus
 from podperf.test_in_progress import TestIdentity, TestInProgress
-from podperf.testbed import Testbed, addressed
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.placement import nic_node, place, read_cpus, remarks
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.scenarios import Placed, share_cpus
+from podperf.testbed.testbed import Testbed, addressed
+from podperf.testbed.worker_machine import lock, session_to, watch, worker_machine
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending
 from podperf.topology import Engine, Metric, Topology, load_topology
-from podperf.verdicts import Measured, Metrics, Verdict, applicable, judge
+from podperf.verdicts.findings import Contender, Finding, Order
+from podperf.verdicts.findings import judge as judge_order
+from podperf.verdicts.thresholds import Measured, Metrics, Verdict, applicable, judge
 from podperf.virtual_worker.boot import boot
-from podperf.worker_machine import lock, session_to, watch, worker_machine
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
 

@@ -15,13 +15,13 @@ from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise, total
 from podperf.progress import Progress
-from podperf.quietness import Quietness
+from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
 from podperf.report.fragment import embed_html
-from podperf.testbed import SystemUnderTest, addressed
+from podperf.testbed.testbed import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
-from podperf.verdicts import Measured
+from podperf.verdicts.thresholds import Measured
 
 _RATES: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
 

@@ -17,14 +17,14 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
+from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import Application, start
 from podperf.pods.forwarders.dpdk import missing_drivers
-from podperf.poller_sharing import Turns, take_turns
-from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 
 class AfXdp:

@@ -15,7 +15,7 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.linux import ip_json
-from podperf.programs import on_host
+from podperf.hosts.programs import on_host
 
 OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files

@@ -14,6 +14,7 @@ from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.hosts.base import Host
 from podperf.hosts.linux import dedicate_receive_processing, package_versions, threads_named, unix_socket
+from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.base import Attachment, Pod
@@ -21,7 +22,6 @@ from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import Application, start
 from podperf.pods.forwarders.dpdk import missing_drivers
-from podperf.poller_sharing import Turns, take_turns
 
 
 class Memif:

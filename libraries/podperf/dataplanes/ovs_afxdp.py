@@ -10,9 +10,9 @@ from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.hosts.base import Host
+from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.poller_sharing import Turns, take_turns
-from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 
 class OvsAfxdp(OvsKernel):

@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, ClassVar
 
-from podperf import hugepages, pci
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import hugepages, pci
+from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import Application, Forwarder
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
-from podperf.poller_sharing import Turns, take_turns
-from podperf.way_back import WayBack
-from podperf.xdp_sockets import describe_sockets, refuse_large_frames
 
 BRIDGE = "ovs-br0"
 DEVICE_DRIVERS = (

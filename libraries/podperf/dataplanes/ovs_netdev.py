@@ -10,8 +10,8 @@ from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import PLAIN, busy_threads, missing
 from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.hosts.base import Host
+from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
-from podperf.poller_sharing import Turns, take_turns
 
 
 class OvsNetdev(OvsKernel):

@@ -12,25 +12,25 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from podperf import hugepages, pci, sriov
 from podperf.addressing import left_of
 from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
-from podperf.environment import interface_details
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import package_versions
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import hugepages, pci, sriov
+from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
+from podperf.kernel.xdp_sockets import refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.base import Application
 from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
-from podperf.poller_sharing import Turns, take_turns
-from podperf.sriov import PhysicalFunction, VirtualFunction
-from podperf.way_back import WayBack
-from podperf.xdp_sockets import refuse_large_frames
 
 LEFT, RIGHT = 0, 1
 POD_MEMORY = 128  # MiB

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf import pci, sriov
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.ovs_dpdk import OvsDpdk
 from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import pci, sriov
+from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders.base import Forwarder
-from podperf.sriov import VirtualFunction
-from podperf.way_back import WayBack
 
 
 class SriovOvsDpdk(OvsDpdk):

@@ -16,12 +16,12 @@ from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.vpp import REMEDY, Vpp
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, threads_named, unix_socket
+from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
 from podperf.pods.forwarders.base import Application, start
 from podperf.pods.forwarders.dpdk import missing_drivers
-from podperf.poller_sharing import Turns, take_turns
 
 
 @dataclass(frozen=True)

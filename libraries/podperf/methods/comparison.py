@@ -11,7 +11,7 @@ from typing import Any
 from podperf.methods.base import TrialSource
 from podperf.model import TrialResult
 from podperf.testers.base import TESTER_LIMIT_SHARE, UNPACED
-from podperf.verdicts import Measured
+from podperf.verdicts.thresholds import Measured
 
 Contender = Callable[[], AbstractContextManager[TrialSource]]
 """Sets a chain up, and takes it down again at the end of the context."""

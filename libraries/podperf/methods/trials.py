@@ -8,7 +8,7 @@ from typing import Any
 
 from podperf.errors import TesterLimit
 from podperf.model import Latency, Traffic, Trial, TrialResult
-from podperf.quietness import Quietness
+from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
 
 MAXIMUM_REPEATS = 3

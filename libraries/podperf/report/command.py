@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from podperf.errors import PodperfError
-from podperf.files import replace_file
+from podperf.records.files import replace_file
 from podperf.report.conformance import assess, to_json
 from podperf.report.page import page
 from podperf.report.results import Run, read_run, read_runs

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.run_lock import RunLock
+from podperf.testbed.run_lock import RunLock
 from podperf.virtual_worker.boot import boot
 
 

@@ -15,16 +15,16 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+from podperf.documents.schema_check import schema_problems, suggestion, with_defaults
+from podperf.documents.yaml_document import Document, Pointer, Problem, read_yaml
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import short
-from podperf.findings import Contender
 from podperf.model import Chain, FrameSize
-from podperf.scenarios import SCENARIOS
-from podperf.schema_check import schema_problems, suggestion, with_defaults
-from podperf.yaml_document import Document, Pointer, Problem, read_yaml
+from podperf.testbed.scenarios import SCENARIOS
+from podperf.verdicts.findings import Contender
 
-FOLDER = Path(__file__).resolve().parents[2] / "resources" / "published"
-TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
+FOLDER = Path(__file__).resolve().parents[3] / "resources" / "published"
+TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 # Of two published figures the larger one is by more than this above the other, or they do not order the two: nobody
 # says how well they repeat.
 CLEAR_DIFFERENCE = 0.1
@@ -60,7 +60,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class PublishedOrder:
-    """Rows of a table in an order (see podperf.findings.Order)."""
+    """Rows of a table in an order (see podperf.verdicts.findings.Order)."""
 
     name: str
     text: str

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from podperf.cpus import format_cpu_list, parse_cpu_list
+from podperf.cpu_lists import format_cpu_list, parse_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.model import Placement

@@ -102,7 +102,7 @@ def offloads(features: Mapping[str, str]) -> dict[str, bool]:
 
 def podperf_version(host: Host) -> dict[str, Any]:
     """Versions of podperf (with its git commit, when it runs from a clone) and of the Python it runs on."""
-    folder = str(Path(__file__).resolve().parents[2])
+    folder = str(Path(__file__).resolve().parents[3])
     return {
         "version": podperf.__version__,
         # safe.directory: a clone of the user's, measured from as root, is not "dubious".

@@ -15,13 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from podperf.cpus import parse_cpu_list
+from podperf.cpu_lists import parse_cpu_list
+from podperf.documents.schema_check import schema_problems, suggestion, with_defaults
+from podperf.documents.yaml_document import Document, Pointer, Problem, read_yaml
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
-from podperf.schema_check import schema_problems, suggestion, with_defaults
-from podperf.yaml_document import Document, Pointer, Problem, read_yaml
 
-SCHEMA_PATH = Path(__file__).resolve().parents[2] / "topologies" / "topology.schema.json"
+SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
 TEST_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # RFC 2544, appendix C.2.2
 
 Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and receives

@@ -12,7 +12,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 
-from podperf.yaml_document import Document, Pointer, Problem
+from podperf.documents.yaml_document import Document, Pointer, Problem
 
 Schema = Mapping[str, Any]
 

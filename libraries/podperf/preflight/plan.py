@@ -1,7 +1,7 @@
 """A plan: what podperf would do to the hosts of a testbed, found out by the very code that does it.
 
-The hosts are imaginary (podperf.imaginary_host), and what they are told is written down (podperf.journal). Nothing is
-sent anywhere.
+The hosts are imaginary (imaginary_host.py), and what they are told is written down (journal.py). Nothing is sent
+anywhere.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import count, groupby
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
-from podperf.imaginary_host import THIS_MACHINE, ImaginaryHost
-from podperf.journal import Journal, Kind, RecordingHost, Step
 from podperf.model import Chain, FrameSize
-from podperf.placement import Cpus, place
-from podperf.testbed import SystemUnderTest, Testbed
+from podperf.preflight.imaginary_host import THIS_MACHINE, ImaginaryHost
+from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
+from podperf.testbed.placement import Cpus, place
+from podperf.testbed.testbed import SystemUnderTest, Testbed
 from podperf.topology import Topology
 
 SET_UP, TEAR_DOWN = "set up", "tear down"

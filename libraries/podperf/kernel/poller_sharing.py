@@ -15,9 +15,9 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.programs import on_host
+from podperf.hosts.programs import on_host
 
-ROTATION_BINARY = Path(__file__).parents[2] / "build" / "tester" / "podperf-rotation"
+ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps 100 frames wait meanwhile, and a veth's ring holds 256
 START_TIMEOUT = 5.0  # seconds
 

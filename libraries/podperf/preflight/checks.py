@@ -14,29 +14,29 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from podperf import features
 from podperf.cleanup import RUN_DIRECTORY
-from podperf.cpus import format_cpu_list
+from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
-from podperf.dry_run import plan
-from podperf.dry_run import render as render_plan
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind
-from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.model import Chain, FrameSize, Placement, Traffic
-from podperf.placement import nic_node, place, read_cpus, remarks
 from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
-from podperf.preflight_finding import Finding, State
-from podperf.preflight_mistakes import look_for_mistakes
-from podperf.quietness import Quietness
-from podperf.run_lock import RunLock
-from podperf.testbed import Testbed
+from podperf.preflight import features
+from podperf.preflight.finding import Finding, State
+from podperf.preflight.mistakes import look_for_mistakes
+from podperf.preflight.plan import plan
+from podperf.preflight.plan import render as render_plan
+from podperf.quietness.watch import Quietness
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.placement import nic_node, place, read_cpus, remarks
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed
+from podperf.testbed.worker_machine import session_to, worker_machine
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
-from podperf.worker_machine import session_to, worker_machine
 
 SMALLEST = FrameSize.parse(64)
 

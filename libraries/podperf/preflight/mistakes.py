@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podperf.cpus import format_cpu_list
-from podperf.dry_run import plan
+from podperf.cpu_lists import format_cpu_list
 from podperf.hosts.base import Host
 from podperf.model import Chain, FrameSize, Placement
-from podperf.placement import Cpus, nic_node
-from podperf.preflight_finding import Finding, State
+from podperf.preflight.finding import Finding, State
+from podperf.preflight.plan import plan
+from podperf.testbed.placement import Cpus, nic_node
 from podperf.topology import Topology
 
 AREA = "mistakes"

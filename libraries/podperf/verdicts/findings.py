@@ -20,8 +20,8 @@ from typing import Literal, Protocol
 from podperf.errors import PodperfError
 from podperf.figures import count, percent, short
 from podperf.model import Chain, FrameSize, l1_bit_rate
-from podperf.scenarios import Scenario
-from podperf.verdicts import Measured
+from podperf.testbed.scenarios import Scenario
+from podperf.verdicts.thresholds import Measured
 
 CONFIDENCE = 0.95
 

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from podperf.environment import parse_ethtool
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.interrupts import affinities, restore, steer
+from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import dedicate_receive_processing, ip, ip_json, read_attribute, write_attribute
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import left_behind
+from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.topology import WorkerPortSettings
 
 BEFORE = "ports-before"  # in the run directory

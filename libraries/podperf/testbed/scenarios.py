@@ -16,7 +16,7 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import PREFIX
 from podperf.model import Placement
-from podperf.placement import Cpus
+from podperf.testbed.placement import Cpus
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
 

@@ -17,17 +17,17 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, mac_address
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
-from podperf.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.model import Chain, Direction, Entry, FrameSize, NetworkingModel, Placement, Traffic, Trial
-from podperf.placement import nic_node, read_cpus
 from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.netns import NamespacePods
-from podperf.scenarios import Placed, Scenario, place_scenario
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.placement import nic_node, read_cpus
+from podperf.testbed.scenarios import Placed, Scenario, place_scenario
+from podperf.testbed.worker_machine import session_to
+from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
 from podperf.topology import Engine, PortSettings, Topology
-from podperf.worker_machine import session_to
-from podperf.worker_ports import WorkerPorts
 
 ORDINARY_MTU = 1500
 ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from podperf import cpu_speed, programs
-from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
+from podperf.hosts import programs
 from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
-from podperf.isolation import SshSession, ssh_session
-from podperf.quietness import Quietness, read_proc_of
+from podperf.quietness import cpu_speed
+from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.watch import Quietness, read_proc_of
+from podperf.testbed.isolation import SshSession, ssh_session
 from podperf.topology import WorkerSettings
 
 # Held for as long as this process lives: two runs from two machines would measure each other. /run itself is locked, so
@@ -73,7 +74,7 @@ def watch(host: Host, cpus: Sequence[int], undo: ExitStack) -> Quietness:
     return Quietness(cpus, own, read_proc_of(host), ticks, speeds)
 
 
-# Behind the text of podperf.cpu_speed, which needs nothing but Python itself.
+# Behind the text of podperf.quietness.cpu_speed, which needs nothing but Python itself.
 _ANSWER = """
 import sys
 for line in sys.stdin:

@@ -6,7 +6,7 @@ import re
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.way_back import WayBack
+from podperf.hosts.way_back import WayBack
 
 DEVICES = "/sys/bus/pci/devices"
 FOR_USER_SPACE = "vfio-pci"

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podperf import pci
-from podperf.environment import interface_details
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import ip, ip_json
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import pci
 from podperf.model import VirtualFunctionSettings
-from podperf.way_back import WayBack
 
 # Run by `sh -ec` with the PF's address and a number. No driver may take a VF before the PF has its MAC.
 _MAKE = """

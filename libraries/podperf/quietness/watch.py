@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from podperf.cpu_speed import CpuSpeeds
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.noise import SPEED_LIMIT, Noise
+from podperf.quietness.cpu_speed import CpuSpeeds
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"

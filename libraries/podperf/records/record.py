@@ -25,9 +25,6 @@ from typing import Any, ClassVar, Literal
 import jsonschema
 
 from podperf.errors import PodperfError
-from podperf.files import replace_file, sync_folder, write_all
-from podperf.findings import Finding
-from podperf.histogram import to_hdr
 from podperf.model import (
     Chain,
     Direction,
@@ -45,9 +42,12 @@ from podperf.model import (
     line_rate,
 )
 from podperf.noise import Noise
+from podperf.records.files import replace_file, sync_folder, write_all
+from podperf.records.histogram import to_hdr
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import Threshold, Topology
-from podperf.verdicts import Measured, Metrics, Verdict
+from podperf.verdicts.findings import Finding
+from podperf.verdicts.thresholds import Measured, Metrics, Verdict
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
@@ -84,7 +84,7 @@ class TestRecord:
     tester: Mapping[str, Any] | None = None  # Tester.describe()
     limits: TesterLimits | None = None
     link_bits_per_second: float | None = None
-    environment: Mapping[str, Any] | None = None  # podperf.environment.collect()
+    environment: Mapping[str, Any] | None = None  # podperf.hosts.environment.collect()
     interfaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # environment.interface_details() each
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # method name: MethodResult.as_record()
     metrics: Metrics = field(default_factory=dict)

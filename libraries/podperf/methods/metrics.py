@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import GoalResult
-from podperf.verdicts import Measured
+from podperf.verdicts.thresholds import Measured
 
 
 def of_mrr(result: MrrResult) -> Measured:

@@ -1,0 +1,43 @@
+"""Topology files: what one says of a testbed, as values, and the way from the file to them."""
+
+from podperf.topology.settings import (
+    SCHEMA_PATH,
+    Engine,
+    MethodSettings,
+    Metric,
+    PortSettings,
+    SshSettings,
+    TesterSettings,
+    Threshold,
+    Topology,
+    TopologyError,
+    TrafficSettings,
+    TrexServerSettings,
+    TrexSettings,
+    Unit,
+    WorkerPortSettings,
+    WorkerSettings,
+    load_topology,
+    topology_schema,
+)
+
+__all__ = [
+    "SCHEMA_PATH",
+    "Engine",
+    "MethodSettings",
+    "Metric",
+    "PortSettings",
+    "SshSettings",
+    "TesterSettings",
+    "Threshold",
+    "Topology",
+    "TopologyError",
+    "TrafficSettings",
+    "TrexServerSettings",
+    "TrexSettings",
+    "Unit",
+    "WorkerPortSettings",
+    "WorkerSettings",
+    "load_topology",
+    "topology_schema",
+]

@@ -1,0 +1,1 @@
+"""Verdicts: results against thresholds, claims of the draft, and what others published."""
