@@ -8,9 +8,11 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.testbed.placement import place, read_cpus
-from podperf.testbed.testbed import SystemUnderTest, Testbed, addressed
+from podperf.testbed.placement import place
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import ROOT
 

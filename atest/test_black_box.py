@@ -11,8 +11,9 @@ import pytest
 
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, Traffic, Trial
-from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import Robot

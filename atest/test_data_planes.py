@@ -16,10 +16,12 @@ from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.testbed import testbed as testbed_module
-from podperf.testbed.placement import place, read_cpus
-from podperf.testbed.testbed import Testbed, addressed
+from podperf.testbed import system_under_test
+from podperf.testbed.placement import place
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
@@ -129,7 +131,7 @@ def test_the_open_vswitch_driver_with_the_datapath_that_every_kernel_has(
 
 
 def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testbed_module, "PROBE_PATIENCE", 0.3)
+    monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.3)
     with testbed.build(Chain("linux-bridge", 1), FrameSize.parse(64)) as sut:
         LocalHost().run("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
         with pytest.raises(PodperfError, match="no test frame crossed linux-bridge"):

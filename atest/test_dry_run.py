@@ -7,10 +7,11 @@ import pytest
 from chains import need
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
 from podperf.preflight.journal import Journal, RecordingHost, Step
 from podperf.preflight.plan import plan, record
-from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology

@@ -17,7 +17,8 @@ from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
-from podperf.testbed.testbed import Testbed, addressed
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
 
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podperf.records import schema_errors
-from podperf.verdicts.findings import CLAIMS
+from podperf.verdicts.claims import CLAIMS
 from robot_run import ROOT, Robot
 
 

@@ -15,7 +15,7 @@ from podperf.dataplanes.memif import Memif
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
-from podperf.testbed import testbed as testbed_module
+from podperf.testbed import machines
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,6 @@ def test_a_pod_that_ends_is_named() -> None:
 
 
 def test_a_socket_path_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testbed_module, "RUN_DIRECTORY", tmp_path / ("long" * 30))
+    monkeypatch.setattr(machines, "RUN_DIRECTORY", tmp_path / ("long" * 30))
     with pytest.raises(PodperfError, match=r"the socket path .* bytes, and a UNIX socket's has at most 107"):
         forward(Chain("memif", 2))

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from podperf.cleanup import RUN_DIRECTORY, put_back
+from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages
+from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.testbed import testbed as testbed_module
-from podperf.testbed.placement import place, read_cpus
-from podperf.testbed.testbed import Testbed, addressed
+from podperf.testbed import machines
+from podperf.testbed.placement import place
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 
@@ -170,7 +173,7 @@ def test_without_hugepages_it_forwards_as_well(testbed: Testbed, monkeypatch: py
 
 def test_a_socket_path_too_long_is_named(testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
-    monkeypatch.setattr(testbed_module, "RUN_DIRECTORY", tmp_path / ("long" * 30))
+    monkeypatch.setattr(machines, "RUN_DIRECTORY", tmp_path / ("long" * 30))
     with pytest.raises(PodperfError, match=r"the socket path .* bytes, and a UNIX socket's has at most 107"):
         forward(testbed, Chain("ovs-dpdk", 1))
 

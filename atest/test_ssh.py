@@ -23,7 +23,8 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
 from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
-from podperf.preflight.checks import State, check
+from podperf.preflight.checks import check
+from podperf.preflight.finding import State
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, ssh_machine
 from test_hosts import gone

@@ -20,10 +20,12 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, Traffic
-from podperf.testbed.placement import place, read_cpus
+from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import Testbed, addressed
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.run import Run
-from podperf.verdicts.findings import claim_named
+from podperf.verdicts.claims import claim_named
 from Testbed import running_test
 
 
@@ -22,7 +22,7 @@ class Findings:
         Measure And Judge Claim    macvlan-over-bridge
     ```
 
-    The claims are a table in `libraries/podperf/verdicts/findings.py`. How a verdict comes about is told in
+    The claims are a table in `libraries/podperf/verdicts/claims.py`. How a verdict comes about is told in
     `docs/findings.md`.
     """
 

@@ -14,12 +14,12 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize
-from podperf.preflight.checks import main
+from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
-from podperf.testbed.placement import Cpus
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent

@@ -20,7 +20,8 @@ from podperf.methods.comparison import Comparison
 from podperf.model import Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.noise import Noise
 from podperf.testers.base import UNPACED
-from podperf.verdicts.findings import CLAIMS, CONFIDENCE, Claim, claim_named, judge, ratio_interval
+from podperf.verdicts.claims import CLAIMS, Claim, claim_named
+from podperf.verdicts.findings import CONFIDENCE, judge, ratio_interval
 from podperf.verdicts.thresholds import Measured
 
 A, B, C = Chain("macvlan", 1), Chain("linux-bridge", 1), Chain("linux-bridge", 4)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus, allowed_cpus, read_cpus
 from podperf.model import BOTH_DIRECTIONS, Direction, Placement
-from podperf.testbed.placement import Cpus, allowed_cpus, place, read_cpus, remarks
+from podperf.testbed.placement import place, remarks
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 ONE_WAY = (Direction.LEFT_TO_RIGHT,)

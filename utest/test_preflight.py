@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.preflight import features
-from podperf.preflight.checks import Finding, State, check, conclusion, render
+from podperf.preflight.checks import check
+from podperf.preflight.finding import Finding, State
+from podperf.preflight.table import conclusion, render
 from podperf.topology import SCHEMA_PATH
 
 LOCAL = str(SCHEMA_PATH.parent / "local.yaml")

@@ -8,6 +8,7 @@ import pytest
 
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
 from podperf.preflight.finding import State
 from podperf.preflight.mistakes import (
     Container,
@@ -23,7 +24,7 @@ from podperf.preflight.mistakes import (
     unpinned_pods,
     vlans_of_some,
 )
-from podperf.testbed.placement import Cpus, place
+from podperf.testbed.placement import place
 from podperf.topology import SCHEMA_PATH, load_topology
 
 TWO_NODES = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})

@@ -17,7 +17,7 @@ from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, total
 from podperf.quietness.cpu_speed import CpuSpeeds
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
-from podperf.records import noise_from_json, noise_to_json
+from podperf.records.json_values import noise_from_json, noise_to_json
 
 
 def process(

@@ -33,6 +33,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord
+from podperf.records.json_values import plain, traffic_from_json, traffic_to_json, trial_from_json, trial_to_json
 from podperf.testers import base
 from podperf.testers.base import UNPACED
 from podperf.verdicts.thresholds import Measured
@@ -103,13 +104,13 @@ def trial_results(draw: st.DrawFn) -> TrialResult:
 
 @given(trial_results())
 def test_a_trial_survives_its_json(result: TrialResult) -> None:
-    text = json.dumps(records.trial_to_json(result, "mrr"), allow_nan=False)
-    assert records.trial_from_json(json.loads(text), result.trial.traffic) == result
+    text = json.dumps(trial_to_json(result, "mrr"), allow_nan=False)
+    assert trial_from_json(json.loads(text), result.trial.traffic) == result
 
 
 @given(traffics)
 def test_traffic_survives_its_json(traffic: Traffic) -> None:
-    assert records.traffic_from_json(json.loads(json.dumps(records.traffic_to_json(traffic)))) == traffic
+    assert traffic_from_json(json.loads(json.dumps(traffic_to_json(traffic)))) == traffic
 
 
 TRAFFIC = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS)
@@ -248,4 +249,4 @@ def test_id_suits_any_file_system(words: list[str]) -> None:
 
 @given(st.recursive(st.none() | st.floats() | st.binary() | st.sets(st.text()) | st.just(Path("/x")), st.lists))
 def test_whatever_a_component_describes_becomes_json(described: object) -> None:
-    json.dumps(records.plain({"what": described}), allow_nan=False)
+    json.dumps(plain({"what": described}), allow_nan=False)

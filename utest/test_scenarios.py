@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from podperf.errors import Unavailable
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.testbed.placement import Cpus
 from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario, share_cpus
 
 

@@ -11,7 +11,7 @@ from robot.api import TestSuite as Suite
 from podperf.dataplanes import DATA_PLANES
 from podperf.model import NetworkingModel
 from podperf.report.draft import SECTIONS
-from podperf.verdicts.findings import CLAIMS
+from podperf.verdicts.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 SUITE = Suite.from_file_system(ROOT / "tests")

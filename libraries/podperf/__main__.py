@@ -10,7 +10,7 @@ from importlib import import_module
 from podperf.errors import PodperfError
 
 # A module is imported when its command is called: `clean` must work where `report` cannot.
-COMMANDS = {"check": "podperf.preflight.checks", "report": "podperf.report.command", "clean": "podperf.cleanup"}
+COMMANDS = {"check": "podperf.preflight.command", "report": "podperf.report.command", "clean": "podperf.cleanup"}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.testbed.run_lock import RunLock
@@ -17,8 +17,6 @@ from podperf.testbed.worker_machine import lock, worker_machine
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images
-
-RUN_DIRECTORY = Path("/run/podperf")
 
 
 def put_back(host: Host) -> list[str]:

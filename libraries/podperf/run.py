@@ -18,6 +18,7 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
@@ -29,17 +30,19 @@ from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
 from podperf.progress import Progress
+from podperf.quietness.another_machine import watch
 from podperf.quietness.cpu_speed import CpuSpeeds
 from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
-from podperf.testbed.placement import nic_node, place, read_cpus, remarks
+from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed, share_cpus
-from podperf.testbed.testbed import Testbed, addressed
-from podperf.testbed.worker_machine import lock, session_to, watch, worker_machine
+from podperf.testbed.system_under_test import addressed
+from podperf.testbed.testbed import Testbed
+from podperf.testbed.worker_machine import lock, session_to, worker_machine
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending
 from podperf.topology import Engine, Metric, Topology, load_topology

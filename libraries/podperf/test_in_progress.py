@@ -18,7 +18,7 @@ from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
 from podperf.report.fragment import embed_html
-from podperf.testbed.testbed import SystemUnderTest, addressed
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
 from podperf.verdicts.thresholds import Measured

@@ -1,47 +1,34 @@
-"""`podperf check TOPOLOGY`: what can be measured on this testbed and what cannot, and why, before anything is measured.
+"""What can be measured on a testbed and what cannot, and why, before anything is measured.
 
 What a probe can try, it tries: kernel features are used in throw-away namespaces, and test frames cross the bare path.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
-import sys
-import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
-from podperf.cleanup import RUN_DIRECTORY
 from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.namespaces import left_behind
-from podperf.model import Chain, FrameSize, Placement, Traffic
+from podperf.kernel.cpus import read_cpus
+from podperf.model import Placement
 from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
 from podperf.preflight import features
-from podperf.preflight.finding import Finding, State
+from podperf.preflight.finding import NEEDS_ROOT, Finding, State
+from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
-from podperf.preflight.plan import plan
-from podperf.preflight.plan import render as render_plan
 from podperf.quietness.watch import Quietness
-from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
-from podperf.testbed.placement import nic_node, place, read_cpus, remarks
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import session_to, worker_machine
+from podperf.testbed.worker_machine import worker_machine
 from podperf.testers.software import TESTER_BINARY
-from podperf.topology import SCHEMA_PATH, Topology, load_topology
+from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
-
-SMALLEST = FrameSize.parse(64)
-
-
-NEEDS_ROOT = "needs root"
 
 # Command, Debian package, and whether every run needs it.
 COMMANDS = (
@@ -107,7 +94,7 @@ def _check_machines(topology: Topology | None, host: Host, worker: Host, root: b
         findings += look_for_mistakes(topology, placement, read_cpus(worker), worker)
         quietness = Quietness((*placement.tester, *(() if apart else placement.sut)))
         quietness.start()
-        findings += _check_measuring(Testbed(topology, placement, host, worker), root)
+        findings += check_measuring(Testbed(topology, placement, host, worker), root)
         reason = quietness.stop().reason
         quiet = Finding("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
         busy = Finding("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
@@ -196,163 +183,3 @@ def _check_hugepages(host: Host) -> Finding:
     total, free, size = (sizes.get(key, "0") for key in ("HugePages_Total", "HugePages_Free", "Hugepagesize"))
     detail = f"{free} of {total} free, {size} kB each; the kernel-space data planes need none"
     return Finding("machine", "hugepages", State.OK, detail)
-
-
-def _check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
-    topology, host, worker = testbed.topology, testbed.host, testbed.worker_host
-    if not root:
-        yield Finding("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
-        yield Finding("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
-        return
-    try:
-        with RunLock():
-            yield from _check_left_behind(host)
-            if worker is not host:
-                yield from _check_left_behind(worker)
-            if topology.existing_ports:
-                yield from _check_ports(topology, host, worker)
-            yield from _check_bare_path(topology, testbed)
-            yield from _check_data_planes(testbed)
-    except PodperfError as error:  # another run has the machine
-        yield Finding("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
-
-
-def _check_left_behind(host: Host) -> Iterator[Finding]:
-    directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
-    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if directory else [])]
-    if left:
-        detail = f"on {host.name}, an earlier run left {', '.join(left)}"
-        yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
-
-
-def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
-    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host))
-    if topology.worker.left is not None:
-        session = session_to(worker)
-        yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
-
-
-def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Finding]:
-    try:
-        refuse()
-    except PodperfError as error:
-        for line in str(error).splitlines():
-            yield Finding("measuring", ports, State.MISSING, line, needed=True)
-    else:
-        yield Finding("measuring", ports, State.OK, "nothing else uses them")
-
-
-def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
-    """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
-    try:
-        tester = testbed.tester_with_ports().describe()
-    except PodperfError as error:
-        yield Finding("measuring", "tester", State.MISSING, str(error), needed=True)
-        return
-    finally:
-        testbed.close()
-    detail = f"{tester['name']} {tester['version']} at {tester['server']}"
-    down = [f"the link of its {side} port is down" for side, port in tester["ports"].items() if not port["link_up"]]
-    state = State.MISSING if down else State.OK
-    yield Finding(
-        "measuring", "tester", state, "; ".join([detail, *down]), "plug in the cable" if down else "", bool(down)
-    )
-
-
-def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
-    if topology.tester.has_ports_of_its_own:
-        yield from _check_own_ports(testbed)
-        return
-    try:
-        with testbed.bare_path(SMALLEST) as bare:
-            bare.probe(Traffic(SMALLEST, topology.traffic.directions))
-            tester = bare.tester.describe()
-    except PodperfError as error:
-        yield Finding("measuring", "test frames", State.MISSING, str(error), needed=True)
-        return
-    engine, why = tester["engine"], tester.get("engine_remark")
-    detail = f"frames of {SMALLEST.name} crossed the bare path, engine {engine}"
-    if why:
-        yield Finding("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
-    else:
-        yield Finding("measuring", "test frames", State.OK, detail)
-
-
-def _check_data_planes(testbed: Testbed) -> Iterator[Finding]:
-    measurable = 0
-    for name, kind in DATA_PLANES.items():
-        try:
-            testbed.demand(Chain(name, kind.least_pods))
-        except Unavailable as reason:
-            yield Finding("data planes", name, State.SKIPPED, str(reason))
-        else:
-            measurable += kind.least_pods > 0 or testbed.topology.external
-            yield Finding("data planes", name, State.OK, "measurable")
-    if not measurable:
-        yield Finding("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
-
-
-# What the person sees.
-
-_COLOURS = {State.OK: 32, State.MISSING: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
-
-
-def render(findings: Sequence[Finding], *, width: int | None = None, colour: bool = False) -> str:
-    """The findings as a table by area, and the conclusion. With a `width`, details are wrapped to that many columns."""
-    subject_width = max((len(each.subject) for each in findings), default=0)
-    lines = []
-    for area in dict.fromkeys(each.area for each in findings):
-        lines.append(area)
-        for each in findings:
-            if each.area == area:
-                lines += _row(each, subject_width, width, colour)
-    return "\n".join([*lines, "", conclusion(findings)])
-
-
-def _row(finding: Finding, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
-    indent = 2 + max(map(len, State)) + 2 + subject_width + 2
-    detail = finding.detail + (f" (remedy: {finding.remedy})" if finding.remedy else "")
-    wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
-    state = f"{finding.state:<{max(map(len, State))}}"
-    if colour:
-        state = f"\033[{_COLOURS[finding.state]}m{state}\033[0m"
-    first, *others = wrapped or [""]
-    yield f"  {state}  {finding.subject:<{subject_width}}  {first}".rstrip()
-    for other in others:
-        yield " " * indent + other
-
-
-def conclusion(findings: Collection[Finding]) -> str:
-    """One sentence: whether the quick run can be measured here, and if not, because of what."""
-    in_the_way = [each for each in findings if each.in_the_way]
-    if not in_the_way:
-        return "The quick run can be measured here."
-    # What is known to be missing comes first; it often is the reason why the rest could not be checked.
-    causes = [each for each in in_the_way if each.state is State.MISSING] or in_the_way
-    obstacles = dict.fromkeys(each.subject for each in causes)
-    return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."
-
-
-def main(arguments: Sequence[str]) -> int:
-    """`podperf check`: exit code 0 when the quick run can be measured, else 1. With `--plan` 0 when there is a plan."""
-    parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
-    parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
-    parser.add_argument(
-        "--plan",
-        metavar="DATA_PLANE",
-        choices=[name for name, kind in DATA_PLANES.items() if kind.least_pods],
-        help="only say which commands and files would set this data plane up, without touching a host",
-    )
-    parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
-    options = parser.parse_args(arguments)
-    if options.plan:
-        topology = load_topology(options.topology, DATA_PLANES)
-        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
-        cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
-        print(render_plan(plan(topology, chain, SMALLEST, cpus)))
-        return 0
-    findings = check(options.topology)
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
-    return int(any(each.in_the_way for each in findings))

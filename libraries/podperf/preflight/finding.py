@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+NEEDS_ROOT = "needs root"  # the detail of what is not checked without
+
 
 class State(StrEnum):
     """How a check ended."""

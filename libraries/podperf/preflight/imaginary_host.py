@@ -18,8 +18,8 @@ from zlib import crc32
 from podperf.cpu_lists import format_cpu_list
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
 from podperf.preflight.journal import NO_MAC, program, within
-from podperf.testbed.placement import Cpus
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)

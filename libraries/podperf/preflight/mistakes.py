@@ -14,10 +14,11 @@ from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.hosts.base import Host
+from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.finding import Finding, State
 from podperf.preflight.plan import plan
-from podperf.testbed.placement import Cpus, nic_node
+from podperf.testbed.placement import nic_node
 from podperf.topology import Topology
 
 AREA = "mistakes"

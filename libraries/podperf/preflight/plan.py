@@ -15,11 +15,12 @@ from itertools import count, groupby
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
+from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize
 from podperf.preflight.imaginary_host import THIS_MACHINE, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
-from podperf.testbed.placement import Cpus, place
-from podperf.testbed.testbed import SystemUnderTest, Testbed
+from podperf.testbed.placement import place
+from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
@@ -38,8 +39,7 @@ class Plan:
 class _PlannedTestbed(Testbed):
     """A testbed across which no frame is sent."""
 
-    def _by_an_engine_that_sends(self, sut: SystemUnderTest, patience: float, undo: ExitStack) -> SystemUnderTest:
-        return sut
+    imaginary = True
 
 
 def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None) -> Plan:

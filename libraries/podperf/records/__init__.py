@@ -1,22 +1,12 @@
-"""Records: the JSON document of one test, and each trial on disk as it ends."""
+"""Records: the JSON document of one test, and each trial on disk as it ends.
 
-from podperf.records.record import (
-    SCHEMA_VERSION,
-    TRIALS_SUFFIX,
-    Outcome,
-    RecordWriter,
-    TestRecord,
-    noise_from_json,
-    noise_to_json,
-    plain,
-    record_id,
-    schema_errors,
-    sections_of,
-    traffic_from_json,
-    traffic_to_json,
-    trial_from_json,
-    trial_to_json,
-)
+While a test runs, `records/<id>.trials.jsonl` grows by a line a trial; its first line is the record as far as it is
+known. When the test ends, `records/<id>.json` takes its place. `record.schema.json` beside this file is its schema.
+"""
+
+from podperf.records.record import Outcome, TestRecord, record_id, sections_of
+from podperf.records.schema import SCHEMA_VERSION, schema_errors
+from podperf.records.writer import TRIALS_SUFFIX, RecordWriter
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -24,14 +14,7 @@ __all__ = [
     "Outcome",
     "RecordWriter",
     "TestRecord",
-    "noise_from_json",
-    "noise_to_json",
-    "plain",
     "record_id",
     "schema_errors",
     "sections_of",
-    "traffic_from_json",
-    "traffic_to_json",
-    "trial_from_json",
-    "trial_to_json",
 ]

@@ -15,8 +15,8 @@ from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import PREFIX
+from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.testbed.placement import Cpus
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
 

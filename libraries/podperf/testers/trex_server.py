@@ -13,10 +13,10 @@ from secrets import token_hex
 
 import yaml
 
-from podperf.cleanup import RUN_DIRECTORY
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.testers.trex_rpc import Endpoint, command
 from podperf.topology import TrexServerSettings
 

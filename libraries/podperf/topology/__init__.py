@@ -1,7 +1,10 @@
-"""Topology files: what one says of a testbed, as values, and the way from the file to them."""
+"""Topology files: what one says of a testbed, as values, and the way from the file to them.
 
+The JSON Schema beside the topologies says which keys there are, what they mean and their defaults.
+"""
+
+from podperf.topology.reading import SCHEMA_PATH, TopologyError, load_topology, topology_schema
 from podperf.topology.settings import (
-    SCHEMA_PATH,
     Engine,
     MethodSettings,
     Metric,
@@ -10,15 +13,12 @@ from podperf.topology.settings import (
     TesterSettings,
     Threshold,
     Topology,
-    TopologyError,
     TrafficSettings,
     TrexServerSettings,
     TrexSettings,
     Unit,
     WorkerPortSettings,
     WorkerSettings,
-    load_topology,
-    topology_schema,
 )
 
 __all__ = [

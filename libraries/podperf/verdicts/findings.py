@@ -1,8 +1,8 @@
-"""Claims of the draft that a measurement can confirm or refute, as data, and the verdict on one. Pure.
+"""The verdict on what is said of chains: whether measurements confirm or refute it. Pure.
 
-A claim orders two or more chains by the rate that they forward. Each chain is measured once a round, in random order;
-a round gives a ratio for every two neighbours of the order, and the ratios of all rounds an interval (see
-`ratio_interval`). How sure that is, and of what: docs/findings.md.
+What is said, by the draft or by who published results, orders two or more chains by the rate that they forward. Each
+chain is measured once a round, in random order; a round gives a ratio for every two neighbours of the order, and the
+ratios of all rounds an interval (see `ratio_interval`). How sure that is, and of what: docs/findings.md.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 from podperf.errors import PodperfError
@@ -24,7 +23,6 @@ from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.thresholds import Measured
 
 CONFIDENCE = 0.95
-
 MOST_SENTENCES = 5  # of more comparisons than that, only those that were not confirmed are told one by one
 
 FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
@@ -78,40 +76,6 @@ class Order(Protocol):
     @property
     def caveat(self) -> str:
         """What else differs between the contenders."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the draft says, and which chains show it.
-
-    `chains` are in the order that the claim gives them, the fastest first. `text` is the draft's own wording. A
-    difference counts when the rates differ by more than `relevant_difference` (0.05: 5 %). `their_figures` are those
-    that the draft or its authors give, in words; empty where they give none. `caveat` is what else differs between the
-    chains.
-    """
-
-    name: str
-    sections: tuple[str, ...]
-    text: str
-    chains: tuple[Chain, ...]
-    frame: FrameSize = FrameSize("64B", (64,))  # noqa: RUF009 - frozen
-    relevant_difference: float = 0.05
-    their_figures: str = ""
-    caveat: str = ""
-
-    def __post_init__(self) -> None:
-        if len(set(self.chains)) != len(self.chains) or len(self.chains) < 2:
-            raise ValueError(f"{self.name}: a claim orders two or more different chains")
-
-    @property
-    def contenders(self) -> tuple[Contender, ...]:
-        """Its chains, in the testbed's usual placement."""
-        return tuple(Contender(chain, self.frame) for chain in self.chains)
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Each chain and the next one."""
-        return tuple(itertools.pairwise(range(len(self.chains))))
 
 
 @dataclass(frozen=True)
@@ -263,89 +227,3 @@ def _bounds(ratio: RatioInterval) -> str:
         low = "open" if ratio.low == 0 else short(ratio.low)
         return f"{low} to {'open' if math.isinf(ratio.high) else short(ratio.high)}, as far as the tester reaches"
     return f"{short(ratio.low)} to {short(ratio.high)}"
-
-
-# --- the claims -------------------------------------------------------------------------------------------------------
-
-_KERNEL_IS_SLOWER = (
-    "This design makes networking performance worse than other networking models which utilize packet acceleration "
-    "techniques"
-)
-
-_MEMIF_IS_FASTER = (
-    "vpp-memif has better performance that OVS-DPDK, which is came from the difference in the way to forward packets "
-    "between vswitch and pod"
-)
-
-_CLAIMS = (
-    Claim(
-        "macvlan-over-bridge",
-        ("4.1", "4.1.1"),
-        "The usage of each networking model and its corresponding CNIs can affect the container networking performance",
-        (Chain("macvlan", 1), Chain("linux-bridge", 1)),
-    ),
-    Claim(
-        "shorter-chains-over-longer",
-        ("4.2.4",),
-        "Increase number of pod slightly reduce throughput",
-        (Chain("linux-bridge", 1), Chain("linux-bridge", 2), Chain("linux-bridge", 4)),
-        their_figures="2 % at 64 and 128 B (IETF 113 hackathon, SR-IOV and VPP)",
-    ),
-    Claim(
-        "ovs-dpdk-over-bridge",
-        ("4.1.2",),
-        "it can achieve high-rate packet processing than a kernel-space network with limited packet throughput",
-        (Chain("ovs-dpdk", 1), Chain("linux-bridge", 1)),
-    ),
-    Claim(
-        "vpp-memif-over-ovs-dpdk",
-        ("4.1.2", "C.5"),
-        _MEMIF_IS_FASTER,
-        (Chain("vpp-l2patch", 2), Chain("ovs-dpdk", 2)),
-        frame=FrameSize("1518B", (1518,)),
-        their_figures="59.96 to 33.47 % of line rate against 21.29 to 6.32 %, 2.6 to 7.1 times as much, in the six "
-        "placements of appendix C.3",
-    ),
-    Claim(
-        "memif-over-vhost-user",
-        ("4.1.2",),
-        _MEMIF_IS_FASTER,
-        (Chain("memif", 2), Chain("ovs-dpdk", 2)),
-        frame=FrameSize("1518B", (1518,)),
-        caveat="memif joins the pods without a switch between them, OVS-DPDK is one",
-    ),
-    Claim(
-        "tc-redirect-over-bridge",
-        ("4.1.3",),
-        _KERNEL_IS_SLOWER,
-        (Chain("tc-redirect", 1), Chain("linux-bridge", 1)),
-    ),
-    Claim(
-        "tc-redirect-peer-over-tc-redirect",
-        ("4.1.3",),
-        "In case of Cilium CNI, context-switching process to the pod network namespace can also be bypassed",
-        (Chain("tc-redirect-peer", 1), Chain("tc-redirect", 1)),
-    ),
-    Claim(
-        "xdp-redirect-over-bridge",
-        ("4.1.3",),
-        _KERNEL_IS_SLOWER,
-        (Chain("xdp-redirect", 1), Chain("linux-bridge", 1)),
-    ),
-    Claim(
-        "af-xdp-over-af-packet",
-        ("4.1.3",),
-        "This tunnel bypasses the network stack in kernel space to provide high-performance raw packet networking",
-        (Chain("ovs-afxdp", 1), Chain("ovs-netdev", 1)),  # the same switch and pods, on either kind of socket
-    ),
-)
-
-CLAIMS: Mapping[str, Claim] = MappingProxyType({each.name: each for each in _CLAIMS})
-
-
-def claim_named(name: str) -> Claim:
-    """The claim of this name; PodperfError lists the names there are."""
-    try:
-        return CLAIMS[name]
-    except KeyError:
-        raise PodperfError(f"there is no claim {name!r}; choose one of: {', '.join(CLAIMS)}") from None

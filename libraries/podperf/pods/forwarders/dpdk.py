@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from podperf.cleanup import RUN_DIRECTORY
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import pci
-from podperf.testbed.placement import allowed_cpus
+from podperf.kernel.cpus import allowed_cpus
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second

@@ -1,0 +1,68 @@
+"""The CPUs of a host: which there are, which may be used, and how near they are to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from podperf.cpu_lists import parse_cpu_list
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """The CPUs of a host. `allowed` is what this process may run on (taskset, cpuset).
+
+    A CPU without an entry in `siblings` has its physical core to itself; without one in `nodes` it is on node 0.
+    """
+
+    online: tuple[int, ...]
+    allowed: tuple[int, ...]
+    siblings: Mapping[int, frozenset[int]] = field(default_factory=dict)  # all CPUs of the same physical core
+    nodes: Mapping[int, int] = field(default_factory=dict)  # NUMA node of a CPU
+
+    @property
+    def usable(self) -> tuple[int, ...]:
+        """Online and allowed, ascending."""
+        return tuple(sorted(set(self.online) & set(self.allowed)))
+
+    def same_core(self, cpu: int, others: Collection[int]) -> bool:
+        """True when this CPU is on the physical core of one of the others."""
+        return not self.siblings.get(cpu, frozenset((cpu,))).isdisjoint(others)
+
+    def node(self, cpu: int) -> int:
+        """The NUMA node of a CPU."""
+        return self.nodes.get(cpu, 0)
+
+
+def read_cpus(host: Host) -> Cpus:
+    """The CPUs of a host, from sysfs and this process's affinity."""
+    online = parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode())
+    siblings = {
+        cpu: frozenset(_list(host, f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or (cpu,))
+        for cpu in online
+    }
+    nodes = {
+        cpu: node
+        for node in _list(host, "/sys/devices/system/node/online")
+        for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
+    }
+    return Cpus(online, allowed_cpus(host.get("/proc/self/status").decode()), siblings, nodes)
+
+
+def allowed_cpus(status: str) -> tuple[int, ...]:
+    """The CPUs that a process may use, from the text of its /proc/PID/status."""
+    match = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    if match is None:
+        raise PodperfError("/proc/self/status has no Cpus_allowed_list; is /proc mounted?")
+    return parse_cpu_list(match[1])
+
+
+def _list(host: Host, path: str) -> tuple[int, ...]:
+    """A CPU list of sysfs; empty where the kernel has no such file (no NUMA, no topology)."""
+    try:
+        return parse_cpu_list(host.get(path).decode())
+    except OSError:
+        return ()

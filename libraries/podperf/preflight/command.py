@@ -1,0 +1,46 @@
+"""The command `podperf check`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
+from podperf.model import Chain, FrameSize
+from podperf.preflight.checks import check
+from podperf.preflight.plan import plan
+from podperf.preflight.plan import render as render_plan
+from podperf.preflight.table import render
+from podperf.topology import SCHEMA_PATH, load_topology
+
+SMALLEST = FrameSize.parse(64)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`podperf check`: exit code 0 when the quick run can be measured, else 1. With `--plan` 0 when there is a plan."""
+    parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
+    parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
+    parser.add_argument(
+        "--plan",
+        metavar="DATA_PLANE",
+        choices=[name for name, kind in DATA_PLANES.items() if kind.least_pods],
+        help="only say which commands and files would set this data plane up, without touching a host",
+    )
+    parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
+    options = parser.parse_args(arguments)
+    if options.plan:
+        topology = load_topology(options.topology, DATA_PLANES)
+        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
+        cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
+        print(render_plan(plan(topology, chain, SMALLEST, cpus)))
+        return 0
+    findings = check(options.topology)
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
+    return int(any(each.in_the_way for each in findings))

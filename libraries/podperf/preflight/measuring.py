@@ -1,0 +1,115 @@
+"""Whether test frames cross the testbed, and which data planes can be measured there. Found out by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.hosts.namespaces import left_behind
+from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.model import Chain, FrameSize, Traffic
+from podperf.preflight.finding import NEEDS_ROOT, Finding, State
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed
+from podperf.testbed.worker_machine import session_to
+from podperf.topology import Topology
+
+SMALLEST = FrameSize.parse(64)
+
+
+def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
+    """What only root can try, and only while no run measures."""
+    topology, host, worker = testbed.topology, testbed.host, testbed.worker_host
+    if not root:
+        yield Finding("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        yield Finding("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        return
+    try:
+        with RunLock():
+            yield from _check_left_behind(host)
+            if worker is not host:
+                yield from _check_left_behind(worker)
+            if topology.existing_ports:
+                yield from _check_ports(topology, host, worker)
+            yield from _check_bare_path(topology, testbed)
+            yield from _check_data_planes(testbed)
+    except PodperfError as error:  # another run has the machine
+        yield Finding("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
+
+
+def _check_left_behind(host: Host) -> Iterator[Finding]:
+    directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
+    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if directory else [])]
+    if left:
+        detail = f"on {host.name}, an earlier run left {', '.join(left)}"
+        yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
+
+
+def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
+    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host))
+    if topology.worker.left is not None:
+        session = session_to(worker)
+        yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
+
+
+def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Finding]:
+    try:
+        refuse()
+    except PodperfError as error:
+        for line in str(error).splitlines():
+            yield Finding("measuring", ports, State.MISSING, line, needed=True)
+    else:
+        yield Finding("measuring", ports, State.OK, "nothing else uses them")
+
+
+def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
+    """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
+    try:
+        tester = testbed.tester_with_ports().describe()
+    except PodperfError as error:
+        yield Finding("measuring", "tester", State.MISSING, str(error), needed=True)
+        return
+    finally:
+        testbed.close()
+    detail = f"{tester['name']} {tester['version']} at {tester['server']}"
+    down = [f"the link of its {side} port is down" for side, port in tester["ports"].items() if not port["link_up"]]
+    state = State.MISSING if down else State.OK
+    yield Finding(
+        "measuring", "tester", state, "; ".join([detail, *down]), "plug in the cable" if down else "", bool(down)
+    )
+
+
+def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
+    if topology.tester.has_ports_of_its_own:
+        yield from _check_own_ports(testbed)
+        return
+    try:
+        with testbed.bare_path(SMALLEST) as bare:
+            bare.probe(Traffic(SMALLEST, topology.traffic.directions))
+            tester = bare.tester.describe()
+    except PodperfError as error:
+        yield Finding("measuring", "test frames", State.MISSING, str(error), needed=True)
+        return
+    engine, why = tester["engine"], tester.get("engine_remark")
+    detail = f"frames of {SMALLEST.name} crossed the bare path, engine {engine}"
+    if why:
+        yield Finding("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
+    else:
+        yield Finding("measuring", "test frames", State.OK, detail)
+
+
+def _check_data_planes(testbed: Testbed) -> Iterator[Finding]:
+    measurable = 0
+    for name, kind in DATA_PLANES.items():
+        try:
+            testbed.demand(Chain(name, kind.least_pods))
+        except Unavailable as reason:
+            yield Finding("data planes", name, State.SKIPPED, str(reason))
+        else:
+            measurable += kind.least_pods > 0 or testbed.topology.external
+            yield Finding("data planes", name, State.OK, "measurable")
+    if not measurable:
+        yield Finding("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)

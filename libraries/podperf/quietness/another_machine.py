@@ -1,0 +1,44 @@
+"""Quietness of a machine that is reached over SSH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from podperf.hosts.base import Host
+from podperf.hosts.ssh import SshHost
+from podperf.quietness import cpu_speed
+from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.watch import Quietness, read_proc_of
+
+
+def watch(host: Host, cpus: Sequence[int], undo: ExitStack) -> Quietness:
+    """Quietness of CPUs of another machine. Their speed is watched where it has Python 3."""
+    ticks = int(host.run("getconf", "CLK_TCK").stdout)
+    own = host.servers if isinstance(host, SshHost) else set[int]()
+    measure = _work_time_on(host, undo)
+    speeds = CpuSpeeds(cpus, measure) if measure is not None else None
+    return Quietness(cpus, own, read_proc_of(host), ticks, speeds)
+
+
+# Behind the text of podperf.quietness.cpu_speed, which needs nothing but Python itself.
+_ANSWER = """
+import sys
+for line in sys.stdin:
+    print(work_time(int(line)), flush=True)
+"""
+
+
+def _work_time_on(host: Host, undo: ExitStack) -> Callable[[int], float] | None:
+    """`cpu_speed.work_time` on that machine, or None where it has no Python."""
+    if host.run("sh", "-c", "command -v python3", check=False).exit_code:
+        return None
+    process = host.spawn("python3", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
+    undo.callback(process.stop)
+
+    def work_time(cpu: int) -> float:
+        process.send(str(cpu))
+        return float(process.receive(10))
+
+    return work_time

@@ -1,0 +1,185 @@
+"""The values of a record as JSON, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any
+
+from podperf.model import (
+    Direction,
+    DirectionResult,
+    Entry,
+    FrameSize,
+    Latency,
+    Traffic,
+    Trial,
+    TrialResult,
+    l1_bit_rate,
+    l2_bit_rate,
+    line_rate,
+)
+from podperf.noise import Noise
+from podperf.records.histogram import to_hdr
+from podperf.testers.base import UNPACED
+from podperf.topology import Threshold
+from podperf.verdicts.thresholds import Measured
+
+
+def rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:
+    """A rate in every unit the report needs; `aggregate_` is the sum of the directions, the rest is per direction."""
+    rate, ways = measured.value, len(traffic.directions)
+    share = rate / line_rate(link_bits_per_second, traffic.frame) * 100 if link_bits_per_second else None
+    return {
+        "frames_per_second": rate,
+        "low_frames_per_second": measured.low,
+        "high_frames_per_second": measured.high,
+        "lower_bound": measured.lower_bound,
+        "upper_bound": measured.upper_bound,
+        "l1_bits_per_second": l1_bit_rate(rate, traffic.frame),
+        "l2_bits_per_second": l2_bit_rate(rate, traffic.frame),
+        "aggregate_frames_per_second": rate * ways,
+        "aggregate_l1_bits_per_second": l1_bit_rate(rate * ways, traffic.frame),
+        "aggregate_l2_bits_per_second": l2_bit_rate(rate * ways, traffic.frame),
+        "percent_of_line_rate": share,
+    }
+
+
+def latency_summary(latency: Latency, of: str = "") -> dict[str, Any]:
+    """Minimum, mean, percentiles and maximum in ns, and the whole distribution in HdrHistogram's base64 form."""
+    return {
+        "of": of,
+        "minimum_ns": latency.minimum,
+        "mean_ns": latency.mean,
+        "p50_ns": latency.percentile(50),
+        "p90_ns": latency.percentile(90),
+        "p99_ns": latency.percentile(99),
+        "p99_9_ns": latency.percentile(99.9),
+        "maximum_ns": latency.maximum,
+        "hdr_histogram": to_hdr(latency),
+    }
+
+
+def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
+    """Traffic as JSON; `traffic_from_json` is its inverse."""
+    return {
+        "frame": {"name": traffic.frame.name, "sequence": list(traffic.frame.sequence)},
+        "directions": list(traffic.directions),
+        "flows": traffic.flows,
+        "entries": {direction: asdict(entry) for direction, entry in traffic.entries.items()},
+    }
+
+
+def traffic_from_json(data: Mapping[str, Any]) -> Traffic:
+    """The Traffic that `traffic_to_json` wrote."""
+    entries = {Direction(direction): Entry(**entry) for direction, entry in data["entries"].items()}
+    frame = FrameSize(data["frame"]["name"], tuple(data["frame"]["sequence"]))
+    directions = tuple(Direction(each) for each in data["directions"])
+    return Traffic(frame, directions, data["flows"], MappingProxyType(entries))
+
+
+def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
+    """One trial as it happened, and its derived figures for readers that are not Python.
+
+    `phase` says what asked for it (`mrr`, `ndrpdr`, `calibration` …). A `load` of null was as fast as the tester could.
+    The traffic is the record's, so it is not repeated here.
+    """
+    return {
+        "phase": phase,
+        "started": result.started,
+        "load": None if result.trial.load == UNPACED else result.trial.load,
+        "duration": result.trial.duration,
+        "elapsed": result.elapsed,
+        "invalid": result.invalid,
+        "stray": result.stray,
+        "own_drops": result.own_drops,
+        "loss_ratio": result.loss_ratio,
+        "achieved_load": result.achieved_load,
+        "receive_rate": result.receive_rate,
+        "noise": noise_to_json(result.noise),
+        "directions": [_direction_to_json(each) for each in result.directions],
+    }
+
+
+def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
+    """The TrialResult that `trial_to_json` wrote, with the record's traffic."""
+    load = UNPACED if data["load"] is None else data["load"]
+    return TrialResult(
+        trial=Trial(traffic, load, data["duration"]),
+        started=data["started"],
+        directions=tuple(_direction_from_json(each) for each in data["directions"]),
+        stray=data["stray"],
+        own_drops=data["own_drops"],
+        invalid=data["invalid"],
+        elapsed=data["elapsed"],
+        noise=noise_from_json(data["noise"]),
+    )
+
+
+def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
+    """What `Noise.as_record` says, and what is needed to read it back."""
+    if noise is None:
+        return None
+    worker = {} if noise.worker is None else {"worker": noise_to_json(noise.worker)}
+    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution, **worker}
+
+
+def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
+    """The Noise that `noise_to_json` wrote."""
+    if data is None:
+        return None
+    return Noise(
+        cpus=tuple(data["cpus"]),
+        window=data["window"],
+        stolen=data["stolen_seconds"],
+        foreign=data["foreign"],
+        context_switches=data["context_switches"],
+        run_queue=data["run_queue"],
+        resolution=data["resolution"],
+        speed=data.get("speed"),
+        worker=noise_from_json(data.get("worker")),
+    )
+
+
+def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
+    data = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "latency"}
+    latency = result.latency
+    data["latency"] = latency and {
+        "minimum_ns": latency.minimum,
+        "mean_ns": latency.mean,
+        "maximum_ns": latency.maximum,
+        "counts": {str(index): count for index, count in sorted(latency.counts.items())},
+    }
+    return data
+
+
+def _direction_from_json(data: Mapping[str, Any]) -> DirectionResult:
+    latency = data["latency"] and Latency(
+        data["latency"]["minimum_ns"],
+        data["latency"]["mean_ns"],
+        data["latency"]["maximum_ns"],
+        {int(index): count for index, count in data["latency"]["counts"].items()},
+    )
+    return DirectionResult(**{**data, "direction": Direction(data["direction"]), "latency": latency})
+
+
+def threshold_to_json(threshold: Threshold) -> dict[str, Any]:
+    """A threshold with its selectors; the frame by its name."""
+    return {**asdict(threshold), "frame": threshold.frame and threshold.frame.name}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON types: dataclasses and mappings become objects, sequences arrays, the rest text or null."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return [plain(each) for each in value]
+    return str(value)

@@ -1,0 +1,122 @@
+"""A record and its trials on disk, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.model import TrialResult
+from podperf.records.files import replace_file, sync_folder, write_all
+from podperf.records.json_values import trial_to_json
+from podperf.records.record import TestRecord
+from podperf.records.schema import schema_errors
+
+TRIALS_SUFFIX = ".trials.jsonl"
+
+
+class RecordWriter:
+    """Keeps one test's trials and record on disk.
+
+    A disk that is full or a folder that is read-only never stops a measurement: what could not be written is kept, and
+    `finish` says so in its PodperfError.
+    """
+
+    def __init__(self, directory: Path | str, record: TestRecord) -> None:
+        """Open `<directory>/<id>.trials.jsonl`, the id made unique there (and set in the record).
+
+        The record as it is now becomes the first line, so that an interrupted test can still be reported: fill in what
+        is known before.
+        """
+        self.directory = Path(directory)
+        self.trials: list[dict[str, Any]] = []
+        self._pending: list[Mapping[str, Any]] = [record.to_json()]
+        self._file: int | None = None
+        with contextlib.suppress(OSError):  # `finish` tries again, and speaks
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._file = self._reserve(record)
+            self._pending = [record.to_json()]  # with the id that it got
+            self._flush()
+            sync_folder(self.directory)
+
+    def _reserve(self, record: TestRecord) -> int:
+        wanted, copy = record.id, 1
+        while True:
+            path = self.directory / f"{record.id}{TRIALS_SUFFIX}"
+            if not (self.directory / f"{record.id}.json").exists():
+                with contextlib.suppress(FileExistsError):
+                    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            copy += 1
+            record.id = f"{wanted}-{copy}"
+
+    def trial(self, result: TrialResult, phase: str) -> None:
+        """Put one trial on disk; it is there when this returns."""
+        self.trials.append(trial_to_json(result, phase))
+        self._pending.append(self.trials[-1])
+        with contextlib.suppress(OSError):  # stays pending: the next trial tries again, and `finish` speaks
+            self._flush()
+
+    def _flush(self) -> None:
+        while self._file is not None and self._pending:
+            end = os.fstat(self._file).st_size
+            try:
+                write_all(self._file, _compact(self._pending[0]) + b"\n")
+                os.fsync(self._file)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, end)  # half a line would spoil the next one
+                raise
+            del self._pending[0]
+
+    def finish(self, record: TestRecord) -> Path:
+        """Write the whole record and drop the trials' file; returns the record's path.
+
+        PodperfError when it does not fit the schema (it is on disk all the same) or could not be written there: then it
+        is in the system's temporary folder where that works, and the trials' file stays.
+        """
+        if record.ended is None:
+            record.ended = time.time()
+        document = record.to_json(self.trials)
+        trials_path, path = self.directory / f"{record.id}{TRIALS_SUFFIX}", self.directory / f"{record.id}.json"
+        self.close()
+        try:
+            replace_file(path, _readable(document))
+        except OSError as error:
+            raise PodperfError(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
+        with contextlib.suppress(OSError):
+            trials_path.unlink(missing_ok=True)
+        if problems := schema_errors(document):
+            raise PodperfError(f"the record {path} does not fit its schema: {'; '.join(problems[:3])}")
+        return path
+
+    def close(self) -> None:
+        """Leave the trials' file as it is. Safe to repeat."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _rescue(document: Mapping[str, Any]) -> str:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="podperf-record-"))
+        replace_file(folder / f"{document['id']}.json", _readable(document))
+    except OSError as error:
+        return f"nor anywhere else ({error.strerror}): free some space and run the test again"
+    return f"it is in {folder} instead: free some space, then move it there"
+
+
+def _compact(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _readable(document: Mapping[str, Any]) -> bytes:
+    """Indented, but for the trials: one line each."""
+    head = json.dumps({**document, "trials": []}, allow_nan=False, indent=2).encode()
+    trials = b",\n".join(b"    " + _compact(each) for each in document["trials"])
+    return head.removesuffix(b"]\n}") + (b"\n" + trials + b"\n  " if trials else b"") + b"]\n}\n"

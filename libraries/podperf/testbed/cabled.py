@@ -1,0 +1,112 @@
+"""Systems under test between ports that exist already: chains on the worker's ports, and black boxes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+
+from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip, ip_json
+from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.namespaces import add_namespace
+from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.machines import Machines
+from podperf.testbed.system_under_test import PROBE_PATIENCE, SystemUnderTest
+from podperf.testbed.worker_machine import session_to
+from podperf.testbed.worker_ports import WorkerPorts
+from podperf.testers.base import Tester
+from podperf.topology import PortSettings
+
+SMALLEST = FrameSize.parse(64)
+
+
+def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
+    """A chain between ports that exist already, on both sides."""
+    topology, worker_host = machines.topology, machines.worker_host
+    refuse_shared_ports(topology, machines.host)
+    refuse_shared_worker_ports(topology, worker_host, session_to(worker_host))
+    left, right = topology.tester.left, topology.tester.right
+    for port in (left, right):
+        _bring_up(machines.host, port, mtu, undo)
+    tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
+    worker, received_by = _worker(machines, tester, mtu, undo)
+    entries = data_plane.set_up(worker, chain, undo)
+    sut = SystemUnderTest(chain, tester, data_plane, entries, worker.ports, received_by)
+    return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
+
+
+def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
+    """Whatever stands between two ports of the tester that exist already."""
+    refuse_shared_ports(machines.topology, machines.host)
+    left, right = machines.topology.tester.left, machines.topology.tester.right
+    hosts = {port.interface: _seen_from(machines.host, port) for port in (left, right) if port.interface is not None}
+    entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
+    tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
+    sut = SystemUnderTest(chain, tester, data_plane, entries, hosts)
+    return _by_an_engine_that_sends(machines, sut, 0, undo)
+
+
+def _entry(port: PortSettings) -> Entry:
+    return Entry(mac=port.destination_mac, address=port.destination_address)
+
+
+def _seen_from(host: Host, port: PortSettings) -> Host:
+    """The host on which a tester port is seen: its namespace, where it has one."""
+    return NetworkNamespace(port.namespace, host) if port.namespace else host
+
+
+def _bring_up(machine: Host, port: PortSettings, mtu: int, undo: ExitStack) -> None:
+    """A tester port that is up and takes frames of this size, until `undo`."""
+    if port.interface is None:
+        return
+    host = _seen_from(machine, port)
+    link = ip_json(host, "link", "show", "dev", port.interface)[0]
+    up, larger = "UP" in link["flags"], max(mtu, link["mtu"])
+    if not up or larger != link["mtu"]:
+        before = ("link", "set", "dev", port.interface, "mtu", str(link["mtu"]), "up" if up else "down")
+        undo.callback(ip, host, *before)
+        ip(host, "link", "set", "dev", port.interface, "mtu", str(larger), "up")
+
+
+def _worker(machines: Machines, tester: Tester, mtu: int, undo: ExitStack) -> tuple[Worker, Mapping[str, str]]:
+    """The worker with its existing ports in its namespace, and who receives on them."""
+    settings = machines.topology.worker
+    assert settings.left is not None and settings.right is not None
+    host = add_namespace(machines.worker_host, "worker", undo)
+    machines.make_run_directory(undo)
+    ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
+    cpus = machines.placement.sut
+    taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
+    ports.await_carrier()
+    macs = tester.describe()["ports"]
+    left, right = (
+        WorkerPort(port.interface, port.mac, macs[side]["mac"], port.pci)
+        for side, port in zip(("left", "right"), taken, strict=True)
+    )
+    received_by = {port.interface: port.received_by for port in taken}
+    return machines.worker(host, left, right, mtu), received_by
+
+
+def _by_an_engine_that_sends(
+    machines: Machines, sut: SystemUnderTest, patience: float, undo: ExitStack
+) -> SystemUnderTest:
+    """The same with the slower engine of the software tester, where frames cross only by that.
+
+    Some drivers, and a veth whose other end has no receive ring, take no frames from XDP and do not say so.
+    """
+    settings = machines.topology.tester
+    if settings.type != "software" or settings.engine != "auto" or machines.imaginary:
+        return sut
+    traffic = Traffic(SMALLEST, machines.topology.traffic.directions, 1, sut.entries)
+    deadline = time.monotonic() + patience
+    while not sut.forwards(traffic):
+        if time.monotonic() > deadline:
+            sut.tester.close()
+            tester = undo.enter_context(machines.tester(settings.left, settings.right, "packet-ring"))
+            return replace(sut, tester=tester)
+    return sut

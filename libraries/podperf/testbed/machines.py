@@ -1,0 +1,65 @@
+"""The machines of a testbed, and what every system under test on them needs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+
+from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.model import Placement
+from podperf.pods.netns import NamespacePods
+from podperf.testers import TESTERS
+from podperf.testers.base import Site, Tester, TesterKind, TesterPort
+from podperf.topology import Engine, PortSettings, Topology
+
+
+class Machines:
+    """The tester's machine and the worker, and which of their CPUs are whose."""
+
+    imaginary = False  # True: no frame crosses them
+
+    def __init__(
+        self, topology: Topology, placement: Placement, host: Host | None = None, worker: Host | None = None
+    ) -> None:
+        """`host` is the machine of the tester, this one by default, and `worker` that of the worker, by default the
+        same."""
+        self.topology, self.placement = topology, placement
+        self.host: Host = host or LocalHost()
+        self.worker_host: Host = worker or self.host
+        self._lasting: list[Tester] = []  # the tester with ports of its own, shared with `placed` testbeds
+
+    def tester(self, left: PortSettings, right: PortSettings, engine: Engine) -> AbstractContextManager[Tester]:
+        """A tester on these ports, or the one that brings its own along."""
+        if self.topology.tester.has_ports_of_its_own:
+            return nullcontext(self.tester_with_ports())
+        ports = (TesterPort(port.interface, port.namespace) for port in (left, right) if port.interface is not None)
+        return closing(self._kind.at(Site(self.host, self.topology.tester, engine, self.placement.tester, *ports)))
+
+    @property
+    def _kind(self) -> TesterKind:
+        return TESTERS[self.topology.tester.type]
+
+    def tester_with_ports(self) -> Tester:
+        """The tester that brings its ports along. It stands from its first use until this testbed is closed."""
+        if not self._lasting:
+            settings = self.topology.tester
+            self._lasting.append(self._kind.at(Site(self.host, settings, settings.engine, self.placement.tester)))
+        return self._lasting[0]
+
+    def close(self) -> None:
+        """Give back what outlasts single chains. Safe to repeat."""
+        while self._lasting:
+            self._lasting.pop().close()
+
+    def make_run_directory(self, undo: ExitStack) -> None:
+        """The run directory on the worker, until `undo`."""
+        self.worker_host.run("mkdir", "-p", str(RUN_DIRECTORY))
+        undo.callback(self.worker_host.run, "rm", "-rf", str(RUN_DIRECTORY))
+
+    def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
+        """The worker as data planes see it, with these ports in this namespace."""
+        pods = NamespacePods(self.worker_host, namespace)
+        ports: dict[str, Host] = {left.interface: namespace, right.interface: namespace}
+        return Worker(namespace, namespace.namespace, left, right, pods, mtu, self.placement, str(RUN_DIRECTORY), ports)

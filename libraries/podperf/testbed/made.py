@@ -1,0 +1,68 @@
+"""Systems under test between ports that the run makes: veth pairs from the tester's namespace to the worker's."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+
+from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.wire import Wire
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
+from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.namespaces import add_namespace
+from podperf.model import Chain
+from podperf.testbed.machines import Machines
+from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testers.base import Tester
+from podperf.topology import Engine, PortSettings
+
+
+def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: ExitStack) -> SystemUnderTest:
+    """Two tester ports plugged into each other, in a namespace of this name.
+
+    Receiving is left to the sender's CPU here, as there is no system under test whose work must be kept apart: the
+    other CPU's neighbours would show as the tester's own loss.
+    """
+    host = add_namespace(machines.host, name, undo)
+    add_veth(host, near="left", far="right", mtu=mtu)
+    tester = undo.enter_context(_tester(machines, host, engine))
+    return SystemUnderTest(Chain(Wire.name, 0), tester, Wire(), {}, {"left": host, "right": host})
+
+
+def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
+    """A chain between ports that are made for it."""
+    tester_host = add_namespace(machines.host, "tester", undo)
+    worker = _worker(machines, tester_host, mtu, undo)
+    tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
+    entries = data_plane.set_up(worker, chain, undo)
+    return SystemUnderTest(chain, tester, data_plane, entries, worker.ports)
+
+
+def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:
+    return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
+
+
+def _worker(machines: Machines, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
+    host = add_namespace(machines.host, "worker", undo)
+    for port in ("left", "right"):
+        add_veth(
+            machines.host,
+            near=port,
+            near_namespace=tester_host.namespace,
+            far=f"w-{port}",
+            far_namespace=host.namespace,
+            mtu=mtu,
+        )
+    _dedicate(host, "w-left", "w-right", machines.placement.sut)
+    machines.make_run_directory(undo)
+    left, right = (
+        WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
+        for port in ("left", "right")
+    )
+    return machines.worker(host, left, right, mtu)
+
+
+def _dedicate(host: Host, left: str, right: str, cpus: tuple[int, ...]) -> None:
+    """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""
+    for interface, cpu in ((left, cpus[0]), (right, cpus[-1])):
+        dedicate_receive_processing(host, interface, cpu)

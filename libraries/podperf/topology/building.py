@@ -1,0 +1,133 @@
+"""From a sound topology file's content to values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from podperf.cpu_lists import parse_cpu_list
+from podperf.documents.yaml_document import Document
+from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
+from podperf.topology.settings import (
+    MethodSettings,
+    PortSettings,
+    SshSettings,
+    TesterSettings,
+    Threshold,
+    Topology,
+    TrafficSettings,
+    TrexServerSettings,
+    TrexSettings,
+    WorkerPortSettings,
+    WorkerSettings,
+)
+
+
+def build(document: Document, data: Mapping[str, Any]) -> Topology:
+    """The values of a document that has no problems; `data` has its content and the schema's defaults."""
+    tester, worker, traffic, method = (data[key] for key in ("tester", "worker", "traffic", "method"))
+    left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
+    both = traffic["directions"] == "bidirectional"
+    return Topology(
+        path=document.path,
+        name=data["name"],
+        description=data["description"].strip(),
+        tester=TesterSettings(
+            tester["type"],
+            tester["engine"] if tester["type"] == "software" else "trex",
+            _cpus(tester["cpus"]),
+            left,
+            right,
+            _trex(tester["trex"]),
+            tester.get("maximum_load"),
+        ),
+        worker=WorkerSettings(
+            worker["connection"],
+            _cpus(worker["cpus"]),
+            _cpus(worker["switch_cpus"]),
+            worker["hugepages"] == "auto",
+            _ssh(worker["ssh"]),
+            _worker_port(worker["ports"]["left"]),
+            _worker_port(worker["ports"]["right"]),
+            _virtual_functions(worker["sriov"]),
+        ),
+        traffic=TrafficSettings(
+            BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
+        ),
+        method=MethodSettings(
+            method["search"],
+            int(method["mrr"]["trials"]),
+            float(method["mrr"]["duration"]),
+            float(method["patience"]),
+        ),
+        thresholds=tuple(map(_threshold, data["thresholds"])),
+        labels={key: document.texts["labels", key] for key in data["labels"]},
+        not_comparable=data["not_comparable"].strip(),
+    )
+
+
+def _port(settings: Mapping[str, str]) -> PortSettings:
+    mac = settings.get("destination_mac")
+    return PortSettings(
+        settings.get("interface"),
+        settings.get("namespace"),
+        mac.lower() if mac is not None else None,
+        settings.get("destination_address"),
+    )
+
+
+def _trex(settings: Mapping[str, Any]) -> TrexSettings:
+    server = settings.get("server")
+    return TrexSettings(
+        settings["address"],
+        int(settings["port"]),
+        int(settings["publisher_port"]),
+        settings.get("client"),
+        settings["interpreter"],
+        int(settings["ports"]["left"]),
+        int(settings["ports"]["right"]),
+        _trex_server(server) if server is not None else None,
+    )
+
+
+def _trex_server(settings: Mapping[str, Any]) -> TrexServerSettings:
+    devices, low_end = settings.get("devices"), settings["low_end"]
+    return TrexServerSettings(
+        settings["directory"],
+        (devices[0].lower(), devices[1].lower()) if devices is not None else None,
+        None if low_end == "auto" else low_end == "yes",
+        tuple(settings["options"]),
+    )
+
+
+def _ssh(settings: Mapping[str, Any]) -> SshSettings:
+    return SshSettings(
+        settings.get("address"), int(settings["port"]), settings["user"], settings.get("key"), settings["known_hosts"]
+    )
+
+
+def _worker_port(settings: Mapping[str, str]) -> WorkerPortSettings | None:
+    interface, pci = settings.get("interface"), settings.get("pci")
+    return WorkerPortSettings(interface, pci.lower() if pci is not None else None) if interface is not None else None
+
+
+def _virtual_functions(settings: Mapping[str, Any]) -> VirtualFunctionSettings:
+    number = None if settings["vfs"] == "auto" else int(settings["vfs"])
+    vlan, queues = (int(settings[key]) for key in ("vlan", "queues"))
+    return VirtualFunctionSettings(number, vlan, settings["trust"], settings["spoof_check"], queues)
+
+
+def _cpus(setting: str | int) -> tuple[int, ...] | None:
+    return None if setting == "auto" else parse_cpu_list(str(setting))
+
+
+def _threshold(settings: Mapping[str, Any]) -> Threshold:
+    return Threshold(
+        metric=settings["metric"],
+        unit=settings["unit"],
+        minimum=settings.get("minimum"),
+        maximum=settings.get("maximum"),
+        data_plane=settings.get("data_plane"),
+        pods=None if settings.get("pods") is None else int(settings["pods"]),
+        frame=None if settings.get("frame") is None else FrameSize.parse(settings["frame"]),
+    )

@@ -1,0 +1,191 @@
+"""What is wrong with a topology file although the schema has nothing against it, in the schema's words."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import Any
+
+from podperf.cpu_lists import parse_cpu_list
+from podperf.documents.schema_check import suggestion
+from podperf.documents.yaml_document import Document, Pointer, Problem
+from podperf.model import FrameSize
+
+TEST_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # RFC 2544, appendix C.2.2
+
+_SIDES = ("left", "right")
+
+
+class Sound:
+    """The part of a document that the schema has nothing against: what the other checks can rely on."""
+
+    def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
+        self.document = document
+        self._violations = violations
+
+    def given(self, *pointer: str | int) -> bool:
+        """True when the file has this key, with whatever value."""
+        return pointer in self.document.lines
+
+    def value(self, *pointer: str | int) -> Any:
+        """The value here; None when it is absent or not sound."""
+        value: Any = self.document.data
+        for length, step in enumerate(pointer, start=1):
+            if pointer[:length] in self._violations:
+                return None
+            value = value.get(step) if isinstance(step, str) else value[step]
+            if value is None:
+                return None
+        return value
+
+    def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
+        """The problem of what stands here, or of `found`."""
+        return self.document.problem(
+            pointer, f"found {found or self.document.shown(pointer, self.value(*pointer))}; allowed: {allowed}"
+        )
+
+
+def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
+    """What a schema cannot say: one key against another, CPU lists, addresses."""
+    for pointer in (("tester", "cpus"), ("worker", "cpus"), ("worker", "switch_cpus")):
+        cpus = sound.value(*pointer)
+        if cpus not in {None, "auto"}:
+            try:
+                parse_cpu_list(str(cpus))
+            except ValueError as error:
+                yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
+    yield from _switch_disagreements(sound)
+    yield from _port_disagreements(sound)
+    yield from _trex_disagreements(sound)
+    yield from _worker_disagreements(sound)
+    thresholds = sound.value("thresholds")
+    for position in range(len(thresholds or ())):
+        yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
+
+
+def _switch_disagreements(sound: Sound) -> Iterator[Problem]:
+    pointer = ("worker", "switch_cpus")
+    cpus, worker = sound.value(*pointer), sound.value("worker", "cpus")
+    if cpus in {None, "auto"}:
+        return
+    if worker in {None, "auto"}:
+        yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
+        return
+    with suppress(ValueError):  # a list that is none is a problem of its own
+        if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
+            yield sound.problem(pointer, f"CPUs of worker.cpus, which are {worker}")
+
+
+def _port_disagreements(sound: Sound) -> Iterator[Problem]:
+    ports = [("tester", "ports", side) for side in _SIDES]
+    existing = [sound.given(*port, "interface") for port in ports]
+    for port, exists in zip(ports, existing, strict=True):
+        for key in ("namespace", "destination_mac", "destination_address"):
+            if sound.given(*port, key) and not any(existing) and (key == "namespace" or not _is_trex(sound)):
+                yield sound.problem((*port, key), "only beside `interface`, for an existing interface")
+        address = sound.value(*port, "destination_address")
+        if address is not None and not _in_test_network(address):
+            yield sound.problem((*port, "destination_address"), f"an IPv4 address within {TEST_NETWORK}")
+        if exists and not all(existing):
+            yield sound.problem(
+                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
+            )
+    left, right = ([sound.value(*port, key) for key in ("namespace", "interface")] for port in ports)
+    if left[1] is not None and left == right:
+        yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
+
+
+def _is_trex(sound: Sound) -> bool:
+    return bool(sound.value("tester", "type") == "trex")
+
+
+def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
+    here = ("tester", "trex")
+    if not _is_trex(sound):
+        if sound.given(*here, "server"):
+            yield sound.problem((*here, "server"), "only with `type: trex`", found="a server")
+        return
+    if sound.given("tester", "engine"):
+        yield sound.problem(("tester", "engine"), "only with `type: software`")
+    ports = {"left": 0, "right": 1, **(sound.value(*here, "ports") or {})}
+    if ports["left"] == ports["right"]:
+        yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
+    named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
+    if named is not None and (not sound.given(*here, "server") or sound.given(*here, "server", "devices")):
+        pointer = ("tester", "ports", named, "interface")
+        yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
+
+
+def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
+    connection = sound.value("worker", "connection") or "local"
+    remote = connection == "ssh"
+    address = ("worker", "ssh", "address")
+    if remote and not sound.given(*address):
+        yield sound.problem(address, "a host name or an IP address, as `connection: ssh` needs it", found="nothing")
+    elif sound.given(*address) and not remote:
+        yield sound.problem(address, "only with `connection: ssh`")
+
+    ports = [("worker", "ports", side) for side in _SIDES]
+    existing = [sound.given(*port, "interface") for port in ports]
+    for port, exists in zip(ports, existing, strict=True):
+        if exists and not all(existing):
+            yield sound.problem(
+                (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
+            )
+        if sound.given(*port, "pci") and not exists:
+            yield sound.problem((*port, "pci"), "only beside `interface`")
+    for key in ("interface", "pci"):
+        left, right = (sound.value(*port, key) for port in ports)
+        if left is not None and left == right:
+            yield sound.problem((*ports[1], key), "another one than the left port's")
+    if remote and not any(existing):
+        allowed = "interfaces for left and right, as a run makes no cable to another machine"
+        yield sound.problem(("worker", "ports"), allowed, found="nothing")
+    if all(existing):
+        yield from _cable_disagreements(sound)
+
+
+def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
+    """The tester's side of cables whose other ends are the worker's ports."""
+    for side in _SIDES:
+        port = ("tester", "ports", side)
+        if (sound.value("tester", "type") or "software") == "software" and not sound.given(*port, "interface"):
+            allowed = f"the interface that is cabled to worker.ports.{side}"
+            yield sound.problem((*port, "interface"), allowed, found="nothing")
+        for key in ("destination_mac", "destination_address"):
+            if sound.given(*port, key):
+                yield sound.problem((*port, key), "only for a black box, without worker.ports")
+
+
+def _in_test_network(address: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(address) in TEST_NETWORK
+    except ValueError:
+        return False
+
+
+def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collection[str] | None) -> Iterator[Problem]:
+    metric, unit, minimum = (sound.value(*here, key) for key in ("metric", "unit", "minimum"))
+    if metric is not None:
+        latency = metric.startswith("latency")
+        bound, unfit = ("maximum", "minimum") if latency else ("minimum", "maximum")
+        units = ("us", "ratio of baseline") if latency else ("ratio of baseline", "Mpps", "Gbps")
+        kind = "a latency" if latency else "a rate"
+        if sound.given(*here, unfit):
+            yield sound.problem((*here, unfit), f"`{bound}` for {kind}", found=f"a {unfit} for {metric}")
+        elif not sound.given(*here, bound):
+            yield sound.problem((*here, bound), f"a number above 0, as {kind} needs it", found="nothing")
+        if unit is not None and unit not in units:
+            yield sound.problem((*here, "unit"), f"{', '.join(units)} for {metric}")
+        elif unit == "ratio of baseline" and not latency and minimum is not None and minimum > 1:
+            yield sound.problem((*here, "minimum"), "a ratio above 0 and up to 1 (0.5 is half of the baseline)")
+    frame = sound.value(*here, "frame")
+    if isinstance(frame, str):
+        try:
+            FrameSize.parse(frame)
+        except ValueError:
+            yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
+    data_plane = sound.value(*here, "data_plane")
+    if data_planes is not None and data_plane is not None and data_plane not in data_planes:
+        yield sound.problem((*here, "data_plane"), ", ".join(sorted(data_planes)) + suggestion(data_plane, data_planes))

@@ -1,0 +1,52 @@
+"""The way from a topology file to its values: read, held against the schema, checked, built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from podperf.documents.schema_check import schema_problems, with_defaults
+from podperf.documents.yaml_document import read_yaml
+from podperf.errors import PodperfError
+from podperf.topology.building import build
+from podperf.topology.disagreements import Sound, disagreements
+from podperf.topology.settings import Topology
+
+SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
+
+
+class TopologyError(PodperfError):
+    """A topology file that cannot be used: `problems` has one line each, with file, line, key, found and allowed."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@cache
+def topology_schema() -> Mapping[str, Any]:
+    """The JSON Schema of topology files."""
+    schema: Mapping[str, Any] = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return schema
+
+
+def load_topology(path: str | Path, data_planes: Collection[str] | None = None) -> Topology:
+    """Read and check a topology file.
+
+    With `data_planes`, the names that thresholds select must be among them. TopologyError reports everything that is
+    wrong with the file at once.
+    """
+    try:
+        document = read_yaml(Path(path))
+    except PodperfError as error:
+        raise TopologyError([str(error)]) from error
+    violations = schema_problems(document, topology_schema())
+    sound = Sound(document, violations)
+    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes)]
+    if problems:
+        ordered = sorted(problems, key=lambda each: (each.line, each.key))
+        raise TopologyError([each.render(document.path) for each in ordered])
+    return build(document, with_defaults(topology_schema(), document.data))
