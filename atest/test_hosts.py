@@ -97,6 +97,14 @@ def test_a_process_is_spoken_to_by_lines(host: Host) -> None:
     process.stop()
 
 
+def test_line_ends_of_a_terminal_are_line_ends(host: Host) -> None:
+    """testpmd answers with such ones."""
+    assert host.run("printf", "one\\r\\ntwo\\r\\n").stdout == "one\ntwo\n"
+    process = host.spawn("sh", "-c", "printf 'three\\r\\nfour\\r\\n'; read -r _")
+    assert [process.receive(5), process.receive(5)] == ["three", "four"]
+    process.stop()
+
+
 def test_a_process_that_does_not_mind_a_term_is_killed(host: Host) -> None:
     process = host.spawn("sh", "-c", "trap '' TERM; echo up; while :; do read -r x </dev/zero; done")
     assert process.receive(5) == "up"

@@ -49,7 +49,7 @@ class SshHost:
         started.raise_if_lost()
         if started.server is not None:
             self.servers.add(started.server)
-        code, output, errors = started.exit_code, started.output.decode(errors="replace"), started.errors()
+        code, output, errors = started.exit_code, started.said(), started.errors()
         if code == 127 and errors.startswith(NOT_INSTALLED):
             raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
         if check and code != 0:

@@ -74,10 +74,10 @@ class Command:
                 *whole, rest = bytes(self.output).split(b"\n")
                 self.output = bytearray(rest)
                 for line in whole:
-                    self.lines.put(line.decode(errors="replace"))
+                    self.lines.put(_text(line + b"\n").removesuffix("\n"))
         if self.lines is not None:
             if self.output:
-                self.lines.put(self.output.decode(errors="replace"))
+                self.lines.put(_text(self.output))
             self.lines.put(None)
 
     def _gather_errors(self) -> None:
@@ -124,9 +124,13 @@ class Command:
         """As a shell has it; -1 when a signal ended it."""
         return int(self.channel.exit_status)
 
+    def said(self) -> str:
+        """What it wrote to standard output so far, of a command without `lines`."""
+        return _text(self.output)
+
     def errors(self) -> str:
         """What it wrote to standard error so far."""
-        return self._errors.decode(errors="replace")
+        return _text(self._errors)
 
     def raise_if_lost(self) -> None:
         """ConnectionLost when nobody knows how it ended, because the connection did before."""
@@ -139,6 +143,11 @@ class Command:
             f"the SSH connection to {self._host} was lost while `{' '.join(self._command)}` ran there: the machine, "
             "its SSH server or the link went down"
         )
+
+
+def _text(raw: bytes) -> str:
+    """As Python reads what commands on this machine say: a terminal's line ends (`\\r\\n`) are newlines."""
+    return raw.decode(errors="replace").replace("\r\n", "\n")
 
 
 def _received(receive: Callable[[int], bytes]) -> bytes:
