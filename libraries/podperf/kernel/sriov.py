@@ -211,7 +211,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
 
 def set_queues(host: Host, interface: str, queues: int) -> None:
     """Give an interface so many queues. Unavailable when its driver has no choice and another number."""
-    channels = interface_details(host, interface)["channels"]
+    channels = interface_details(host, interface)["channels"] or {}  # a driver without a choice has none to tell
     now = channels.get("Combined") or 1
     if now == queues:
         return
