@@ -65,7 +65,7 @@ def _words(machine: Machine) -> Iterator[str]:
     # The kernel's interrupt controller cannot remap interrupts for an emulated IOMMU by itself.
     kvm, tcg = "kvm,kernel-irqchip=split", "tcg,thread=multi,tb-size=512"
     yield from ("-accel", kvm if machine.accelerator == "kvm" else tcg)
-    yield from ("-device", "intel-iommu,intremap=on,caching-mode=on")
+    yield from ("-device", "intel-iommu,intremap=on,eim=on,caching-mode=on")
     yield from ("-smp", f"{sum(len(node.cpus) for node in nodes)},sockets={len(nodes)}")
     yield from ("-m", str(sum(node.memory_mib for node in nodes)))
     for number, node in enumerate(nodes):
@@ -95,6 +95,6 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     hugepages = ",".join(f"{number}:{node.hugepages}" for number, node in enumerate(nodes))
     return (
-        "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 "
+        "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
         f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages}"
     )
