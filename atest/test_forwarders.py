@@ -31,7 +31,7 @@ def test_each_application_forwards_both_ways(name: str, forwarder: str) -> None:
     if reason := FORWARDERS[forwarder].missing(LocalHost()):
         pytest.skip(reason)
     description = forward(Chain(name, PODS[name], forwarder))
-    applications = description.get("applications") or description["pods"]
+    applications = description["applications"]
     assert len(applications) == PODS[name]
     for each in applications.values():
         program, _, mode = forwarder.partition("-")

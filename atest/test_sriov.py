@@ -21,9 +21,9 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
-from podperf.testbed import Testbed
 from podperf.testbed.placement import nic_node, place
 from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_machine import worker_machine
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import boot, unavailable

@@ -9,7 +9,7 @@ import pytest
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.vpp import parse_runtime
 from podperf.dataplanes.vpp_chain import segments
-from podperf.model import Placement
+from podperf.model import Placement, VirtualFunctionSettings
 
 MAIN_THREAD_ONLY = """\
 Time 4.2, 10 sec internal node vector rate 1.93 loops/sec 31275.62
@@ -55,7 +55,8 @@ def test_an_answer_without_nodes_is_a_thread_without_nodes() -> None:
 def worker() -> Worker:
     left = WorkerPort("w-left", "02:00:00:00:00:01", "02:00:00:00:00:aa")
     right = WorkerPort("w-right", "02:00:00:00:00:02", "02:00:00:00:00:bb")
-    return Worker(None, "", left, right, None, 1500, Placement((0,), (1,)), "/run", {})  # type: ignore[arg-type]
+    placement, vfs = Placement((0,), (1,)), VirtualFunctionSettings()
+    return Worker(None, "", left, right, None, 1500, placement, "/run", {}, vfs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 5])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -49,7 +49,7 @@ class Worker:
     directory: str  # for sockets, databases and logs of this set-up; removed with it
     # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
     ports: dict[str, Host]
-    sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
+    sriov: VirtualFunctionSettings
 
     @property
     def cpus(self) -> tuple[int, ...]:

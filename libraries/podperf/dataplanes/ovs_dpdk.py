@@ -179,7 +179,7 @@ class OvsDpdk:
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
             **self._switch.describe_pmds(),
             "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
-            "pods": {pod.name: pod.describe() for pod in self._pods},
+            "applications": {pod.name: pod.describe() for pod in self._pods},
             "pollers": [each.describe() for each in self._turns],
         }
 

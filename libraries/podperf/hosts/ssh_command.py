@@ -145,7 +145,7 @@ class Command:
         )
 
 
-def _text(raw: bytes) -> str:
+def _text(raw: bytes | bytearray) -> str:
     """As Python reads what commands on this machine say: a terminal's line ends (`\\r\\n`) are newlines."""
     return raw.decode(errors="replace").replace("\r\n", "\n")
 

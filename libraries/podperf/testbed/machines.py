@@ -62,4 +62,15 @@ class Machines:
         """The worker as data planes see it, with these ports in this namespace."""
         pods = NamespacePods(self.worker_host, namespace)
         ports: dict[str, Host] = {left.interface: namespace, right.interface: namespace}
-        return Worker(namespace, namespace.namespace, left, right, pods, mtu, self.placement, str(RUN_DIRECTORY), ports)
+        return Worker(
+            namespace,
+            namespace.namespace,
+            left,
+            right,
+            pods,
+            mtu,
+            self.placement,
+            str(RUN_DIRECTORY),
+            ports,
+            self.topology.worker.sriov,
+        )
