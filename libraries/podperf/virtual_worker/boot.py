@@ -21,7 +21,7 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # holds the tester's two ports
 READY = "podperf virtual worker: ready"  # what init.sh says
-ATTEMPTS = 3  # of booting: with emulated CPUs QEMU 10.0 now and then breaks off, or its guest stands still
+ATTEMPTS = 3  # of booting: emulated CPUs may stand still on a machine with too much to do
 KVM_GAVE_UP = "KVM internal error"
 PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from switching on to READY
 
