@@ -23,7 +23,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.base import Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -57,7 +57,7 @@ class AfXdp:
                 self._prepare(pod, interface)
             devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
             cpu = worker.cpus[number % len(worker.cpus)]
-            application = start(forwarder_of(chain), pod.host, pod.name, devices, undo, cpu=cpu)
+            application = start(forwarder_of(chain), pod.host, pod.name, devices, Share(cpu), undo)
             self._applications.append(application)
             pollers[cpu] += application.pollers()
         for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):

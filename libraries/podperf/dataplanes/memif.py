@@ -20,7 +20,7 @@ from podperf.pods import memif
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.base import Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -55,7 +55,7 @@ class Memif:
             pod = self._start_pod(f"pod{number}", given, cpu, undo)
             left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
             right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])
-            application = start(forwarder_of(chain), pod.host, pod.name, [left, right], undo, cpu=cpu)
+            application = start(forwarder_of(chain), pod.host, pod.name, [left, right], Share(cpu), undo)
             self._pods.append(pod)
             self.applications.append(application)
             turns = pollers.setdefault(cpu, [])

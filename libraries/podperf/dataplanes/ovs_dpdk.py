@@ -17,7 +17,7 @@ from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, Forwarder
+from podperf.pods.forwarders.base import Application, Forwarder, Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
 
 BRIDGE = "ovs-br0"
@@ -158,9 +158,8 @@ class OvsDpdk:
         self, forwarder: Forwarder, name: str, devices: Sequence[str], cpu: int, undo: ExitStack
     ) -> Application:
         pod = self._worker.pods.start(name, [], undo)
-        return forwarder.launch(
-            pod.host, pod.name, devices, undo, cpu=cpu, hugepages=self._hugepages, memory=POD_MEMORY
-        )
+        share = Share(cpu, self._hugepages, POD_MEMORY)
+        return forwarder.launch(pod.host, pod.name, devices, share, undo)
 
     def check(self) -> None:
         self._switch.check()

@@ -28,7 +28,7 @@ from podperf.kernel.xdp_sockets import refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.base import Application
+from podperf.pods.forwarders.base import Application, Share, start
 from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
@@ -105,10 +105,8 @@ class Sriov:
             net1, net2 = (vf.address for vf in self._functions[2 * number : 2 * number + 2])
             forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
             cpu = _cpu(worker, number)
-            application = forwarder.launch(
-                pod.host, pod.name, [net1, net2], undo, cpu=cpu, hugepages=in_hugepages, memory=POD_MEMORY
-            )
-            application.begin()
+            share = Share(cpu, in_hugepages, POD_MEMORY)
+            application = start(forwarder, pod.host, pod.name, [net1, net2], share, undo)
             applications.append(application)
             pollers[cpu] += application.pollers()
         self._applications = applications

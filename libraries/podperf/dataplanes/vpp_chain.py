@@ -20,7 +20,7 @@ from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
-from podperf.pods.forwarders.base import Application, start
+from podperf.pods.forwarders.base import Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -109,7 +109,7 @@ class VppChain(ABC):
             )
         pod = worker.pods.start(f"pod{number}", [], undo)
         devices = [memif.dpdk_device(connection, "client", socket, connection) for connection in (0, 1)]
-        return start(forwarder_of(chain), pod.host, pod.name, devices, undo, cpu=cpu)
+        return start(forwarder_of(chain), pod.host, pod.name, devices, Share(cpu), undo)
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""

@@ -65,8 +65,8 @@ def _words(machine: Machine) -> Iterator[str]:
     # The kernel's interrupt controller cannot remap interrupts for an emulated IOMMU by itself.
     kvm, tcg = "kvm,kernel-irqchip=split", "tcg,thread=multi,tb-size=512"
     yield from ("-accel", kvm if machine.accelerator == "kvm" else tcg)
-    # With `eim`, CPUs reach their interrupt controllers by instructions (x2APIC), not by memory: while devices change the
-    # memory map, emulated CPUs that read from it can break QEMU off (10.0: iotlb_to_section).
+    # With `eim`, CPUs reach their interrupt controllers by instructions (x2APIC), not by memory: an emulated CPU that
+    # does so while devices change the memory map can break QEMU off (10.0: iotlb_to_section).
     yield from ("-device", "intel-iommu,intremap=on,eim=on,caching-mode=on")
     yield from ("-smp", f"{sum(len(node.cpus) for node in nodes)},sockets={len(nodes)}")
     yield from ("-m", str(sum(node.memory_mib for node in nodes)))
@@ -96,8 +96,8 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
 
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     hugepages = ",".join(f"{number}:{node.hugepages}" for number, node in enumerate(nodes))
-    # Emulated CPUs fail the kernel's test that their clocks (TSC) agree, and it would read the time from a device, which
-    # is slow and now and then lets the machine stand still; they do agree, being the clock of this machine.
+    # The clocks (TSC) of emulated CPUs are this machine's and agree, but fail the kernel's test of that. It would read
+    # the time from a device then, which is slow, and now and then lets the machine stand still.
     return (
         "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
         f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages}"

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol
 
 from podperf.hosts.base import Host, Process
+
+
+@dataclass(frozen=True)
+class Share:
+    """What an application gets of its machine: the CPU that it polls on, and memory, ordinary or in hugepages."""
+
+    cpu: int
+    hugepages: bool = False
+    memory: int = 128  # MiB
 
 
 class Application(Protocol):
@@ -43,29 +53,17 @@ class Forwarder(Protocol):
     def missing(self, host: Host) -> str | None:
         """Why it cannot be run on this host, with the remedy, or None."""
 
-    def launch(
-        self,
-        host: Host,
-        name: str,
-        devices: Sequence[str],
-        undo: ExitStack,
-        *,
-        cpu: int,
-        hugepages: bool = False,
-        memory: int = 128,
-    ) -> Application:
-        """Start it in the pod `name` on `devices` (PCI addresses, EAL --vdev texts), polling on one CPU; do not wait
-        until it is up.
+    def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> Application:
+        """Start it in the pod `name` on `devices` (PCI addresses, EAL --vdev texts); do not wait until it is up.
 
-        So there can be many at once, and devices whose peers come afterwards. `memory` is in MiB; without `hugepages`
-        it is ordinary memory.
+        So there can be many at once, and devices whose peers come afterwards.
         """
 
 
 def start(
-    forwarder: Forwarder, host: Host, name: str, devices: Sequence[str], undo: ExitStack, *, cpu: int
+    forwarder: Forwarder, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack
 ) -> Application:
     """Launch an application and wait until it forwards. PodperfError, with what it said, when it does not come up."""
-    application = forwarder.launch(host, name, devices, undo, cpu=cpu)
+    application = forwarder.launch(host, name, devices, share, undo)
     application.begin()
     return application

@@ -13,6 +13,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import pci
 from podperf.kernel.cpus import allowed_cpus
+from podperf.pods.forwarders.base import Share
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second
@@ -57,22 +58,21 @@ def command_line(
     name: str,
     devices: Sequence[str],
     arguments: Sequence[str],
+    share: Share,
     *,
     lcores: str,
-    hugepages: bool,
-    memory: int,
 ) -> list[str]:
     """A program with its EAL arguments. In `lcores`, `*` stands for all CPUs that are allowed.
 
     Of the PCI devices it may have those that are named, and no other.
     """
     anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
-    pages = ["--in-memory", "--single-file-segments"] if hugepages else ["--no-huge"]
+    pages = ["--in-memory", "--single-file-segments"] if share.hugepages else ["--no-huge"]
     eal = [
         "--no-telemetry",
         f"--lcores={lcores.replace('*', anywhere)}",
         "-m",
-        str(memory),
+        str(share.memory),
         f"--file-prefix=podperf-{name}",
         *pages,
     ]

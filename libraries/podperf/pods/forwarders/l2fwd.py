@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
 PROGRAM = "dpdk-l2fwd"
@@ -52,20 +53,8 @@ class L2fwd:
             )
         return None
 
-    def launch(
-        self,
-        host: Host,
-        name: str,
-        devices: Sequence[str],
-        undo: ExitStack,
-        *,
-        cpu: int,
-        hugepages: bool = False,
-        memory: int = 128,
-    ) -> L2fwdApplication:
+    def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
         """Start it; see Forwarder.launch."""
         arguments = ["-p", hex(2**PORTS - 1), "-q", str(PORTS), "-T", "0", "--no-mac-updating"]
-        command = command_line(
-            PROGRAM, host, name, devices, arguments, lcores="0@(*)", hugepages=hugepages, memory=memory
-        )
-        return L2fwdApplication(name, host, spawn(host, command, undo), command, cpu)
+        command = command_line(PROGRAM, host, name, devices, arguments, share, lcores="0@(*)")
+        return L2fwdApplication(name, host, spawn(host, command, undo), command, share.cpu)

@@ -10,6 +10,7 @@ from typing import Literal
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import threads_named
+from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
 Mode = Literal["io", "mac", "macswap"]
@@ -79,24 +80,12 @@ class TestpmdForwarder:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 
-    def launch(
-        self,
-        host: Host,
-        name: str,
-        devices: Sequence[str],
-        undo: ExitStack,
-        *,
-        cpu: int,
-        hugepages: bool = False,
-        memory: int = 128,
-    ) -> Testpmd:
+    def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
         """Start it; see Forwarder.launch."""
         arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
         arguments += [*self.arguments, "-i"]
         arguments += ["--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
         # Its main thread is held to a CPU only later: this one may be busy with pollers that are up already.
-        lcores = f"0@(*),1@{cpu}"
-        command = command_line(
-            "dpdk-testpmd", host, name, devices, arguments, lcores=lcores, hugepages=hugepages, memory=memory
-        )
-        return Testpmd(name, host, spawn(host, command, undo), command, cpu)
+        lcores = f"0@(*),1@{share.cpu}"
+        command = command_line("dpdk-testpmd", host, name, devices, arguments, share, lcores=lcores)
+        return Testpmd(name, host, spawn(host, command, undo), command, share.cpu)
