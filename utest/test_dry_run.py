@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,18 @@ def test_a_plan_has_what_an_engineer_looks_for() -> None:
     assert len([line for line in made.splitlines() if "start: " in line and "dpdk-testpmd" in line]) == 2
     assert made.index("ovsdb-tool create") < made.index("add-br") < made.index("add-flow")
     assert "0000:af:00.0" in made
+
+
+def test_every_open_vswitch_that_polls_does_so_where_the_topology_says() -> None:
+    lab = topology("appendix_c_multi_pod")
+    lab = replace(lab, worker=replace(lab.worker, switch_cpus=(22, 23)))  # of 20 to 24
+    for name in ("ovs-dpdk", "ovs-afxdp"):
+        made = text(plan(lab, Chain(name, 1), SMALL))
+        assert re.search(r"pmd-cpu-mask=\S*0xc00000", made), name
+        affinities = re.findall(r"pmd-rxq-affinity=\W*0:(\d+)", made)
+        assert affinities == ["22", "22", "23", "23"], name
+    made = text(plan(lab, Chain("ovs-netdev", 1), SMALL))
+    assert "taskset --cpu-list --pid 22 " in made
 
 
 def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 
 
 class OvsAfxdp(OvsKernel):
-    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on one CPU.
+    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on the switch's CPUs.
 
     The kernel's receive threads, which fill the sockets of the worker's ports, take turns with the poller.
     """
@@ -26,6 +26,7 @@ class OvsAfxdp(OvsKernel):
     datapath: ClassVar[str] = "netdev"
 
     _turns: list[Turns]
+    _pmd_cpus: Iterator[int]  # that of each port which is added, from left to right
 
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
@@ -36,18 +37,21 @@ class OvsAfxdp(OvsKernel):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
+        switch, ports = worker.placement.switch, 2 * chain.pods + 2
+        # As with ovs-dpdk: of two pollers, one has the left half of the chain, one the right.
+        self._pmd_cpus = iter([switch[place * len(switch) // ports] for place in range(ports)])
         entries = super().set_up(worker, chain, undo)
         self._switch.confine(worker.cpus)
         self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)
         return entries
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
-        configuration = {"pmd-cpu-mask": cpu_mask(worker.cpus[:1])}
+        configuration = {"pmd-cpu-mask": cpu_mask(worker.placement.switch)}
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, configuration=configuration)
 
     def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
         worker.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then
-        affinity = f'"0:{worker.cpus[0]}"'
+        affinity = f'"0:{next(self._pmd_cpus)}"'
         return switch.add_port(
             BRIDGE,
             interface,

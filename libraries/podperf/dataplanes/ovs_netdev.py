@@ -32,7 +32,7 @@ class OvsNetdev(OvsKernel):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         entries = super().set_up(worker, chain, undo)
-        cpu, switch = worker.cpus[0], self._switch.process.pid
+        cpu, switch = worker.placement.switch[0], self._switch.process.pid
         worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(switch))
         self._turns = take_turns(worker.host, busy_threads(worker, {cpu: [switch]}), undo)
         return entries
