@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,18 @@ def test_every_open_vswitch_that_polls_does_so_where_the_topology_says() -> None
         assert affinities == ["22", "22", "23", "23"], name
     made = text(plan(lab, Chain("ovs-netdev", 1), SMALL))
     assert "taskset --cpu-list --pid 22 " in made
+
+
+@pytest.mark.parametrize(
+    ("switch", "threads"),
+    [((20,), "main-core 24 corelist-workers 20"), (range(20, 25), "main-core 20 corelist-workers 21,22,23,24")],
+)
+def test_vpp_has_no_worker_on_its_main_core(switch: Sequence[int], threads: str) -> None:
+    lab = topology("appendix_c_multi_pod")
+    lab = replace(lab, worker=replace(lab.worker, switch_cpus=tuple(switch)))  # of 20 to 24
+    made = plan(lab, Chain("vpp-l2patch", 1), SMALL)
+    (start_up,) = (each.content for each in made.steps if each.text.endswith("startup.conf"))
+    assert f"cpu {{ {threads} }}" in start_up
 
 
 def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:

@@ -74,8 +74,9 @@ class VppChain(ABC):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
         switch, pod_cpus = worker.placement.switch, worker.placement.pods
-        # Its main thread only answers questions once it has workers; with a single CPU there are none.
-        cpus = switch if len(worker.cpus) == 1 else (pod_cpus[-1], *switch)
+        # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
+        # leaves no CPU it has the first of the switch's; with a single CPU there are no workers.
+        cpus = switch if set(switch) >= set(worker.cpus) else (pod_cpus[-1], *switch)
         vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo)
         self._worker, self.vpp, self.applications = worker, vpp, []
         for port in (worker.left, worker.right):
