@@ -18,7 +18,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
@@ -111,6 +111,19 @@ def test_vpp_has_no_worker_on_its_main_core(switch: Sequence[int], threads: str)
     made = plan(lab, Chain("vpp-l2patch", 1), SMALL)
     (start_up,) = (each.content for each in made.steps if each.text.endswith("startup.conf"))
     assert f"cpu {{ {threads} }}" in start_up
+
+
+def test_virtual_functions_are_made_as_the_topology_says() -> None:
+    lab = topology("appendix_b_sriov_dpdk")
+    lab = replace(lab, worker=replace(lab.worker, sriov=VirtualFunctionSettings(3, 100, True, False, queues=2)))
+    made = text(plan(lab, Chain("sriov", 1), SMALL))
+    assert "0000:03:00.0 3" in made, "three of each port"
+    for setting in ("vlan 100", "spoofchk off", "trust on"):
+        assert re.search(rf"ip link set dev enp3s0f0 vf 2 .*{setting}", made), setting
+    assert "--rxq=2 --txq=2" in made
+    assert re.search(r"ethtool -L net1 combined 2", text(plan(lab, Chain("sriov", 1, "kernel"), SMALL)))
+    with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
+        plan(lab, Chain("sriov-ovs-dpdk", 2), SMALL)
 
 
 def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:

@@ -40,6 +40,11 @@ class SriovOvsDpdk(OvsDpdk):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         if reason := missing(worker.host):
             raise Unavailable(reason)
+        if worker.sriov.queues > 1:  # testpmd has as many on each of its devices
+            raise Unavailable(
+                f"{self.name} has pods between a virtual function and a socket of the switch with one queue: "
+                f"worker.sriov.queues must be 1 for it, not {worker.sriov.queues}"
+            )
         self._functions = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, worker.directory, undo))
         first, last = self._functions
         self._peers = {first.address: worker.left.tester_mac, last.address: worker.right.tester_mac}
