@@ -82,7 +82,7 @@ def _port_disagreements(sound: Sound) -> Iterator[Problem]:
     existing = [sound.given(*port, "interface") for port in ports]
     for port, exists in zip(ports, existing, strict=True):
         for key in ("namespace", "destination_mac", "destination_address"):
-            if sound.given(*port, key) and not any(existing) and (key == "namespace" or not _is_trex(sound)):
+            if sound.given(*port, key) and not any(existing) and (key == "namespace" or not _has_own_ports(sound)):
                 yield sound.problem((*port, key), "only beside `interface`, for an existing interface")
         address = sound.value(*port, "destination_address")
         if address is not None and not _in_test_network(address):
@@ -100,6 +100,12 @@ def _is_trex(sound: Sound) -> bool:
     return bool(sound.value("tester", "type") == "trex")
 
 
+def _has_own_ports(sound: Sound) -> bool:
+    """Whether the tester's ports are those of a TRex and not the kernel's."""
+    server = ("tester", "trex", "server")
+    return _is_trex(sound) and (not sound.given(*server) or sound.given(*server, "devices"))
+
+
 def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
     here = ("tester", "trex")
     if not _is_trex(sound):
@@ -112,7 +118,7 @@ def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
     if ports["left"] == ports["right"]:
         yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
     named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
-    if named is not None and (not sound.given(*here, "server") or sound.given(*here, "server", "devices")):
+    if named is not None and _has_own_ports(sound):
         pointer = ("tester", "ports", named, "interface")
         yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
 
@@ -126,6 +132,9 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
     elif sound.given(*address) and not remote:
         yield sound.problem(address, "only with `connection: ssh`")
 
+    if connection == "virtual":
+        yield from _virtual_disagreements(sound)
+        return
     ports = [("worker", "ports", side) for side in _SIDES]
     existing = [sound.given(*port, "interface") for port in ports]
     for port, exists in zip(ports, existing, strict=True):
@@ -144,6 +153,19 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(("worker", "ports"), allowed, found="nothing")
     if all(existing):
         yield from _cable_disagreements(sound)
+
+
+def _virtual_disagreements(sound: Sound) -> Iterator[Problem]:
+    """The run makes both ends of the cables of a virtual worker."""
+    for machine in ("tester", "worker"):
+        for side in _SIDES:
+            for key in ("interface", "pci"):
+                if sound.given(machine, "ports", side, key):
+                    allowed = "nothing, as the run makes the ports of a virtual worker"
+                    yield sound.problem((machine, "ports", side, key), allowed)
+    if _has_own_ports(sound):
+        allowed = "with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"
+        yield sound.problem(("tester", "type"), allowed)
 
 
 def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
