@@ -169,9 +169,7 @@ class Run:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
             self.testbed.demand(contender.chain)
         placed = {str(each): self._placed(each) for each in order.contenders}
-        engine = self.topology.tester.engine
-        limits = {name: self._limits_for(traffic, engine) for name, traffic in traffics.items()}
-        record.limits = limits[str(order.contenders[0])]
+        limits: dict[str, TesterLimits] = {}
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
@@ -184,9 +182,11 @@ class Run:
                 if name not in described:
                     described[name] = sut.data_plane.describe()
                     record.data_plane, record.tester = described, sut.tester.describe()
+                    limits[name] = self._limits_for(traffics[name], record.tester["engine"])
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
+        record.limits = limits[str(order.contenders[0])]
         placements = {name: asdict(each) for name, each in placed.items()}
         record.methods = {"comparison": {"claim": order.name, **result.as_record(), "placements": placements}}
         finding = judge_order(order, [result.rates(str(each)) for each in order.contenders], result.noisy_trials)

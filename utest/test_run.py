@@ -1,0 +1,113 @@
+"""A run on a testbed in simulated time: what the topology and the tests say reaches trials, limits and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import DataPlane
+from podperf.kernel.cpus import Cpus
+from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
+from podperf.progress import Progress
+from podperf.run import Run
+from podperf.test_in_progress import TestIdentity as Identity
+from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testers.base import UNPACED
+from podperf.topology import SCHEMA_PATH, Engine, Threshold
+from podperf.verdicts.claims import Claim
+
+SMALL = FrameSize.parse(64)
+CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5}  # frames/s of each engine
+
+
+class Described:
+    """A data plane that stands, with nothing in it."""
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+
+class SimulatedTester:
+    """Sends what its engine can, and gets 90 % of it back from a chain, all from a bare path."""
+
+    shortest_trial: ClassVar[float] = 0.0
+
+    def __init__(self, engine: str, share: float, trials: list[Trial]) -> None:
+        self.engine, self.share, self.trials = engine, share, trials
+
+    def measure(self, trial: Trial) -> TrialResult:
+        self.trials.append(trial)
+        ceiling = CEILING[self.engine]
+        load = ceiling if trial.load == UNPACED else min(trial.load, ceiling)
+        sent = max(1, round(load * trial.duration))
+        each = [
+            DirectionResult(way, sent, sent, max(1, round(sent * self.share)), 0, 0, 0, trial.duration)
+            for way in trial.traffic.directions
+        ]
+        return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"engine": self.engine, "ports": {}}
+
+    def close(self) -> None:
+        return
+
+
+class SimulatedTestbed:
+    """Chains stand at once. `engine` is the one that really sends across them; `calibrated` those of bare paths."""
+
+    def __init__(self, engine: str = "xdp") -> None:
+        self.engine = engine
+        self.trials: list[Trial] = []
+        self.calibrated: list[Engine] = []
+
+    def demand(self, chain: Chain) -> type[DataPlane]:
+        return DATA_PLANES[chain.data_plane]
+
+    def placed(self, _: Placement) -> SimulatedTestbed:
+        return self
+
+    @contextmanager
+    def build(self, chain: Chain, _: FrameSize) -> Iterator[SystemUnderTest]:
+        share = 1.0 if chain.data_plane == "wire" else 0.9
+        yield self._system(chain, SimulatedTester(self.engine, share, self.trials))
+
+    @contextmanager
+    def bare_path(self, _: FrameSize, engine: Engine) -> Iterator[SystemUnderTest]:
+        self.calibrated.append(engine)
+        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, []))
+
+    def tester_with_ports(self) -> SimulatedTester:
+        return SimulatedTester(self.engine, 0.9, self.trials)
+
+    @staticmethod
+    def _system(chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
+        return SystemUnderTest(chain, tester, Described(), {}, {})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run that is open on a simulated testbed with CPU 1 for the system under test."""
+    made = Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
+    made.testbed = SimulatedTestbed()  # type: ignore[assignment]
+    made.placement = Placement((0,), (1,))
+    made.environment = {}
+    made._quietness = None  # type: ignore[assignment]
+    return made
+
+
+def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) -> None:
+    """The topology's `auto` may have come to the slower one, and then its limit makes a rate a lower bound."""
+    testbed = run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("macvlan", 1), Chain("linux-bridge", 1)))
+    run.compare(Identity("test", "suite"), claim)
+    record = run.current.record
+    assert list(record.methods["comparison"]["maximum_loads"].values()) == pytest.approx([0.95 * 1e5] * 2)
+    assert record.limits is not None and record.limits.maximum_load == pytest.approx(0.95 * 1e5)
+    assert testbed.calibrated == ["packet-ring"]  # type: ignore[attr-defined]
