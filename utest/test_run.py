@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +12,6 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
-from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
 from podperf.progress import Progress
 from podperf.run import Run
@@ -111,3 +110,35 @@ def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) ->
     assert list(record.methods["comparison"]["maximum_loads"].values()) == pytest.approx([0.95 * 1e5] * 2)
     assert record.limits is not None and record.limits.maximum_load == pytest.approx(0.95 * 1e5)
     assert testbed.calibrated == ["packet-ring"]  # type: ignore[attr-defined]
+
+
+def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) -> Any:
+    """The record of a test that measures MRR across this chain and is judged."""
+    run.begin_test(Identity(name, "suite"), Chain(data_plane, pods), SMALL, **traffic)
+    run.measure_mrr()
+    run.judge()
+    record = run.current.record
+    run.end_test(Identity(name, "suite"), "passed")
+    return record
+
+
+def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
+    before = measured(run, "linux-bridge", 1, "before")
+    assert before.verdict.status == "passed" and before.baseline is None, "held against the calibration"
+    wire = measured(run, "wire", 0, "wire")
+    after = measured(run, "linux-bridge", 1, "after")
+    assert after.baseline == wire.id
+    assert after.to_json()["baseline"] == wire.id
+    run.topology = replace(run.topology, thresholds=(Threshold("mrr", "Mpps", minimum=0.1),))
+    assert measured(run, "linux-bridge", 1, "absolute").baseline is None
+    other = measured(run, "linux-bridge", 1, "other", directions=BOTH_DIRECTIONS)
+    assert other.baseline is None, "other traffic, other baseline"
+
+
+def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(run: Run) -> None:
+    wire = measured(run, "wire", 0, "wire")
+    run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    after = measured(run, "linux-bridge", 1, "after")
+    assert after.baseline == wire.id
+    (outcome,) = (each for each in after.verdict.outcomes if each.metric == "mrr")
+    assert outcome.measured == pytest.approx(0.9e5 / wire.metrics["mrr"].value)

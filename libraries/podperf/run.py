@@ -69,6 +69,7 @@ class Run:
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
+        self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
         self._patience = Patience(0)
 
@@ -223,7 +224,7 @@ class Run:
                     limits = calibrate(bare.tester, traffic)
             limits = self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
             limit = Measured(limits.maximum_load, lower_bound=True)
-            self._baselines[kind] = {"mrr": limit, "pdr": limit}
+            self._baselines.setdefault(kind, {"mrr": limit, "pdr": limit})
         return self._limits[kind, engine]
 
     def measure_mrr(self) -> MrrResult:
@@ -264,7 +265,10 @@ class Run:
         record = self.current.record
         assert record.chain is not None and record.traffic is not None
         noise = total(self.current.noises)
-        baseline = self._baselines.get(_kind_of(record.traffic))
+        kind = _kind_of(record.traffic)
+        baseline = self._baselines.get(kind)
+        if any(each.unit == "ratio of baseline" for each in record.thresholds):
+            record.baseline = self._baseline_records.get(kind)
         record.verdict = judge(
             self.topology.thresholds,
             record.chain,
@@ -274,7 +278,8 @@ class Run:
             noise=noise.reason if noise else None,
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
-            self._baselines[_kind_of(record.traffic)] = {**(baseline or {}), **record.metrics}
+            self._baselines[kind] = {**(baseline or {}), **record.metrics}
+            self._baseline_records[kind] = record.id
         return record.verdict
 
     def readable(self) -> str:
