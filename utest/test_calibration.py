@@ -115,3 +115,12 @@ def test_without_a_bare_path_the_ceiling_is_what_is_sent_and_the_own_loss_is_unk
 def test_a_tester_that_sends_nothing_is_not_calibrated() -> None:
     with pytest.raises(PodperfError, match="delivers no load"):
         calibrate_sending(SimulatedTester(0.0), TRAFFIC)
+
+
+def test_a_testbed_that_must_not_have_all_is_not_given_more_to_find_what_the_tester_sends() -> None:
+    tester = SimulatedTester(1e6)
+    limits = calibrate_sending(tester, TRAFFIC, most=5000).held_to(5000)
+    assert {each.load for each in tester.trials} == {5000}
+    assert (limits.maximum_load, limits.held) == (5000, True), "and no later trial is sent as fast as the tester can"
+    slow = calibrate_sending(SimulatedTester(1000), TRAFFIC, most=5000)
+    assert slow.maximum_load == pytest.approx(950, rel=0.01)

@@ -16,13 +16,13 @@ from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Pl
 from podperf.progress import Progress
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
-from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, Threshold
+from podperf.topology import SCHEMA_PATH, Engine, Threshold, topology_schema
 from podperf.verdicts.claims import Claim
 
 SMALL = FrameSize.parse(64)
-CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5}  # frames/s of each engine
+CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
 class Described:
@@ -142,3 +142,15 @@ def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(
     assert after.baseline == wire.id
     (outcome,) = (each for each in after.verdict.outcomes if each.metric == "mrr")
     assert outcome.measured == pytest.approx(0.9e5 / wire.metrics["mrr"].value)
+
+
+def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
+    """With ports of a TRex the limits are found across the testbed itself."""
+    trex = replace(run.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
+    testbed = run.testbed = SimulatedTestbed("trex")  # type: ignore[assignment]
+    run.topology = replace(run.topology, tester=trex)
+    measured(run, "linux-bridge", 1, "held")
+    loads = {each.load for each in testbed.trials}  # type: ignore[attr-defined]
+    assert UNPACED not in loads and max(loads) == 5000
+    schema = topology_schema()["properties"]["tester"]["properties"]["maximum_load"]
+    assert schema["minimum"] >= PROBE_LOAD, "the first frames that cross a chain are a load, too"

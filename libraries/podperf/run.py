@@ -218,7 +218,8 @@ class Run:
         kind = _kind_of(traffic)
         if (kind, engine) not in self._limits:
             if self.topology.tester.has_ports_of_its_own:
-                limits = calibrate_sending(self.testbed.tester_with_ports(), traffic)
+                most = self.topology.tester.maximum_load
+                limits = calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
             else:
                 with self.testbed.bare_path(traffic.frame, engine) as bare:
                     limits = calibrate(bare.tester, traffic)

@@ -12,7 +12,7 @@ from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, Traffic, Trial
 from podperf.testers.base import Tester
 
-PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0
+PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
 
 
 @dataclass(frozen=True)

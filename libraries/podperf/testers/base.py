@@ -32,7 +32,7 @@ class TesterLimits:
 
     def held_to(self, load: float | None) -> TesterLimits:
         """These limits where the topology allows no more than this load; None allows all."""
-        if load is None or load >= self.maximum_load:
+        if load is None or load > self.maximum_load:
             return self
         return replace(self, maximum_load=load, source="tester.maximum_load of the topology", held=True)
 

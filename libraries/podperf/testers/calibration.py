@@ -31,17 +31,24 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     return TesterLimits(max(found), half.loss_ratio, "calibration on the bare path")
 
 
-def calibrate_sending(tester: Tester, traffic: Traffic, *, duration: float = 0.5) -> TesterLimits:
+def calibrate_sending(
+    tester: Tester, traffic: Traffic, *, most: float | None = None, duration: float = 0.5
+) -> TesterLimits:
     """What the tester can send, where its ports cannot be plugged into each other; nothing is known of its own loss.
 
+    The frames cross the testbed: where that must not be given more than `most` frames/s, no more is tried.
     PodperfError when it delivers no load at all.
     """
     duration = max(duration, tester.shortest_trial)
-    load = tester.measure(Trial(traffic, UNPACED, duration)).achieved_load
+    source = "what it sends: this testbed has no bare path to calibrate on"
+    first = tester.measure(Trial(traffic, UNPACED if most is None else most, duration))
+    if most is not None and first.invalid is None:
+        return TesterLimits(most, None, source)
+    load = first.achieved_load
     for step in STEPS:
         load *= step
         if load > 0 and any(tester.measure(Trial(traffic, load, duration)).invalid is None for _ in range(ATTEMPTS)):
-            return TesterLimits(load, None, "what it sends: this testbed has no bare path to calibrate on")
+            return TesterLimits(load, None, source)
     raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 
