@@ -12,8 +12,10 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
+from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
 from podperf.progress import Progress
+from podperf.report.facts import environment_facts
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
@@ -96,6 +98,7 @@ def run(tmp_path: Path) -> Run:
     made = Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
     made.testbed = SimulatedTestbed()  # type: ignore[assignment]
     made.placement = Placement((0,), (1,))
+    made.worker_cpus = Cpus((0, 1), (0, 1))
     made.environment = {}
     made._quietness = None  # type: ignore[assignment]
     return made
@@ -154,3 +157,10 @@ def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) ->
     assert UNPACED not in loads and max(loads) == 5000
     schema = topology_schema()["properties"]["tester"]["properties"]["maximum_load"]
     assert schema["minimum"] >= PROBE_LOAD, "the first frames that cross a chain are a load, too"
+
+
+def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test(run: Run) -> None:
+    assert measured(run, "linux-bridge", 1, "one way").environment["placement_remarks"] == []
+    both = measured(run, "linux-bridge", 1, "both ways", directions=BOTH_DIRECTIONS)
+    assert both.environment["placement_remarks"] == ["2 directions share CPU 1 of the system under test"]
+    assert environment_facts(both.to_json())["Placement remarks"] == "2 directions share CPU 1 of the system under test"

@@ -90,15 +90,14 @@ class Run:
         refuse_shared_ports(self.topology, self._host)
         refuse_shared_worker_ports(self.topology, worker, session_to(worker))
         cpus = read_cpus(self._host)
-        theirs = read_cpus(worker) if apart else cpus
-        self.placement = place(self.topology, cpus, theirs if apart else None, nic_node(worker, settings))
+        self.worker_cpus = read_cpus(worker) if apart else cpus
+        self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, nic_node(worker, settings))
         self.testbed = Testbed(self.topology, self.placement, self._host, worker)
         self._undo.callback(self.testbed.close)
         self._quietness = self._watch(worker, apart)
         self.environment = {
             **collect(worker),
             "podperf": podperf_version(self._host),
-            "placement_remarks": remarks(self.placement, theirs, len(self.topology.traffic.directions)),
             **({"tester": collect(self._host)} if apart else {}),
         }
 
@@ -208,7 +207,8 @@ class Run:
     def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
         record.topology, record.traffic = self.topology, traffic
         if traffic is not None:
-            record.placement, record.environment = self.placement, self.environment
+            said = remarks(self.placement, self.worker_cpus, len(traffic.directions))
+            record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
             # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.
             self._patience = Patience(self._patience.left + self.topology.method.patience)
         self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness, self._patience)

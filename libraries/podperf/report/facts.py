@@ -42,6 +42,7 @@ def environment_facts(record: Record) -> dict[str, str]:
         "Mitigations": _mitigations(found.get("mitigations") or {}),
         "Packages": _packages(found.get("packages") or {}),
         "Placement": placement_words(record),
+        "Placement remarks": "; ".join(found.get("placement_remarks") or ()),
         "podperf": _words(
             own.get("version"), (own.get("commit") or "")[:12], "modified" if own.get("modified") else ""
         ),
