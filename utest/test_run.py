@@ -20,7 +20,7 @@ from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, Threshold, topology_schema
+from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, topology_schema
 from podperf.verdicts.claims import Claim
 
 SMALL = FrameSize.parse(64)
@@ -164,3 +164,13 @@ def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test
     both = measured(run, "linux-bridge", 1, "both ways", directions=BOTH_DIRECTIONS)
     assert both.environment["placement_remarks"] == ["2 directions share CPU 1 of the system under test"]
     assert environment_facts(both.to_json())["Placement remarks"] == "2 directions share CPU 1 of the system under test"
+
+
+def test_the_methods_are_those_of_the_topology(run: Run) -> None:
+    run.topology = replace(run.topology, method=MethodSettings("rfc2544", 7, 0.5))
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+    run.search_ndr_and_pdr()
+    found = run.current.record.methods
+    assert (found["mrr"]["trial_count"], found["mrr"]["trial_duration"]) == (7, 0.5)
+    assert found["ndrpdr"]["preset"]["name"] == "rfc2544"

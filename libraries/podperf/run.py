@@ -19,13 +19,13 @@ from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
+from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
-from podperf.methods.mrr import Mrr, MrrResult
-from podperf.methods.ndrpdr import NdrPdr, SearchResult
-from podperf.methods.presets import preset
+from podperf.methods.mrr import MrrResult
+from podperf.methods.ndrpdr import SearchResult
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
@@ -230,15 +230,14 @@ class Run:
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
-        settings = self.topology.method
-        result = self._measure(Mrr(settings.mrr_trials, settings.mrr_trial_duration))
+        result = self._measure(method("mrr", self.topology.method))
         assert isinstance(result, MrrResult)
         self.current.keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset, and latency at half the PDR."""
-        result = self._measure(NdrPdr(preset(self.topology.method.search)))
+        result = self._measure(method("ndrpdr", self.topology.method))
         assert isinstance(result, SearchResult)
         goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
         for metric, name in goals.items():

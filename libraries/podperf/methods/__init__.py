@@ -1,4 +1,4 @@
-"""Methods: what turns a tester into a result. A new one is a file here and a line in `METHODS`."""
+"""Methods: what turns a tester into a result. Those of the topology's settings are in `METHODS`."""
 
 from __future__ import annotations
 
