@@ -39,13 +39,6 @@ def test_a_device_that_passes_nothing() -> None:
     json.dumps(result.as_record())
 
 
-def test_the_warm_up_is_not_counted() -> None:
-    dut = SimulatedDut(1e5, maximum_load=1e6)
-    result = Mrr(trials=3, duration=1.0, warmup=0.5).run(dut)
-    assert [each.trial.duration for each in dut.trials] == [0.5, 1, 1, 1]
-    assert len(result.rates) == 3
-
-
 def test_impossible_parameters() -> None:
     with pytest.raises(PodperfError, match="1 or more trials"):
         Mrr(trials=0)

@@ -10,7 +10,7 @@ from podperf.errors import PodperfError
 from podperf.methods import method
 from podperf.methods.mrr import Mrr
 from podperf.methods.ndrpdr import NdrPdr
-from podperf.methods.presets import PRESETS, Preset, expected_seconds, preset
+from podperf.methods.presets import PRESETS, Preset, preset
 from podperf.topology import MethodSettings
 
 
@@ -32,7 +32,6 @@ def test_goals_are_sound(each: Preset) -> None:
     assert each.goals[0].name == "NDR" and each.goals[0].loss_ratio == 0
     assert len({goal.name for goal in each.goals}) == len(each.goals)
     assert {"loss_ratio", "exceed_ratio"} <= set(each.sources)
-    assert 0 < expected_seconds(each) <= each.search_duration_max
     assert json.loads(json.dumps(each.as_record()))["name"] == each.name
     for goal in each.goals:
         # A trial at the lowest load must be able to tell the loss ratio from none.

@@ -51,7 +51,7 @@ def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Po
 def _veth_interface(worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
     add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
     ip(pod.host, "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", interface)
-    return PodInterface(interface, mac_address(pod.host, interface), address, None, host_interface)
+    return PodInterface(interface, mac_address(pod.host, interface), address, host_interface)
 
 
 def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:

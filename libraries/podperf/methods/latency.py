@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podperf.methods.base import TrialSource
-from podperf.methods.trials import TRIAL_OVERHEAD, latency_record
+from podperf.methods.trials import latency_record
 from podperf.model import Latency, TrialResult
 
 
@@ -55,8 +55,3 @@ class LatencyAtShare:
     def run(self, source: TrialSource) -> LatencyResult:
         """Measure."""
         return LatencyResult(source.measure(self.rate * self.share, self.duration), self.share)
-
-    @property
-    def expected_seconds(self) -> float:
-        """About how long `run` takes, for a progress display."""
-        return self.duration + TRIAL_OVERHEAD

@@ -11,7 +11,7 @@ from jumpavg import AvgStdevStats
 
 from podperf.errors import PodperfError
 from podperf.methods.base import TrialSource
-from podperf.methods.trials import TRIAL_OVERHEAD, latency_record, merged_latency
+from podperf.methods.trials import latency_record, merged_latency
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import TESTER_LIMIT_SHARE, UNPACED
@@ -105,14 +105,10 @@ class MrrResult:
 
 @dataclass(frozen=True)
 class Mrr:
-    """`trials` trials of `duration` seconds, as fast as the tester can send, after one of `warmup` seconds.
-
-    The warm-up is not counted; it lets caches, neighbours and CPU clocks settle.
-    """
+    """`trials` trials of `duration` seconds, as fast as the tester can send."""
 
     trials: int = 5
     duration: float = 1.0
-    warmup: float = 0.0
 
     name = "mrr"
 
@@ -125,12 +121,5 @@ class Mrr:
 
     def run(self, source: TrialSource) -> MrrResult:
         """Measure."""
-        if self.warmup:
-            source.measure(UNPACED, self.warmup)
         results = tuple(source.measure(UNPACED, self.duration) for _ in range(self.trials))
         return MrrResult(results, source.maximum_load, self.duration)
-
-    @property
-    def expected_seconds(self) -> float:
-        """About how long `run` takes, for a progress display."""
-        return self.trials * (self.duration + TRIAL_OVERHEAD) + (self.warmup + TRIAL_OVERHEAD if self.warmup else 0.0)

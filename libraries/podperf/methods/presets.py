@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.methods.trials import TRIAL_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,6 @@ class Preset:
 
 
 PDR_LOSS_RATIO = 0.005  # FD.io CSIT and NFVbench practice
-_LOADS_A_GOAL = 3  # measured for the full duration sum, between a SUT without noise (2) and a VM with stalls (4)
 _MLRSEARCH = "default of the MLRsearch package 1.2.1, by FD.io CSIT"
 
 
@@ -198,15 +196,3 @@ def preset(name: str) -> Preset:
         return PRESETS[name]
     except KeyError:
         raise PodperfError(f"there is no search preset {name!r}; choose one of: {', '.join(PRESETS)}") from None
-
-
-def expected_seconds(chosen: Preset) -> float:
-    """About how long a search takes, for a progress display. Never above the search's own limit.
-
-    A goal costs some loads; each takes the share of the duration sum that settles its class when all its trials agree.
-    """
-    seconds = chosen.warmup_duration + TRIAL_OVERHEAD
-    for goal in chosen.goals:
-        settled = goal.duration_sum * max(goal.exceed_ratio, 1 - goal.exceed_ratio)
-        seconds += _LOADS_A_GOAL * max(settled, goal.final_trial_duration + TRIAL_OVERHEAD)
-    return min(seconds, chosen.search_duration_max)

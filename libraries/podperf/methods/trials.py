@@ -12,7 +12,6 @@ from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
 
 MAXIMUM_REPEATS = 3
-TRIAL_OVERHEAD = 0.1  # seconds around the sending (start, drain, reading of counters): an estimate, for time left only
 
 
 def ignore(_seen: object) -> None:

@@ -17,7 +17,6 @@ class PodInterface:
     name: str
     mac: str
     address: str | None = None
-    gateway: str | None = None
     host_interface: str | None = None  # the worker's end, where there is one
 
 

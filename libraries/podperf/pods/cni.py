@@ -92,6 +92,5 @@ def interface_of(result: Mapping[str, Any], name: str) -> PodInterface:
         name=name,
         mac=interfaces[ours[0]]["mac"],
         address=addresses[0]["address"].split("/")[0] if addresses else None,
-        gateway=addresses[0].get("gateway") if addresses else None,
         host_interface=host_ends[-1] if host_ends else None,  # a bridge comes before its port
     )
