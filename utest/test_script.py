@@ -466,3 +466,11 @@ esac""",
     installed = [call for call in ready.calls() if "install" in call]
     assert installed[0].endswith("install --target-release bookworm-backports qemu-system-x86")
     assert "mmdebstrap" in installed[1] and "backports" not in installed[1]
+
+
+def test_the_documentation_names_every_package_that_is_installed() -> None:
+    script, page = (SOURCE / "podperf").read_text(), (SOURCE / "docs" / "installation.md").read_text()
+    lists = re.findall(r"^\w*packages\+?=\(([^)$]*)\)", script, re.MULTILINE)
+    packages = [word for text in lists for line in text.splitlines() for word in line.split("#")[0].split()]
+    assert {"iproute2", "debootstrap", "qemu-system-x86"} <= set(packages)
+    assert [each for each in packages if not re.search(rf"\b{re.escape(each)}\b", page)] == []
