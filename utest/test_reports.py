@@ -248,10 +248,6 @@ def test_the_summary_fits_its_width_and_keeps_every_figure(results: Path) -> Non
     table = summary_table(read_run(results).records, width=120)
     assert max(map(len, table.splitlines())) <= 120
     assert "\033" not in table
-    row = next(line for line in table.splitlines() if line.startswith("Linux bridge, 64 B "))
-    assert row.split()[-9:] == ["1", "64B", "281", "210", "263", "16.0", "96.0", "passed"][-9:] or row.endswith(
-        "passed"
-    )
     assert re.search(r"Wire, 64 B +wire +0 +64B +>= 4 \d{3} +>= \d \d{3} +>= 4 \d{3} +1\.20 +2\.10 +passed", table)
     assert re.search(r"Linux bridge, 64 B +linux-bridge +1 +64B +281 +2\d\d +2\d\d +16\.0 +96\.0 +passed\n", table)
     assert "    the kernel has no ipvlan (CONFIG_IPVLAN)\n" in table
