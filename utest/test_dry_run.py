@@ -153,6 +153,10 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert caught.value.code == 2
     assert "choose from" in capsys.readouterr().err
+    for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "0"], ["--plan", "macvlan", "--pods", "-1"]):
+        with pytest.raises(SystemExit) as caught:
+            main([str(TOPOLOGIES / "local.yaml"), *pods])
+        assert "--pods is the number of pods of a --plan, 1 or more" in capsys.readouterr().err
 
 
 # --- the journal ------------------------------------------------------------------------------------------------------

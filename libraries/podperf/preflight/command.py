@@ -33,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
     options = parser.parse_args(arguments)
+    if options.pods is not None and (not options.plan or options.pods < 1):
+        parser.error("--pods is the number of pods of a --plan, 1 or more")
     if options.plan:
         topology = load_topology(options.topology, DATA_PLANES)
         chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
