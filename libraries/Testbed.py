@@ -99,8 +99,8 @@ class Testbed:
 
         `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
         given. `forwarder` is what moves frames within a pod, for data planes that leave a choice: `testpmd`,
-        `testpmd-mac`, `testpmd-macswap` or `l2fwd`. The test is skipped, with the reason, when the testbed cannot
-        offer this data plane.
+        `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The test is skipped, with the
+        reason, when the testbed cannot offer this data plane.
         """
         try:
             size = FrameSize.parse(frame)
