@@ -128,6 +128,10 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {type: trex, trex: {ports: {left: 1}}}": (
         "3: tester.trex.ports: found port 1 for both; allowed: two ports"
     ),
+    "tester: {type: trex, trex: {server: {directory: /x}, ports: {left: 1, right: 0}}}": (
+        "3: tester.trex.ports: found left 1 and right 0; "
+        "allowed: left 0 and right 1, as podperf starts the server with its ports in this order"
+    ),
     "tester: {type: trex, ports: {left: {interface: a}, right: {interface: b}}}": (
         "3: tester.ports.left.interface: found 'a'; "
         "allowed: nothing, as this TRex has ports of its own (tester.trex.ports)"

@@ -117,6 +117,10 @@ def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
     ports = {"left": 0, "right": 1, **(sound.value(*here, "ports") or {})}
     if ports["left"] == ports["right"]:
         yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
+    elif sound.given(*here, "server") and (ports["left"], ports["right"]) != (0, 1):
+        found = f"left {ports['left']} and right {ports['right']}"
+        allowed = "left 0 and right 1, as podperf starts the server with its ports in this order"
+        yield sound.problem((*here, "ports"), allowed, found=found)
     named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
     if named is not None and _has_own_ports(sound):
         pointer = ("tester", "ports", named, "interface")
