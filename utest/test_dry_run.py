@@ -36,8 +36,8 @@ def topology(name: str) -> Topology:
 
 
 @pytest.fixture(autouse=True)
-def no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever would reach a machine, this one or another, ends the test."""
+def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever would reach a machine, this one or another, ends the test; only `tmp_path` is there before."""
 
     def reached(*what: Any, **_: Any) -> None:
         raise AssertionError(f"a plan reached a machine: {what}")
@@ -124,6 +124,38 @@ def test_virtual_functions_are_made_as_the_topology_says() -> None:
     assert re.search(r"ethtool -L net1 combined 2", text(plan(lab, Chain("sriov", 1, "kernel"), SMALL)))
     with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
         plan(lab, Chain("sriov-ovs-dpdk", 2), SMALL)
+
+
+OWN_TREX = "trex: {server: {directory: /opt/trex, options: [--mlx5-so], low_end: no}, client: /c, interpreter: /py}"
+AWAY = "worker: {connection: ssh, ssh: {address: 192.0.2.20}, ports: {left: {interface: a}, right: {interface: b}}}"
+DEEDS = {
+    "tester: {cpus: 3, engine: packet-ring}": ["podperf-tester .*--cpu 3 --engine packet-ring"],
+    "tester: {ports: {left: {interface: c, namespace: n}, right: {interface: d}}}\n" + AWAY: ["--left c@n --right d "],
+    "worker: {cpus: 4-6}": ["lcores=0@.*,1@5'", 'pmd-cpu-mask="0x10"', "nr_hugepages", "--in-memory"],
+    "worker: {cpus: 4-6, switch_cpus: 5}": ["lcores=0@.*,1@4'", 'pmd-cpu-mask="0x20"'],
+    "worker: {hugepages: none}": ["testpmd .*--no-huge", "dpdk-extra=.*--no-huge"],
+    f"tester: {{type: trex, cpus: 1-3, {OWN_TREX}}}": [
+        "master_thread_id: 1\n.*latency_thread_id: 2\n",
+        "sh /opt/trex .*--mlx5-so",
+        '/py .*"client": "/c"',
+    ],
+    "tester: {type: trex, trex: {address: 192.0.2.9, port: 11, publisher_port: 12, ports: {left: 4, right: 6}}}\n"
+    + AWAY: [
+        '"address": "192.0.2.9", "port": 11, "publisher_port": 12, "ports": .4, 6.',
+        "link set dev a netns podperf-worker",
+    ],
+}
+
+
+@pytest.mark.parametrize("keys", DEEDS)
+def test_what_a_file_says_is_done(keys: str, tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    with file.open("w") as lab:
+        lab.write(f"version: 1\nname: lab\n{keys}\n")
+    made = plan(load_topology(file), Chain("ovs-dpdk", 1), SMALL).steps
+    done = "\n".join(f"{each.text} {each.content}" for each in made if each.phase == SET_UP)
+    assert [each for each in DEEDS[keys] if not re.search(each, done)] == []
+    assert ("nr_hugepages" in done) == ("hugepages: none" not in keys)
 
 
 def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:

@@ -32,7 +32,7 @@ class ImaginaryHost:
 
     def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], str | None] | None = None) -> None:
         self.name, self.cpus = name, cpus
-        self.namespaces: list[str] = []
+        self.namespaces: list[str] = sorted({namespace for namespace, _ in ports or {} if namespace})
         self.files: dict[str, bytes] = {}
         self.processes: dict[int, ImaginaryProcess] = {}
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port

@@ -11,6 +11,7 @@ import ipaddress
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def refuse_shared_port(host: Host, interface: str, ssh: SshSession | None = None
 def refuse_shared_ports(
     topology: Topology,
     host: Host | None = None,
-    inside: Callable[[str], Host] = NetworkNamespace,
+    inside: Callable[[str], Host] | None = None,
     ssh: SshSession | None = None,
 ) -> None:
     """PodperfError, one line a reason, unless both existing interfaces of a topology are the testbed's own.
@@ -153,6 +154,7 @@ def refuse_shared_ports(
     if topology.tester.left.interface is None:  # the run's own ports, or those of a TRex
         return
     host = host or LocalHost()
+    inside = inside or partial(NetworkNamespace, host=host)
     ssh = ssh or ssh_session()
     refused = []
     ports: list[tuple[str | None, int]] = []
