@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from robot.result import TestCase as TestResult
 
 from podperf import records
 from podperf.errors import PodperfError
@@ -34,9 +35,11 @@ from podperf.model import (
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord
 from podperf.records.json_values import plain, traffic_from_json, traffic_to_json, trial_from_json, trial_to_json
+from podperf.records.schema import SCHEMA_PATH
 from podperf.testers import base
 from podperf.testers.base import UNPACED
 from podperf.verdicts.thresholds import Measured
+from Testbed import _outcome as outcome_of
 
 counts = st.integers(0, 2**40)
 positive = st.floats(1e-6, 1e12)
@@ -250,3 +253,10 @@ def test_id_suits_any_file_system(words: list[str]) -> None:
 @given(st.recursive(st.none() | st.floats() | st.binary() | st.sets(st.text()) | st.just(Path("/x")), st.lists))
 def test_whatever_a_component_describes_becomes_json(described: object) -> None:
     json.dumps(plain({"what": described}), allow_nan=False)
+
+
+def test_every_outcome_that_a_record_may_have_comes_about() -> None:
+    ends = [TestResult(status=status) for status in ("PASS", "FAIL", "SKIP")]
+    found = {outcome_of(each) for each in ends} | {TestRecord("id", "name", "suite").outcome}
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert set(schema["properties"]["outcome"]["enum"]) == found

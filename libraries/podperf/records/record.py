@@ -27,7 +27,7 @@ from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
 from podperf.verdicts.thresholds import Metrics, Verdict
 
-Outcome = Literal["passed", "failed", "skipped", "error", "interrupted"]
+Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
 
 @dataclass

@@ -60,7 +60,7 @@ def _head(conformance: Conformance) -> str:
     tiles = [
         (len(records), "tests"),
         (words["passed"], "passed"),
-        (words["failed"] + words["error"], "failed"),
+        (words["failed"], "failed"),
         (words["skipped"], "skipped"),
         *([(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []),
         (f"{good} of {len(innermost)}", "sections good"),
