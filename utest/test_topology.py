@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.hosts.base import Completed
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import Login
 from podperf.methods.presets import PRESETS
 from podperf.model import IMIX, Direction
+from podperf.testbed import worker_machine
 from podperf.topology import (
     SCHEMA_PATH,
     MethodSettings,
@@ -471,3 +476,27 @@ def test_the_examples_in_the_documentation_load(file: Path) -> None:
 def test_the_presets_that_a_topology_may_name_are_those_that_there_are() -> None:
     search = topology_schema()["properties"]["method"]["properties"]["search"]
     assert sorted(search["enum"]) == sorted(PRESETS)
+
+
+def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Host:
+        name = "192.0.2.20"
+
+        def __init__(self, login: Login) -> None:
+            logins.append(login)
+
+        def run(self, *words: str, **_: object) -> Completed:
+            return Completed(words, 0, "0\n", "")
+
+        def close(self) -> None:
+            return
+
+    logins: list[Login] = []
+    monkeypatch.setattr(worker_machine, "SshHost", Host)
+    ssh = "{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h}"
+    ports = "ports: {left: {interface: a}, right: {interface: b}}"
+    worker = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}").worker
+    with ExitStack() as undo:
+        worker_machine.worker_machine(worker, LocalHost(), undo, "secret")
+        undo.pop_all()
+    assert logins == [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", "secret")]
