@@ -12,6 +12,8 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
 from podperf.progress import Progress
@@ -63,6 +65,8 @@ class SimulatedTester:
 class SimulatedTestbed:
     """Chains stand at once. `engine` is the one that really sends across them; `calibrated` those of bare paths."""
 
+    ports: ClassVar[Mapping[str, Host]] = {}
+
     def __init__(self, engine: str = "xdp") -> None:
         self.engine = engine
         self.trials: list[Trial] = []
@@ -87,9 +91,8 @@ class SimulatedTestbed:
     def tester_with_ports(self) -> SimulatedTester:
         return SimulatedTester(self.engine, 0.9, self.trials)
 
-    @staticmethod
-    def _system(chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, Described(), {}, {})  # type: ignore[arg-type]
+    def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
+        return SystemUnderTest(chain, tester, Described(), {}, self.ports)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -174,3 +177,13 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
     found = run.current.record.methods
     assert (found["mrr"]["trial_count"], found["mrr"]["trial_duration"]) == (7, 0.5)
     assert found["ndrpdr"]["preset"]["name"] == "rfc2544"
+
+
+def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedTestbed, "ports", {"w-left": LocalHost()})
+    monkeypatch.setattr("podperf.run.interface_details", lambda _, name: {"driver": f"of {name}"})
+    chains = (Chain("macvlan", 1), Chain("linux-bridge", 1))
+    run.compare(Identity("test", "suite"), Claim("made-up", ("4.1.1",), "A is faster than B", chains))
+    found = run.current.record.interfaces
+    assert set(found) == {"macvlan, 1 pod: w-left", "linux-bridge, 1 pod: w-left"}
+    assert found["macvlan, 1 pod: w-left"] == {"driver": "of w-left", "received_by": None}

@@ -40,7 +40,7 @@ from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed, share_cpus
-from podperf.testbed.system_under_test import addressed
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_machine import lock, session_to, worker_machine
 from podperf.testers.base import TesterLimits
@@ -146,10 +146,7 @@ class Run:
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
         record.limits = self._limits_for(traffic, record.tester["engine"])
-        record.interfaces = {
-            name: interface_details(host, name) | {"received_by": sut.received_by.get(name)}
-            for name, host in sut.port_hosts.items()
-        }
+        record.interfaces = _interfaces(sut)
         speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
         record.link_bits_per_second = min(speeds) if speeds and all(speeds) else None
         test.sut = sut
@@ -182,6 +179,8 @@ class Run:
                 if name not in described:
                     described[name] = sut.data_plane.describe()
                     record.data_plane, record.tester = described, sut.tester.describe()
+                    on_path = {f"{name}: {interface}": each for interface, each in _interfaces(sut).items()}
+                    record.interfaces = {**record.interfaces, **on_path}
                     limits[name] = self._limits_for(traffics[name], record.tester["engine"])
                 yield test.trials(sut, name, traffics[name], limits[name])
 
@@ -303,6 +302,14 @@ class Run:
         result = method.run(test.trials(test.sut, method.name))
         test.record.methods = {**test.record.methods, method.name: result.as_record()}
         return result
+
+
+def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
+    """The interfaces at both ends of a chain that stands, by their names."""
+    return {
+        name: interface_details(host, name) | {"received_by": sut.received_by.get(name)}
+        for name, host in sut.port_hosts.items()
+    }
 
 
 def _kind_of(traffic: Traffic) -> TrafficKind:
