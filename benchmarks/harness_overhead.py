@@ -1,7 +1,8 @@
 """Which share of a run is not a trial, and where it goes: `harness_overhead.py [RESULTS]` (default results/latest).
 
 Reads the run's records and Robot Framework's output.xml; measures nothing. A trial counts with all that lies around its
-sending (start, drain, reading of counters): the frames of the next one must wait for that, whoever runs it.
+sending (start, drain, reading of counters): the frames of the next one must wait for that, whoever runs it. Waiting for
+the machine to be quiet (`method.patience`) is told apart: it is the machine's share, and neither a trial nor overhead.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from robot.result import Keyword, ResultVisitor
 
 from podperf.errors import PodperfError
 from podperf.figures import percent
+from podperf.methods.trials import DISTURBED
 from podperf.report.results import Run, read_run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +43,17 @@ def trial_seconds(run: Run) -> tuple[float, float]:
     return sum(each["elapsed"] for each in trials), sending
 
 
+def waiting_seconds(run: Run) -> float:
+    """Seconds for which the run waited for a quiet machine; disturbed trials, which `patience` pays too, are trials."""
+    disturbed = sum(
+        trial["elapsed"]
+        for record in run.records
+        for trial in record["trials"]
+        if (trial["invalid"] or "").startswith(DISTURBED)
+    )
+    return max(0.0, sum(record["waited_for_quietness"] for record in run.records) - disturbed)
+
+
 def main() -> None:
     """Print the shares."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "results" / "latest"
@@ -51,9 +64,14 @@ def main() -> None:
         sys.exit(str(error))
     whole = result.suite.elapsed_time.total_seconds()
     in_trials, sending = trial_seconds(run)
-    share = 1 - in_trials / whole
-    print(f"{len(run.records)} tests, {whole:.0f} s, of which {in_trials:.0f} s in trials ({sending:.0f} s sending)")
-    print(f"not a trial: {percent(round(share, 3))} of the run; aim: at most {percent(AIM)}; met: {share <= AIM}")
+    waiting = waiting_seconds(run)
+    share = 1 - in_trials / (whole - waiting)
+    print(
+        f"{len(run.records)} tests, {whole:.0f} s, of which {in_trials:.0f} s in trials ({sending:.0f} s sending) and "
+        f"{waiting:.0f} s waiting for a quiet machine"
+    )
+    neither = percent(round(share, 3))
+    print(f"neither: {neither} of the run without that waiting; aim: at most {percent(AIM)}; met: {share <= AIM}")
     keywords = Keywords()
     result.visit(keywords)
     print("\nwhere the time went, seconds and share of the run (measuring keywords with their trials):")

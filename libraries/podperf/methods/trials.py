@@ -18,6 +18,9 @@ def ignore(_seen: object) -> None:
     """An observer for those who need none."""
 
 
+DISTURBED = "repeated, as the machine was noisy"  # how the reason of such an invalid trial begins
+
+
 @dataclass
 class Patience:
     """Seconds that a test may yet spend on waiting for a quiet machine, and on repeating trials that were disturbed."""
@@ -72,7 +75,7 @@ class ValidTrials:
             result = self._watched(trial)
             disturbed = result.invalid is None and self._disturbed(result)
             if disturbed:
-                result = replace(result, invalid=f"repeated, as the machine was noisy: {disturbed}")
+                result = replace(result, invalid=f"{DISTURBED}: {disturbed}")
             self._on_trial(result)
             if result.invalid is None:
                 return result
