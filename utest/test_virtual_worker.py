@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -226,36 +226,50 @@ class Console:
         pass
 
 
+SwitchOn = Callable[..., tuple[list[str], list[str]]]
+
+
 class Switch:
     """A host that starts one of these consoles after the other."""
 
-    def __init__(self, *consoles: Console) -> None:
-        self.left, self.accelerators = list(consoles), list[str]()
+    def __init__(self, *consoles: Console, boot: str = "first") -> None:
+        self.left, self.accelerators, self.boot = list(consoles), list[str](), boot
+
+    def get(self, path: str) -> bytes:
+        assert path == "/proc/sys/kernel/random/boot_id"
+        return self.boot.encode()
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Console:
         self.accelerators.append(command[command.index("-accel") + 1].split(",")[0])
         return self.left.pop(0)
 
 
-def switched_on(*consoles: Console) -> tuple[list[str], list[str]]:
-    """The accelerators that were tried, and what was said."""
-    said: list[str] = []
-    host = Switch(*consoles)
-    with ExitStack() as undo:
-        boot._switch_on(host, IMAGE, 40022, said.append, undo)  # type: ignore[arg-type]
-    return host.accelerators, said
+@pytest.fixture
+def switch_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SwitchOn:
+    """Boots it from these consoles, one after the other; says which accelerators were tried, and what was said."""
+
+    def switch_on(*consoles: Console, kvm: bool = False, boot_id: str = "first") -> tuple[list[str], list[str]]:
+        monkeypatch.setattr(boot, "KVM", tmp_path if kvm else tmp_path / "none")
+        said: list[str] = []
+        host = Switch(*consoles, boot=boot_id)
+        with ExitStack() as undo:
+            boot._switch_on(host, Image(tmp_path), 40022, said.append, undo)  # type: ignore[arg-type]
+        return host.accelerators, said
+
+    return switch_on
 
 
-def test_kvm_that_gives_up_is_followed_by_emulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "exists", lambda _: True)
+def test_kvm_that_gives_up_is_followed_by_emulation_and_not_tried_again(switch_on: SwitchOn) -> None:
     gave_up = Console(errors="warning: too many CPUs\nKVM internal error. Suberror: 1\nRAX=0", stays=True)
-    tried, said = switched_on(gave_up, Console("podperf virtual worker: started", boot.READY))
+    up = Console("podperf virtual worker: started", boot.READY)
+    tried, said = switch_on(gave_up, up, kvm=True)
     assert tried == ["kvm", "tcg"]
     assert any("KVM cannot boot it here" in each and "Suberror: 1" in each and "RAX" not in each for each in said)
+    assert switch_on(Console(boot.READY), kvm=True)[0] == ["tcg"]
+    assert switch_on(Console(boot.READY), kvm=True, boot_id="second")[0] == ["kvm"], "its kernel may be another one now"
 
 
-def test_a_machine_that_breaks_off_is_booted_again_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "exists", lambda _: False)
-    assert switched_on(Console("first words"), Console(boot.READY))[0] == ["tcg", "tcg"]
+def test_a_machine_that_breaks_off_is_booted_again_and_not_for_ever(switch_on: SwitchOn) -> None:
+    assert switch_on(Console("first words"), Console(boot.READY))[0] == ["tcg", "tcg"]
     with pytest.raises(PodperfError, match="QEMU has ended; it said: out of memory / last words"):
-        switched_on(*(Console("last words", errors="out of memory\n") for _ in range(boot.ATTEMPTS)))
+        switch_on(*(Console("last words", errors="out of memory\n") for _ in range(boot.ATTEMPTS)))

@@ -22,6 +22,7 @@ ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # holds the tester's two ports
 READY = "podperf virtual worker: ready"  # what init.sh says
 ATTEMPTS = 3  # of booting: emulated CPUs may stand still on a machine with too much to do
+KVM = Path("/dev/kvm")
 KVM_GAVE_UP = "KVM internal error"
 PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from switching on to READY
 
@@ -108,11 +109,17 @@ def _switch_on(
     host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack
 ) -> tuple[Process, Accelerator]:
     """A machine that is ready. That /dev/kvm exists does not mean that it can boot one: only booting shows it."""
-    if Path("/dev/kvm").exists():
+    gave_up = (
+        image.folder / "kvm-gave-up"
+    )  # since this machine was booted last; to find out takes a quarter of a minute
+    this_boot = host.get("/proc/sys/kernel/random/boot_id").decode()
+    if KVM.exists() and not (gave_up.exists() and gave_up.read_text() == this_boot):
         try:
             return _started(host, Machine(image, "kvm", port), say, undo), "kvm"
         except PodperfError as error:
             say(f"virtual worker: KVM cannot boot it here ({error}); emulating its CPUs, which is slower")
+            if KVM_GAVE_UP in str(error):
+                gave_up.write_text(this_boot)
     for _ in range(ATTEMPTS - 1):
         try:
             return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
