@@ -80,6 +80,7 @@ def test_what_was_asked_for_is_read_back(testbed: Testbed) -> None:
     assert any("packets received" in line for line in description["pmd_stats"])  # type: ignore[attr-defined]
     (turns, *_) = description["pollers"]  # type: ignore[misc]
     assert turns["pollers"] >= 1
+    assert turns["held_to"] == [str(turns["cpu"])]
 
 
 # --- what breaks -----------------------------------------------------------------------------------------------------

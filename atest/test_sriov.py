@@ -106,6 +106,9 @@ def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: 
     description = forward(lab, Chain("sriov-ovs-dpdk", 2))
     assert [each["driver"] for each in description["virtual_functions"]] == ["vfio-pci"] * 2
     assert set(description["applications"]) == {"pod1", "pod2"}
+    # The switch is on the left port's node, the pods on the right one's, as the topology says.
+    placed = {(each["numa_node"], *each["held_to"]) for each in description["pollers"]}
+    assert placed == {(0, "1"), (1, "2"), (1, "3")}
 
 
 def test_what_the_topology_says_of_virtual_functions_is_in_force(lab: Lab) -> None:

@@ -26,6 +26,7 @@ START_TIMEOUT = 5.0  # seconds
 class Turns:
     """The pollers of one CPU. `rotation` is the helper that gives them turns, None where one has the CPU to itself."""
 
+    host: Host
     cpu: int
     pollers: Sequence[int]
     rotation: Process | None
@@ -36,9 +37,19 @@ class Turns:
             raise PodperfError(f"podperf-rotation, which gives the pollers on CPU {self.cpu} turns, has ended")
 
     def describe(self) -> dict[str, Any]:
-        """How many pollers this CPU has, and how they share it."""
+        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node and the CPUs
+        that they are held to."""
         how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
-        return {"cpu": self.cpu, "pollers": len(self.pollers), "shared": how}
+        node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
+        files = [f"/proc/{thread}/status" for thread in self.pollers]
+        allowed = self.host.run("grep", "-h", "^Cpus_allowed_list", *files, check=False).stdout.splitlines()
+        return {
+            "cpu": self.cpu,
+            "numa_node": int(node.strip().rpartition("node")[2]) if node else None,
+            "pollers": len(self.pollers),
+            "held_to": sorted({line.split()[1] for line in allowed}),
+            "shared": how,
+        }
 
 
 def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> list[Turns]:
@@ -50,11 +61,11 @@ def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -
     if len(threads) < 2:
         for thread in threads:
             host.run("renice", "--priority", "-20", "--pid", str(thread))
-        return Turns(cpu, threads, None)
+        return Turns(host, cpu, threads, None)
     rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)
     try:
         rotation.receive(START_TIMEOUT)
     except PodperfError as error:
         raise PodperfError(f"the pollers on CPU {cpu} cannot take turns: {error}") from error
-    return Turns(cpu, threads, rotation)
+    return Turns(host, cpu, threads, rotation)
