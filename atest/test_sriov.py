@@ -30,7 +30,7 @@ from podperf.virtual_worker.boot import boot, unavailable
 from robot_run import ROOT
 
 pytestmark = [
-    pytest.mark.skipif(os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes; it runs with PODPERF_VIRTUAL=1"),
+    pytest.mark.skipif(os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes: only with PODPERF_VIRTUAL=1"),
     pytest.mark.usefixtures("ports_as_before"),
 ]
 UP_TIMEOUT = 180  # seconds

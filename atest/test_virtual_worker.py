@@ -27,7 +27,7 @@ TOPOLOGY = (ROOT / "topologies" / "virtual.yaml").read_text()
 BOOT_TIMEOUT = 900  # with an image to build
 
 pytestmark = [
-    pytest.mark.skipif(os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes; it runs with PODPERF_VIRTUAL=1"),
+    pytest.mark.skipif(os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes: only with PODPERF_VIRTUAL=1"),
     pytest.mark.usefixtures("machine_as_before"),
 ]
 
