@@ -136,3 +136,12 @@ def test_without_patience_nothing_is_waited_for_or_repeated() -> None:
     quietness = ScriptedQuietness([0.3])
     assert patient(quietness, Patience(0), None, seen=seen).measure(1000, 1).invalid is None
     assert quietness.asked == 0
+
+
+def test_what_a_test_waits_does_not_count_against_the_time_of_its_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    patience = Patience(30)
+    before = patience.clock()
+    patience.spend(20)
+    monkeypatch.setattr("time.monotonic", lambda: 121.0)
+    assert patience.clock() - before == 1

@@ -25,7 +25,7 @@ from podperf.methods.comparison import Comparison
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
-from podperf.methods.ndrpdr import SearchResult
+from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
@@ -236,7 +236,9 @@ class Run:
 
     def search_ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset, and latency at half the PDR."""
-        result = self._measure(method("ndrpdr", self.topology.method))
+        search = method("ndrpdr", self.topology.method)
+        assert isinstance(search, NdrPdr)
+        result = self._measure(replace(search, clock=self._patience.clock))
         assert isinstance(result, SearchResult)
         goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
         for metric, name in goals.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,10 @@ class Patience:
         self.spent += min(seconds, self.left)
         self.left = max(0.0, self.left - seconds)
         return enough
+
+    def clock(self) -> float:
+        """Seconds that pass while nothing is waited for: what a search's time limit goes by."""
+        return time.monotonic() - self.spent
 
 
 class ValidTrials:
