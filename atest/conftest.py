@@ -8,8 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from machine import snapshot
+from robot_run import podperf
 
 PATIENCE = 30.0  # seconds: the kernel takes removed namespaces and large processes down in the background
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_by_a_killed_run() -> None:
+    """What a killed run left here, the first test's run would clear away, and so change the machine."""
+    cleaned = podperf("clean")
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
 
 
 @pytest.fixture

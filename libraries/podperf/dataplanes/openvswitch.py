@@ -33,6 +33,14 @@ def cpu_mask(cpus: Sequence[int]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
+def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
+    """Which of the switch's CPUs polls each port, from left to right.
+
+    Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
+    """
+    return [switch[place * len(switch) // ports] for place in range(ports)]
+
+
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """Who is busy on each CPU: the kernel's threads that receive at the worker's ports, and these pollers between them.
 
@@ -83,7 +91,8 @@ class OpenVSwitch:
         command = [daemon, self._remote, f"--unixctl={self._control}"]
         self.process = host.spawn("env", *self._environment, *command, cpus=cpus)
         undo.callback(self.process.stop)
-        self._await(self.process, "ovs-appctl", "-t", self._control, "version")
+        # It answers before it has looked at its configuration, and DPDK may yet end it.
+        self._await(self.process, *self._vsctl(timeout=1), "set", "Open_vSwitch", ".", "external_ids:made_by=podperf")
 
     @property
     def _environment(self) -> list[str]:
@@ -134,7 +143,10 @@ class OpenVSwitch:
 
     def vsctl(self, *arguments: str) -> str:
         """Configure through the database; waits until ovs-vswitchd has taken it in."""
-        return self._host.run("ovs-vsctl", f"--db={self._remote}", "--timeout=10", *arguments).stdout
+        return self._host.run(*self._vsctl(timeout=10), *arguments).stdout
+
+    def _vsctl(self, timeout: int) -> list[str]:
+        return ["ovs-vsctl", f"--db={self._remote}", f"--timeout={timeout}"]
 
     def ofctl(self, *arguments: str) -> str:
         """Speak OpenFlow to a bridge."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
-from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
@@ -37,9 +37,7 @@ class OvsAfxdp(OvsKernel):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
-        switch, ports = worker.placement.switch, 2 * chain.pods + 2
-        # As with ovs-dpdk: of two pollers, one has the left half of the chain, one the right.
-        self._pmd_cpus = iter([switch[place * len(switch) // ports] for place in range(ports)])
+        self._pmd_cpus = iter(poller_cpus(worker.placement.switch, 2 * chain.pods + 2))
         entries = super().set_up(worker, chain, undo)
         self._switch.confine(worker.cpus)
         self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
-from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing
+from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.hosts.way_back import WayBack
@@ -116,11 +116,8 @@ class OvsDpdk:
     def _connect(self, sockets: Mapping[str, str]) -> None:
         """Add the ports from left to right, and join each two that make a segment."""
         names = [*(["left"] if self._ports else []), *sockets, *(["right"] if self._ports else [])]
-        pmd_cpus = self._worker.placement.switch
         numbers = []
-        for place, name in enumerate(names):
-            # Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
-            cpu = pmd_cpus[place * len(pmd_cpus) // len(names)]
+        for name, cpu in zip(names, poller_cpus(self._worker.placement.switch, len(names)), strict=True):
             if name in sockets:
                 # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
                 pod = next(each for each in self._pods if each.name == name[:-1])

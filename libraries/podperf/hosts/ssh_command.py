@@ -22,6 +22,7 @@ _TIED_TO_THE_CONNECTION = (
     'PATH=$PATH:/usr/sbin:/sbin; echo "podperf $$ $PPID" >&2; exec setpriv --pdeathsig KILL -- "$@"'
 )
 _NUMBERS = re.compile(rb"^podperf (\d+) (\d+)\n", re.MULTILINE)
+_LINE_END = re.compile(rb"\r?\n")
 NOT_INSTALLED = "setpriv: failed to execute"
 
 
@@ -71,10 +72,10 @@ class Command:
         while chunk := _received(self.channel.recv):
             self.output += chunk
             if self.lines is not None:
-                *whole, rest = bytes(self.output).split(b"\n")
+                *whole, rest = _LINE_END.split(bytes(self.output))
                 self.output = bytearray(rest)
                 for line in whole:
-                    self.lines.put(_text(line + b"\n").removesuffix("\n"))
+                    self.lines.put(_text(line))
         if self.lines is not None:
             if self.output:
                 self.lines.put(_text(self.output))
@@ -147,7 +148,7 @@ class Command:
 
 def _text(raw: bytes | bytearray) -> str:
     """As Python reads what commands on this machine say: a terminal's line ends (`\\r\\n`) are newlines."""
-    return raw.decode(errors="replace").replace("\r\n", "\n")
+    return _LINE_END.sub(b"\n", raw).decode(errors="replace")
 
 
 def _received(receive: Callable[[int], bytes]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Self
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
+from podperf.testers.answers import receive_answer
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Site
 from podperf.topology import Engine
 
@@ -116,14 +116,7 @@ class SoftwareTester:
     def _answer(self, timeout: float) -> dict[str, Any]:
         """The next answer: an object with "ready", "trial" or "error"."""
         assert self._process is not None
-        line = self._process.receive(timeout)
-        try:
-            answer = json.loads(line)
-        except json.JSONDecodeError:
-            answer = None
-        if not isinstance(answer, dict) or not {"ready", "trial", "error"} & answer.keys():
-            raise PodperfError(f"the software tester gave an answer that is none: {line[:200]!r}")
-        return answer
+        return receive_answer(self._process, timeout, {"ready", "trial", "error"}, "the software tester")
 
 
 def _port(interface: str, namespace: str | None) -> str:

@@ -14,6 +14,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.model import Direction, Trial, TrialResult
+from podperf.testers.answers import receive_answer
 from podperf.testers.base import UNPACED, Site
 from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
@@ -138,14 +139,7 @@ class TrexTester:
     def _answer(self, timeout: float) -> dict[str, Any]:
         """The next answer: an object with "ready", "trial", "closed" or "error"."""
         assert self._process is not None
-        line = self._process.receive(timeout)
-        try:
-            answer = json.loads(line)
-        except json.JSONDecodeError:
-            answer = None
-        if not isinstance(answer, dict) or not {"ready", "trial", "closed", "error"} & answer.keys():
-            raise PodperfError(f"the TRex client gave an answer that is none: {line[:200]!r}")
-        return answer
+        return receive_answer(self._process, timeout, {"ready", "trial", "closed", "error"}, "the TRex client")
 
 
 def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
