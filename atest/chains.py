@@ -39,8 +39,8 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
         assert not each.corrupted
 
 
-def forward(chain: Chain, size: str = "64") -> dict[str, Any]:
-    """Set the chain up, send frames of this size across it, and return the data plane's description."""
-    with local_testbed().build(chain, FrameSize.parse(size)) as sut:
+def forward(chain: Chain, size: str = "64", testbed: Testbed | None = None) -> dict[str, Any]:
+    """Set the chain up, here or on `testbed`, send such frames across it, and return what its data plane describes."""
+    with (testbed or local_testbed()).build(chain, FrameSize.parse(size)) as sut:
         send(sut, size)
         return dict(sut.data_plane.describe())

@@ -9,23 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from chains import forward, need
 from podperf.cleanup import put_back
-from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages
-from podperf.kernel.cpus import read_cpus
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.model import Chain
 from podperf.testbed import machines
-from podperf.testbed.placement import place
-from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import Testbed
-from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
-TRAFFIC = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS, 16)
 
 
 @pytest.fixture(autouse=True)
@@ -34,51 +28,28 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.fixture
-def testbed(request: pytest.FixtureRequest) -> Testbed:
-    topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
-    return Testbed(topology, place(topology, read_cpus(LocalHost())))
-
-
-def need(name: str) -> None:
-    if reason := DATA_PLANES[name].unavailable(LocalHost()):
-        pytest.skip(reason)
-
-
-def forward(testbed: Testbed, chain: Chain, traffic: Traffic = TRAFFIC) -> dict[str, object]:
-    """Set the chain up, send frames both ways, and return the data plane's description."""
-    with testbed.build(chain, traffic.frame) as sut:
-        addressed_traffic = addressed(traffic, sut)
-        sut.probe(addressed_traffic)
-        for each in sut.tester.measure(Trial(addressed_traffic, 2000, 0.1)).directions:
-            assert each.received >= 0.9 * each.sent, f"{each.direction}: {each}"
-            assert not each.duplicated
-            assert not each.corrupted
-        return dict(sut.data_plane.describe())
-
-
 @pytest.mark.parametrize("size", ["64", "1518"])
 @pytest.mark.parametrize("pods", [1, 2, 4])
 @pytest.mark.parametrize("name", SWITCHES)
-def test_forwards_both_ways(testbed: Testbed, name: str, pods: int, size: str) -> None:
+def test_forwards_both_ways(name: str, pods: int, size: str) -> None:
     need(name)
-    description = forward(testbed, Chain(name, pods), Traffic(FrameSize.parse(size), BOTH_DIRECTIONS))
-    assert len(description["flows"]) == 2 * (pods + 1)  # type: ignore[arg-type]
+    description = forward(Chain(name, pods), size)
+    assert len(description["flows"]) == 2 * (pods + 1)
     inside = "applications" if name == "ovs-dpdk" else "pods"
-    assert len(description[inside]) == pods  # type: ignore[arg-type]
+    assert len(description[inside]) == pods
 
 
-def test_what_was_asked_for_is_read_back(testbed: Testbed) -> None:
+def test_what_was_asked_for_is_read_back() -> None:
     need("ovs-dpdk")
-    description = forward(testbed, Chain("ovs-dpdk", 1))
+    description = forward(Chain("ovs-dpdk", 1))
     assert description["dpdk_initialized"] is True
     config = description["other_config"]
-    assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)  # type: ignore[call-overload]
-    text = "\n".join(description["pmd_rxq"])  # type: ignore[arg-type]
+    assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)
+    text = "\n".join(description["pmd_rxq"])
     for port in ("left", "pod1a", "pod1b", "right"):
         assert port in text
-    assert any("packets received" in line for line in description["pmd_stats"])  # type: ignore[attr-defined]
-    (turns, *_) = description["pollers"]  # type: ignore[misc]
+    assert any("packets received" in line for line in description["pmd_stats"])
+    (turns, *_) = description["pollers"]
     assert turns["pollers"] >= 1
     assert turns["held_to"] == [str(turns["cpu"])]
 
@@ -147,44 +118,44 @@ def _process_of_the_run(name: str) -> int:
     raise AssertionError(f"no {name} runs")
 
 
-def test_exhausted_hugepages_are_named(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_hugepages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     monkeypatch.setattr(hugepages, "_write", lambda *_: None)  # the kernel gives none
     with pytest.raises(PodperfError, match=r"has no 384 MiB of hugepages left: \d+ of 192 pages of 2 MiB are free"):
-        forward(testbed, Chain("ovs-dpdk", 1))
+        forward(Chain("ovs-dpdk", 1))
 
 
-def test_hugepages_that_another_takes_first_are_named(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hugepages_that_another_takes_first_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     monkeypatch.setattr(hugepages, "reserve", lambda *_: None)
     with pytest.raises(PodperfError, match=r"Open vSwitch did not start on .*worker: .*(hugepage|memory)"):
-        forward(testbed, Chain("ovs-dpdk", 1))
+        forward(Chain("ovs-dpdk", 1))
 
 
-def test_without_hugepages_it_forwards_as_well(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     monkeypatch.setattr(hugepages, "offered", lambda _: False)
-    description = forward(testbed, Chain("ovs-dpdk", 2))
+    description = forward(Chain("ovs-dpdk", 2))
     assert description["memory"] == "no hugepages"
-    assert "--no-huge" in description["other_config"]["dpdk-extra"]  # type: ignore[index]
+    assert "--no-huge" in description["other_config"]["dpdk-extra"]
 
 
-def test_a_socket_path_too_long_is_named(testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_path_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     monkeypatch.setattr(machines, "RUN_DIRECTORY", tmp_path / ("long" * 30))
     with pytest.raises(PodperfError, match=r"the socket path .* bytes, and a UNIX socket's has at most 107"):
-        forward(testbed, Chain("ovs-dpdk", 1))
+        forward(Chain("ovs-dpdk", 1))
 
 
-def test_what_a_killed_switch_left_is_not_in_the_way(testbed: Testbed) -> None:
+def test_what_a_killed_switch_left_is_not_in_the_way() -> None:
     need("ovs-netdev")
     folder = RUN_DIRECTORY / "ovs"
     folder.mkdir(parents=True)
     (folder / "conf.db").write_text("half a data")
     (folder / "ovs-vswitchd.pid").write_text("1\n")
     (folder / "db.sock").touch()
-    forward(testbed, Chain("ovs-netdev", 1))
+    forward(Chain("ovs-netdev", 1))

@@ -1,59 +1,42 @@
-"""A worker in QEMU, booted for real and reached over SSH: it has what a lab's has, and it leaves nothing behind.
-
-Its image takes minutes to build and its machine half a minute to boot, so this runs only with PODPERF_VIRTUAL=1.
-"""
+"""A worker in QEMU, booted for real and reached over SSH: it has what a lab's has, and it leaves nothing behind."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from podperf.hosts.base import Host
-from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import Login
-from podperf.testbed.run_lock import RunLock
-from podperf.virtual_worker.boot import VirtualWorker, boot, unavailable
+from chains import forward
+from podperf.model import Chain
+from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT
 from robot_run import ROOT, Robot, podperf
+from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
-TOPOLOGY = (ROOT / "topologies" / "virtual.yaml").read_text()
 BOOT_TIMEOUT = 900  # with an image to build
 
-pytestmark = [
-    pytest.mark.skipif(os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes: only with PODPERF_VIRTUAL=1"),
-    pytest.mark.usefixtures("machine_as_before"),
-]
+pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("machine_as_before")]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def needs_qemu() -> None:
-    if reason := unavailable(LocalHost()):
-        pytest.skip(reason)
+    need_qemu()
 
 
 @pytest.fixture(scope="class")
-def booted() -> Iterator[tuple[VirtualWorker, Host]]:
-    with RunLock(), ExitStack() as undo:
-        worker = boot(LocalHost(), print, undo)
-        ssh = worker.ssh
-        assert ssh.address is not None
-        host = SshHost(Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts))
-        undo.callback(host.close)
-        yield worker, host
+def lab() -> Iterator[Lab]:
+    with booted() as lab:
+        yield lab
 
 
 class TestInside:
     """One machine for all of these: the next run would take it for a leftover."""
 
-    def test_it_has_two_nodes_with_memory_hugepages_and_a_port_each(self, booted: tuple[VirtualWorker, Host]) -> None:
-        _, host = booted
+    def test_it_has_two_nodes_with_memory_hugepages_and_a_port_each(self, lab: Lab) -> None:
+        host = lab.worker
         for number, node in enumerate((LEFT, RIGHT)):
             folder = f"/sys/devices/system/node/node{number}"
             assert host.get(f"{folder}/cpulist").decode().strip() == f"{node.cpus[0]}-{node.cpus[-1]}"
@@ -64,8 +47,8 @@ class TestInside:
             said = host.run("ethtool", "-i", node.interface).stdout
             assert "driver: igb" in said and f"bus-info: {node.pci}" in said
 
-    def test_virtual_functions_have_iommu_groups_of_their_own(self, booted: tuple[VirtualWorker, Host]) -> None:
-        _, host = booted
+    def test_virtual_functions_have_iommu_groups_of_their_own(self, lab: Lab) -> None:
+        host = lab.worker
         device = f"/sys/bus/pci/devices/{LEFT.pci}"
         host.run("ip", "link", "set", "dev", LEFT.interface, "up")
         host.run("tee", f"{device}/sriov_numvfs", stdin="2")
@@ -79,19 +62,28 @@ class TestInside:
             host.run("ip", "link", "set", "dev", LEFT.interface, "down")
         assert len(groups - {""}) == 2
 
-    def test_it_can_do_what_this_kernel_may_lack(self, booted: tuple[VirtualWorker, Host]) -> None:
-        _, host = booted
+    def test_it_can_do_what_this_kernel_may_lack(self, lab: Lab) -> None:
+        host = lab.worker
         for kind in ("ipvlan", "vlan id 7", "macvlan"):
             host.run("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
         host.run("genl", "ctrl", "get", "name", "ovs_datapath")
         host.run("sh", "-c", "ip tunnel add probe mode ipip local 198.18.0.1 remote 198.18.0.2 && ip tunnel del probe")
 
-    def test_from_inside_nothing_is_reached(self, booted: tuple[VirtualWorker, Host]) -> None:
-        _, host = booted
+    def test_from_inside_nothing_is_reached(self, lab: Lab) -> None:
+        host = lab.worker
         assert "default" not in host.run("ip", "route").stdout
         for address in ("10.0.2.2", "10.0.2.3"):  # this machine, and QEMU's name server
             connect = f"import socket; socket.create_connection(('{address}', 53), 2)"
             assert host.run("python3", "-c", connect, check=False).exit_code, address
+
+    @pytest.mark.parametrize("name", ["S1", "S2", "S3", "S4", "S5", "S6"])
+    def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
+        scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
+        placement = lab.testbed.place_scenario(scenario, chain).placement
+        pollers = forward(chain, testbed=lab.testbed.placed(placement))["pollers"]
+        nodes = {cpu: each["numa_node"] for each in pollers for cpu in each["held_to"]}
+        parts = zip(placement.sut, (scenario.switch, *scenario.pods), strict=False)  # the last CPU only controls
+        assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
 
 
 SUITE = f"""*** Settings ***
@@ -113,7 +105,7 @@ def test_frames_cross_a_bridge_on_it_and_the_result_says_that_it_compares_with_n
     (record,) = robot.records()
     assert "emulated" in record["testbed"]["not_comparable"]
     assert record["environment"]["host"] == "podperf-worker"
-    assert {each["node"]: each["cpus"] for each in record["environment"]["numa_nodes"]} == {0: "0-1", 1: "2-3"}
+    assert {each["node"]: each["cpus"] for each in record["environment"]["numa_nodes"]} == {0: "0-3", 1: "4-7"}
     rate = record["results"]["mrr"]
     assert 0 < rate["frames_per_second"] <= 5100
     assert record["tester_limits"]["maximum_load"] == 5000
@@ -140,7 +132,7 @@ def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> No
 def run(folder: Path, trials: int = 1) -> Robot:
     suite = folder / "suite.robot"
     suite.write_text(SUITE)
-    topology = TOPOLOGY.replace("trials: 3", f"trials: {trials}")
+    topology = TOPOLOGY.read_text().replace("trials: 3", f"trials: {trials}")
     return Robot(folder, str(suite), topology=topology)
 
 

@@ -37,7 +37,7 @@ def test_each_node_has_its_cpus_its_memory_and_a_port_of_its_own() -> None:
         assert f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}" in words
         assert f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number}" in words
         assert f"igb,bus=port{number},netdev=tap{number},mac={node.mac}" in words
-    assert "-smp 4,sockets=2 -m 3072" in words
+    assert "-smp 8,sockets=2 -m 3072" in words
     assert "hugepages=0:256,1:256" in words
     assert not {LEFT.mac, LEFT.tap, LEFT.pci} & {RIGHT.mac, RIGHT.tap, RIGHT.pci}
 

@@ -106,4 +106,6 @@ def _line(row: _Row, widths: Sequence[int], colour: bool) -> str:
 
 
 def _cut(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+    """At most `size` characters. The middle goes, since names that begin alike tell themselves apart at the end."""
+    tail = (size - 1) // 2
+    return text if len(text) <= size else f"{text[: size - 1 - tail]}…{text[len(text) - tail :]}"

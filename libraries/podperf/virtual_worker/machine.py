@@ -37,8 +37,9 @@ class NumaNode:
         return f"0000:{self.bus:02x}:00.0"
 
 
-LEFT = NumaNode((0, 1), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
-RIGHT = NumaNode((2, 3), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
+# Four CPUs each, because a published placement puts a switch, two pods and all else on one node.
+LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
+RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""The virtual worker for tests, seen as a worker in a lab. It takes a minute to boot, and minutes to build at first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
+from podperf.model import VirtualFunctionSettings
+from podperf.testbed.placement import nic_node, place
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import Testbed
+from podperf.testbed.worker_machine import worker_machine
+from podperf.topology import Topology, load_topology
+from podperf.virtual_worker.boot import boot, unavailable
+from robot_run import ROOT
+
+TOPOLOGY = ROOT / "topologies" / "virtual.yaml"
+ONLY_ON_REQUEST = pytest.mark.skipif(
+    os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes: only with PODPERF_VIRTUAL=1"
+)
+
+
+def need_qemu() -> None:
+    """Skip, with the reason, where this machine cannot run the virtual worker."""
+    if reason := unavailable(LocalHost()):
+        pytest.skip(reason)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The virtual worker, and a testbed on it."""
+
+    topology: Topology
+    worker: Host
+
+    @property
+    def testbed(self) -> Testbed:
+        """Its testbed, placed as a run would place it."""
+        node = nic_node(self.worker, self.topology.worker)
+        placement = place(self.topology, read_cpus(LocalHost()), read_cpus(self.worker), node)
+        return Testbed(self.topology, placement, LocalHost(), self.worker)
+
+    def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
+        """The same with other wishes for virtual functions."""
+        return replace(self, topology=replace(self.topology, worker=replace(self.topology.worker, sriov=settings)))
+
+
+@contextmanager
+def booted() -> Iterator[Lab]:
+    """A virtual worker that is up until the context ends."""
+    need_qemu()
+    with RunLock(), ExitStack() as undo:
+        topology = boot(LocalHost(), print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
+        yield Lab(topology, worker_machine(topology.worker, LocalHost(), undo))
