@@ -14,6 +14,7 @@ from podperf.cleanup import put_back
 from podperf.dataplanes.memif import Memif
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kernel import hugepages
 from podperf.model import Chain, FrameSize
 from podperf.testbed import machines
 
@@ -39,6 +40,8 @@ def test_description_is_read_back_from_the_pods() -> None:
     assert "net_af_xdp" not in drivers[1]
     assert all("net_memif" in each for each in drivers)
     assert {each["name"] for each in description["pods"]["pod1"]["links"]} == {"lo", "net1"}
+    commands = [each["command"] for each in description["applications"].values()]
+    assert ["--no-huge" in each for each in commands] == [not hugepages.offered(LocalHost())] * 3
     ports = 2  # with a receive thread of the kernel each
     assert sum(each["pollers"] for each in description["pollers"]) == 3 + ports
 

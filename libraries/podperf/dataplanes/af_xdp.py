@@ -23,7 +23,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -51,13 +51,15 @@ class AfXdp:
         refuse_large_frames(worker.mtu)
         self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
         self._applications = []
+        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         pollers: defaultdict[int, list[int]] = defaultdict(list)
         for number, pod in enumerate(self._pods):
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)
             devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
             cpu = worker.cpus[number % len(worker.cpus)]
-            application = start(forwarder_of(chain), pod.host, pod.name, devices, Share(cpu), undo)
+            share = Share(cpu, in_hugepages)
+            application = start(forwarder_of(chain), pod.host, pod.name, devices, share, undo)
             self._applications.append(application)
             pollers[cpu] += application.pollers()
         for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):

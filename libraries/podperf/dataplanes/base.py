@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from podperf.hosts.base import Host
+from podperf.kernel import hugepages
 from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
 
@@ -55,6 +56,13 @@ class Worker:
     def cpus(self) -> tuple[int, ...]:
         """All that the data plane and its pods may use."""
         return self.placement.sut
+
+    def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
+        """Have this many MiB on each NUMA node until `undo`. False where the host has, or the topology wants, none."""
+        if not (self.placement.hugepages and hugepages.offered(self.host)):
+            return False
+        hugepages.reserve(self.host, mib, self.directory, undo)
+        return True
 
 
 class DataPlane(Protocol):

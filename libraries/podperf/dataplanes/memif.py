@@ -20,7 +20,7 @@ from podperf.pods import memif
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -46,6 +46,7 @@ class Memif:
         memif.refuse_large_frames(worker.mtu)
         self._worker, self._pods, self.applications = worker, [], []
         sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
+        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         pollers: dict[int, list[int]] = {}
         # From left to right, so that each server listens before its client looks for it.
         for number in range(1, chain.pods + 1):
@@ -55,7 +56,8 @@ class Memif:
             pod = self._start_pod(f"pod{number}", given, cpu, undo)
             left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
             right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])
-            application = start(forwarder_of(chain), pod.host, pod.name, [left, right], Share(cpu), undo)
+            share = Share(cpu, in_hugepages)
+            application = start(forwarder_of(chain), pod.host, pod.name, [left, right], share, undo)
             self._pods.append(pod)
             self.applications.append(application)
             turns = pollers.setdefault(cpu, [])

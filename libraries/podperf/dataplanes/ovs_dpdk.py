@@ -17,7 +17,7 @@ from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import Application, Forwarder, Share
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
 
 BRIDGE = "ovs-br0"
@@ -25,7 +25,7 @@ DEVICE_DRIVERS = (
     "net_af_xdp",
     "net_af_packet",
 )  # for ports that the kernel keeps; the faster first
-SWITCH_MEMORY, POD_MEMORY = 256, 128  # MiB
+SWITCH_MEMORY = 256  # MiB
 QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
 
 
@@ -61,9 +61,7 @@ class OvsDpdk:
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
         self._worker = worker
-        self._hugepages = worker.placement.hugepages and hugepages.offered(worker.host)
-        if self._hugepages:
-            hugepages.reserve(worker.host, SWITCH_MEMORY + chain.pods * POD_MEMORY, worker.directory, undo)
+        self._hugepages = worker.reserve_hugepages(SWITCH_MEMORY + chain.pods * POD_MEMORY, undo)
         pod_cpus = [worker.placement.pods[number % len(worker.placement.pods)] for number in range(chain.pods)]
 
         # What each end of a pod is: a socket to the switch, or a device beside the switch.
@@ -155,7 +153,7 @@ class OvsDpdk:
         self, forwarder: Forwarder, name: str, devices: Sequence[str], cpu: int, undo: ExitStack
     ) -> Application:
         pod = self._worker.pods.start(name, [], undo)
-        share = Share(cpu, self._hugepages, POD_MEMORY)
+        share = Share(cpu, self._hugepages)
         return forwarder.launch(pod.host, pod.name, devices, share, undo)
 
     def check(self) -> None:

@@ -21,19 +21,18 @@ from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
-from podperf.kernel import hugepages, pci, sriov
+from podperf.kernel import pci, sriov
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
 from podperf.kernel.xdp_sockets import refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.base import Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
 LEFT, RIGHT = 0, 1
-POD_MEMORY = 128  # MiB
 
 
 class Sriov:
@@ -89,9 +88,7 @@ class Sriov:
 
     def _start_testpmd_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:
         worker = self._worker
-        in_hugepages = worker.placement.hugepages and hugepages.offered(worker.host)
-        if in_hugepages:
-            hugepages.reserve(worker.host, chain.pods * POD_MEMORY, worker.directory, undo)  # on each NUMA node
+        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         for vf in self._functions:
             pci.give_to_user_space(worker.host, vf.address)
         pods = []
@@ -105,8 +102,7 @@ class Sriov:
             net1, net2 = (vf.address for vf in self._functions[2 * number : 2 * number + 2])
             forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
             cpu = _cpu(worker, number)
-            share = Share(cpu, in_hugepages, POD_MEMORY)
-            application = start(forwarder, pod.host, pod.name, [net1, net2], share, undo)
+            application = start(forwarder, pod.host, pod.name, [net1, net2], Share(cpu, in_hugepages), undo)
             applications.append(application)
             pollers[cpu] += application.pollers()
         self._applications = applications

@@ -20,7 +20,7 @@ from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
-from podperf.pods.forwarders.base import Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -88,9 +88,10 @@ class VppChain(ABC):
         # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
         for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
             pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
+        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         for number in range(1, chain.pods + 1):
             cpu = pod_cpus[(number - 1) % len(pod_cpus)]
-            self.applications.append(self._start_pod(chain, number, cpu, undo))
+            self.applications.append(self._start_pod(chain, number, Share(cpu, in_hugepages), undo))
             pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
         for segment in segments(worker, chain.pods):
             self.connect(vpp, worker, segment)
@@ -98,7 +99,7 @@ class VppChain(ABC):
         vpp.configure("clear runtime")
         return self.entries(worker)
 
-    def _start_pod(self, chain: Chain, number: int, cpu: int, undo: ExitStack) -> Application:
+    def _start_pod(self, chain: Chain, number: int, share: Share, undo: ExitStack) -> Application:
         worker, vpp = self._worker, self.vpp
         socket = unix_socket(worker.directory, f"memif{number}.sock")
         vpp.configure(f"create memif socket id {number} filename {socket}")
@@ -110,7 +111,7 @@ class VppChain(ABC):
             )
         pod = worker.pods.start(f"pod{number}", [], undo)
         devices = [memif.dpdk_device(connection, "client", socket, connection) for connection in (0, 1)]
-        return start(forwarder_of(chain), pod.host, pod.name, devices, Share(cpu), undo)
+        return start(forwarder_of(chain), pod.host, pod.name, devices, share, undo)
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""

@@ -9,14 +9,15 @@ from typing import Protocol
 
 from podperf.hosts.base import Host, Process
 
+POD_MEMORY = 128  # MiB
+
 
 @dataclass(frozen=True)
 class Share:
-    """What an application gets of its machine: the CPU that it polls on, and memory, ordinary or in hugepages."""
+    """What an application gets of its machine: the CPU that it polls on, and POD_MEMORY, ordinary or in hugepages."""
 
     cpu: int
     hugepages: bool = False
-    memory: int = 128  # MiB
 
 
 class Application(Protocol):

@@ -13,7 +13,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import pci
 from podperf.kernel.cpus import allowed_cpus
-from podperf.pods.forwarders.base import Share
+from podperf.pods.forwarders.base import POD_MEMORY, Share
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second
@@ -72,7 +72,7 @@ def command_line(
         "--no-telemetry",
         f"--lcores={lcores.replace('*', anywhere)}",
         "-m",
-        str(share.memory),
+        str(POD_MEMORY),
         f"--file-prefix=podperf-{name}",
         *pages,
     ]
