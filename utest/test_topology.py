@@ -121,10 +121,12 @@ def test_words_that_yaml_1_1_takes_for_truth_values_are_words(file: Path, name: 
 CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
-        "3: tester.engin: unknown key; allowed: type, engine, cpus, maximum_load, trex, ports; did you mean 'engine'?"
+        "3: tester.engin: unknown key; allowed: "
+        "type, connection, ssh, engine, cpus, maximum_load, trex, ports; did you mean 'engine'?"
     ),
     "tester:": (
-        "3: tester: found nothing; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
+        "3: tester: found nothing; allowed: a mapping with the keys "
+        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
     ),
     "tester: {trex: {server: {directory: /opt/trex}}}": (
         "3: tester.trex.server: found a server; allowed: only with `type: trex`"
@@ -145,7 +147,8 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "3: tester.trex.server.directory: found nothing; allowed: the folder that holds t-rex-64"
     ),
     "tester: [1]": (
-        "3: tester: found a list; allowed: a mapping with the keys type, engine, cpus, maximum_load, trex, ports"
+        "3: tester: found a list; allowed: a mapping with the keys "
+        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
     ),
     "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
     "description: {}": "3: description: found a mapping; allowed: text",
@@ -186,6 +189,21 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "worker: {connection: ssh, ssh: {address: a}}": (
         "3: worker.ports: found nothing; "
         "allowed: interfaces for left and right, as a run makes no cable to another machine"
+    ),
+    "tester: {connection: ssh, ports: {left: {interface: a}, right: {interface: b}}}": (
+        "3: tester.ssh.address: found nothing; allowed: a host name or an IP address, as `connection: ssh` needs it"
+    ),
+    "tester: {connection: ssh, ssh: {address: a}}": (
+        "3: tester.ports: found nothing; "
+        "allowed: interfaces for left and right, as a run makes no cable from another machine"
+    ),
+    "tester: {type: trex, connection: ssh, ssh: {address: a}}": (
+        "3: tester.connection: found 'ssh'; "
+        "allowed: local with `type: trex`, as a TRex is reached at tester.trex.address"
+    ),
+    "worker: {connection: virtual}\ntester: {connection: ssh, ssh: {address: a}}": (
+        "4: tester.connection: found 'ssh'; "
+        "allowed: local with a virtual worker, as the run makes its cables on this machine"
     ),
     "worker: {connection: virtual, ports: {left: {interface: a}, right: {interface: b}}}": (
         "3: worker.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
@@ -446,7 +464,7 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
     keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci"
     key_line = rf"^(\s+)# ((?:- |  )?(?:{keys}): )"
     uncommented, count = re.subn(key_line, r"\1\2", re.sub(r": (?:\{\}|\[\])  # or.*", ":", text), flags=re.MULTILINE)
-    assert count == 19
+    assert count == 21
     file.write_text(uncommented.replace("connection: local", "connection: ssh"))
     topology = load_topology(file)
     for settings in (topology.worker.ssh, topology.worker.left):
@@ -495,8 +513,24 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker_machine, "SshHost", Host)
     ssh = "{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h}"
     ports = "ports: {left: {interface: a}, right: {interface: b}}"
-    worker = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}").worker
+    topology = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}")
     with ExitStack() as undo:
-        worker_machine.worker_machine(worker, LocalHost(), undo, "secret")
+        worker_machine.worker_machine(topology.worker, LocalHost(), undo, "secret")
         undo.pop_all()
     assert logins == [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", "secret")]
+
+
+def test_tester_and_worker_are_one_machine_where_they_are_reached_in_the_same_way(file: Path) -> None:
+    ports = "ports: {left: {interface: a}, right: {interface: b}}"
+    here, there, elsewhere = "connection: local", *(f"connection: ssh, ssh: {{address: {each}}}" for each in "ab")
+    for tester, worker, one in (
+        (f"{here}", f"{here}", True),
+        (f"{there}", f"{there}", True),
+        (f"{there}, {ports}", f"{there}, {ports}", True),
+        (f"{there}, {ports}", f"{elsewhere}, {ports}", False),
+        (f"{here}, {ports}", f"{there}, {ports}", False),
+        (f"{there}, {ports}", f"{here}, {ports}", False),
+        (f"{there}, {ports}", here, True),  # a black box is on nobody's machine
+        (here, "connection: virtual", False),
+    ):
+        assert loaded(file, f"tester: {{{tester}}}\nworker: {{{worker}}}").one_machine is one

@@ -13,7 +13,7 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.worker_machine import lock, worker_machine
+from podperf.testbed.worker_machine import lock, machines_of
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images
@@ -42,17 +42,17 @@ def put_back(host: Host) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`podperf clean`: exit code 0 when this machine, and the worker of a topology, are as they were."""
+    """`podperf clean`: exit code 0 when this machine, and those of a topology, are as they were."""
     parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
-    parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose worker, on another machine, is put back")
+    parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
     parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
     wanted = parser.parse_args(arguments)
-    worker = load_topology(wanted.topology).worker if wanted.topology else None
+    topology = load_topology(wanted.topology) if wanted.topology else None
     here = LocalHost()
     with RunLock(), ExitStack() as undo:
         removed = [*put_back(here), *forget_images(here, wanted.all)]
-        there = worker_machine(worker, here, undo) if worker is not None else here
-        if there is not here:
+        machines = machines_of(topology, here, undo) if topology is not None else ()
+        for there in dict.fromkeys(each for each in machines if each is not here):
             lock(there, undo)
             removed += [f"{each} on {there.name}" for each in put_back(there)]
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")

@@ -30,8 +30,7 @@ from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.noise import total
 from podperf.progress import Progress
-from podperf.quietness.another_machine import watch
-from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
@@ -42,7 +41,7 @@ from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed, share_cpus
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import lock, session_to, worker_machine
+from podperf.testbed.worker_machine import lock, machines_of, session_to
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending
 from podperf.topology import Engine, Metric, Topology, load_topology
@@ -80,33 +79,34 @@ class Run:
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.worker.connection == "virtual":
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
-        settings = self.topology.worker
-        worker = worker_machine(settings, self._host, self._undo, self._password)
-        apart = worker is not self._host
-        if apart:
-            lock(worker, self._undo)
-            for leftover in put_back(worker):
-                self.progress.note(f"removed what an earlier run left on {worker.name}: {leftover}")
-        refuse_shared_ports(self.topology, self._host)
+        tester, worker = machines_of(self.topology, self._host, self._undo, self._password)
+        for machine in dict.fromkeys((tester, worker)):
+            if machine is not self._host:
+                lock(machine, self._undo)
+                for leftover in put_back(machine):
+                    self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
+        refuse_shared_ports(self.topology, tester, ssh=session_to(tester))
         refuse_shared_worker_ports(self.topology, worker, session_to(worker))
-        cpus = read_cpus(self._host)
+        apart = worker is not tester
+        cpus = read_cpus(tester)
         self.worker_cpus = read_cpus(worker) if apart else cpus
-        self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, nic_node(worker, settings))
-        self.testbed = Testbed(self.topology, self.placement, self._host, worker)
+        node = nic_node(worker, self.topology.worker)
+        self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
+        self.testbed = Testbed(self.topology, self.placement, tester, worker)
         self._undo.callback(self.testbed.close)
-        self._quietness = self._watch(worker, apart)
+        self._quietness = self._watch(tester, worker)
         self.environment = {
             **collect(worker),
             "podperf": podperf_version(self._host),
-            **({"tester": collect(self._host)} if apart else {}),
+            **({"tester": collect(tester)} if apart else {}),
         }
 
-    def _watch(self, worker: Host, apart: bool) -> Quietness:
-        tester, sut = self.placement.tester, self.placement.sut
-        if apart:
-            return Quietness(tester, speeds=CpuSpeeds(tester), worker=watch(worker, sut, self._undo))
+    def _watch(self, tester: Host, worker: Host) -> Quietness:
+        own, sut = self.placement.tester, self.placement.sut
+        if worker is not tester:
+            return watch(tester, own, self._undo, worker=watch(worker, sut, self._undo))
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
-        return Quietness((*sut, *tester), speeds=CpuSpeeds((*sut, *tester)))
+        return watch(tester, (*sut, *own), self._undo)
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""

@@ -22,10 +22,10 @@ from podperf.preflight import features
 from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
-from podperf.quietness.watch import Quietness
+from podperf.quietness.machines import watch
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import worker_machine
+from podperf.testbed.worker_machine import log_in
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
@@ -55,46 +55,65 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
     findings += _check_commands(host)
     findings.append(_check_tester(host))
     with ExitStack() as undo:
-        reached, worker = _check_worker(topology, host, undo) if topology is not None else ([], host)
-        findings += reached
-        if worker is not None:
-            findings += _check_machines(topology, host, worker, root)
+        findings += _check_there(topology, host, root, undo)
     return findings
 
 
-def _check_worker(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], Host | None]:
-    """Whether the worker can be reached, and the machine that it is."""
+def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Finding]:
+    """What needs the machines of the testbed to be within reach."""
+    if topology is None:
+        yield from _check_machine(host, root)
+        return
+    reached, machines = _reach(topology, host, undo)
+    yield from reached
+    if machines is None:
+        return
+    tester, worker = machines
+    if tester is not host and tester is not worker:
+        yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
+    if worker is not host:
+        yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
+    yield from _check_machine(worker, root or worker is not host)
+    yield from _check_testbed(topology, tester, worker, root, undo)
+
+
+def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], tuple[Host, Host] | None]:
+    """Whether tester and worker can be reached, and the machines that they are."""
     if topology.worker.connection == "virtual":
         reason = virtual_worker_unavailable(host)
         there = Finding("worker", "virtual worker", State.OK, "the run boots it")
         lacking = Finding("worker", "virtual worker", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
-    try:
-        worker = worker_machine(topology.worker, host, undo)
-    except PodperfError as error:
-        where = str(topology.worker.ssh.address)
-        return [Finding("worker", where, State.MISSING, str(error), needed=True)], None
-    if worker is host:
-        return [], host
-    return [Finding("worker", worker.name, State.OK, "root is logged in over SSH, and the host key is known")], worker
+    findings: list[Finding] = []
+    machines: list[Host] = []
+    parts = {"tester": topology.tester.ssh} | ({} if topology.one_machine else {"worker": topology.worker.ssh})
+    for part, ssh in parts.items():
+        try:
+            machine = log_in(part, ssh, host, undo)
+        except PodperfError as error:
+            findings.append(Finding(part, str(ssh.address), State.MISSING, str(error), needed=True))
+            continue
+        machines.append(machine)
+        if machine is not host:
+            said = "root is logged in over SSH, and the host key is known"
+            findings.append(Finding(part, machine.name, State.OK, said))
+    return findings, (machines[0], machines[-1]) if len(machines) == len(parts) else None
 
 
-def _check_machines(topology: Topology | None, host: Host, worker: Host, root: bool) -> Iterator[Finding]:
-    """What needs the worker to be within reach."""
-    apart = worker is not host
-    if apart:
-        yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
-    yield from _check_kernel(worker, root or apart)
+def _check_machine(worker: Host, root: bool) -> Iterator[Finding]:
+    """What a worker needs, whatever the topology."""
+    yield from _check_kernel(worker, root)
     yield from _check_plugins(worker)
-    if topology is None:
-        return
-    findings, placement = _check_placement(topology, host, worker)
+
+
+def _check_testbed(topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack) -> Iterator[Finding]:
+    findings, placement = _check_placement(topology, tester, worker)
     findings.append(_check_hugepages(worker))
     if placement is not None:
         findings += look_for_mistakes(topology, placement, read_cpus(worker), worker)
-        quietness = Quietness((*placement.tester, *(() if apart else placement.sut)))
+        quietness = watch(tester, (*placement.tester, *(placement.sut if worker is tester else ())), undo)
         quietness.start()
-        findings += check_measuring(Testbed(topology, placement, host, worker), root)
+        findings += check_measuring(Testbed(topology, placement, tester, worker), root)
         reason = quietness.stop().reason
         quiet = Finding("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
         busy = Finding("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
@@ -170,7 +189,7 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
     where = f"of CPU {usable}, the tester has {tester} and the system under test {sut}"
     if placement.apart:
         where = (
-            f"of CPU {usable} of the worker, the system under test has {sut}; of this machine, the tester has {tester}"
+            f"of CPU {usable} of the worker, the system under test has {sut}; of {host.name}, the tester has {tester}"
         )
     said = remarks(placement, cpus, len(topology.traffic.directions))
     findings = [Finding("machine", "placement", State.OK, where)]

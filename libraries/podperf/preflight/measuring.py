@@ -49,7 +49,7 @@ def _check_left_behind(host: Host) -> Iterator[Finding]:
 
 
 def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
-    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host))
+    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
     if topology.worker.left is not None:
         session = session_to(worker)
         yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))

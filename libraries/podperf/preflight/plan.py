@@ -50,15 +50,16 @@ def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None
     if topology.worker.connection == "virtual":
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
     journal = Journal()
-    apart = topology.worker.connection == "ssh"
+    apart = not topology.one_machine
     theirs = worker or _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
-    here = RecordingHost(ImaginaryHost(THIS_MACHINE, ours, tester_ports | ({} if apart else worker_ports)), journal)
+    here = topology.tester.ssh.address or THIS_MACHINE
+    tester = RecordingHost(ImaginaryHost(here, ours, tester_ports | ({} if apart else worker_ports)), journal)
     address = topology.worker.ssh.address or THIS_MACHINE
-    there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else here
+    there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else tester
     placement = place(topology, ours, theirs if apart else None)
-    return Plan(topology, chain, record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal))
+    return Plan(topology, chain, record(_PlannedTestbed(topology, placement, tester, there), chain, frame, journal))
 
 
 def record(testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal) -> Sequence[Step]:

@@ -28,7 +28,7 @@ SMALLEST = FrameSize.parse(64)
 def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
     """A chain between ports that exist already, on both sides."""
     topology, worker_host = machines.topology, machines.worker_host
-    refuse_shared_ports(topology, machines.host)
+    refuse_shared_ports(topology, machines.host, ssh=session_to(machines.host))
     refuse_shared_worker_ports(topology, worker_host, session_to(worker_host))
     left, right = topology.tester.left, topology.tester.right
     for port in (left, right):
@@ -42,7 +42,7 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
 
 def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
     """Whatever stands between two ports of the tester that exist already."""
-    refuse_shared_ports(machines.topology, machines.host)
+    refuse_shared_ports(machines.topology, machines.host, ssh=session_to(machines.host))
     left, right = machines.topology.tester.left, machines.topology.tester.right
     hosts = {port.interface: _seen_from(machines.host, port) for port in (left, right) if port.interface is not None}
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}

@@ -1,4 +1,4 @@
-"""The machine that the worker is: this one, or another one behind SSH."""
+"""The machines that tester and worker are: this one, or others behind SSH."""
 
 from __future__ import annotations
 
@@ -11,31 +11,41 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.testbed.isolation import SshSession, ssh_session
-from podperf.topology import WorkerSettings
+from podperf.topology import SshSettings, Topology, WorkerSettings
 
 # Held for as long as this process lives: two runs from two machines would measure each other. /run itself is locked, so
 # that no file is left.
 _LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", "/run", "sh", "-c", "echo locked; read -r _")
 
 
+def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, Host]:
+    """The machines of tester and worker, the same one twice where they share it. See `log_in`."""
+    tester = log_in("tester", topology.tester.ssh, here, undo, password)
+    return tester, tester if topology.one_machine else worker_machine(topology.worker, here, undo, password)
+
+
 def worker_machine(worker: WorkerSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
-    """The worker's machine; `here` is this one. Until `undo`, which also removes what podperf copied there.
+    """The worker's machine. See `log_in`."""
+    return log_in("worker", worker.ssh, here, undo, password)
+
+
+def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
+    """The machine of a part of the testbed; `here` is this one. Until `undo`, which also removes what podperf copied
+    there.
 
     Without a `password` it is that of the environment. PodperfError, in one line, when the machine cannot be reached or
     the login has not the rights of root.
     """
-    if worker.ssh.address is None:
+    if ssh.address is None:
         return here
-    ssh = worker.ssh
-    login = Login(
-        worker.ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password or os.environ.get(PASSWORD_VARIABLE)
-    )
+    password = password or os.environ.get(PASSWORD_VARIABLE)
+    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password)
     host = SshHost(login)
     undo.callback(host.close)
     if host.run("id", "-u").stdout.strip() != "0":
         raise PodperfError(
             f"{ssh.user} has not the rights of root on {host.name}, which network namespaces and drivers need: "
-            "log in as root (worker.ssh.user)"
+            f"log in as root ({part}.ssh.user)"
         )
     undo.callback(programs.remove, host)
     return host

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.programs import on_host
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Site
@@ -72,7 +73,7 @@ class SoftwareTester:
             site.host,
             site.left.interface,
             site.right.interface,
-            binary=str(TESTER_BINARY),
+            binary=on_host(site.host, TESTER_BINARY),
             engine=site.engine,
             cpus=site.cpus,
             left_namespace=site.left.namespace,

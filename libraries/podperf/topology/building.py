@@ -40,6 +40,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             right,
             _trex(tester["trex"]),
             tester.get("maximum_load"),
+            _ssh(tester["ssh"]),
         ),
         worker=WorkerSettings(
             worker["connection"],

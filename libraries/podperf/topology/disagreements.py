@@ -58,6 +58,7 @@ def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator
     yield from _switch_disagreements(sound)
     yield from _port_disagreements(sound)
     yield from _trex_disagreements(sound)
+    yield from _tester_machine_disagreements(sound)
     yield from _worker_disagreements(sound)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
@@ -127,15 +128,35 @@ def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
 
 
-def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
-    connection = sound.value("worker", "connection") or "local"
-    remote = connection == "ssh"
-    address = ("worker", "ssh", "address")
+def _address_disagreements(sound: Sound, machine: str) -> Iterator[Problem]:
+    remote, address = sound.value(machine, "connection") == "ssh", (machine, "ssh", "address")
     if remote and not sound.given(*address):
         yield sound.problem(address, "a host name or an IP address, as `connection: ssh` needs it", found="nothing")
     elif sound.given(*address) and not remote:
         yield sound.problem(address, "only with `connection: ssh`")
 
+
+def _one_machine(sound: Sound) -> bool:
+    return bool(sound.value("tester", "ssh") == sound.value("worker", "ssh"))
+
+
+def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
+    yield from _address_disagreements(sound, "tester")
+    here = ("tester", "connection")
+    if sound.value(*here) != "ssh":
+        return
+    if _is_trex(sound):
+        yield sound.problem(here, "local with `type: trex`, as a TRex is reached at tester.trex.address")
+    elif sound.value("worker", "connection") == "virtual":
+        yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
+    elif not _one_machine(sound) and not sound.given("tester", "ports", "left", "interface"):
+        allowed = "interfaces for left and right, as a run makes no cable from another machine"
+        yield sound.problem(("tester", "ports"), allowed, found="nothing")
+
+
+def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
+    yield from _address_disagreements(sound, "worker")
+    connection = sound.value("worker", "connection")
     if connection == "virtual":
         yield from _virtual_disagreements(sound)
         return
@@ -152,7 +173,7 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
         left, right = (sound.value(*port, key) for port in ports)
         if left is not None and left == right:
             yield sound.problem((*ports[1], key), "another one than the left port's")
-    if remote and not any(existing):
+    if connection == "ssh" and not any(existing) and not _one_machine(sound):
         allowed = "interfaces for left and right, as a run makes no cable to another machine"
         yield sound.problem(("worker", "ports"), allowed, found="nothing")
     if all(existing):

@@ -53,6 +53,17 @@ class TrexSettings:
 
 
 @dataclass(frozen=True)
+class SshSettings:
+    """How to log in on a machine. There is no password here: that comes from the environment only."""
+
+    address: str | None = None  # a name or an IP address; None unless the connection is `ssh`
+    port: int = 22
+    user: str = "root"
+    key: str | None = None  # path of a private key; None: an agent, or the usual keys
+    known_hosts: str = "~/.ssh/known_hosts"
+
+
+@dataclass(frozen=True)
 class TesterSettings:
     """The tester of the testbed. `trex` says where a TRex is, if it is one."""
 
@@ -63,22 +74,12 @@ class TesterSettings:
     right: PortSettings
     trex: TrexSettings = TrexSettings()
     maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
+    ssh: SshSettings = SshSettings()
 
     @property
     def has_ports_of_its_own(self) -> bool:
         """True when the ports are those of a TRex and not the kernel's."""
         return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)
-
-
-@dataclass(frozen=True)
-class SshSettings:
-    """How to log in on a worker. There is no password here: that comes from the environment only."""
-
-    address: str | None = None  # a name or an IP address; None unless the connection is `ssh`
-    port: int = 22
-    user: str = "root"
-    key: str | None = None  # path of a private key; None: an agent, or the usual keys
-    known_hosts: str = "~/.ssh/known_hosts"
 
 
 @dataclass(frozen=True)
@@ -162,3 +163,8 @@ class Topology:
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
         return self.existing_ports and self.worker.left is None
+
+    @property
+    def one_machine(self) -> bool:
+        """True when the tester's machine is the worker's, or nobody's: a black box has none."""
+        return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)

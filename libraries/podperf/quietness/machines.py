@@ -1,4 +1,4 @@
-"""Quietness of a machine that is reached over SSH."""
+"""Quietness of a machine of the testbed: this one, or one that is reached over SSH."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.quietness import cpu_speed
 from podperf.quietness.cpu_speed import CpuSpeeds
 from podperf.quietness.watch import Quietness, read_proc_of
 
 
-def watch(host: Host, cpus: Sequence[int], undo: ExitStack) -> Quietness:
-    """Quietness of CPUs of another machine. Their speed is watched where it has Python 3."""
+def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | None = None) -> Quietness:
+    """Quietness of CPUs of a machine, and of a `worker` beside it. Speed is watched where a machine has Python 3."""
+    if isinstance(host, LocalHost):
+        return Quietness(cpus, speeds=CpuSpeeds(cpus), worker=worker)
     ticks = int(host.run("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _work_time_on(host, undo)
     speeds = CpuSpeeds(cpus, measure) if measure is not None else None
-    return Quietness(cpus, own, read_proc_of(host), ticks, speeds)
+    return Quietness(cpus, own, read_proc_of(host), ticks, speeds, worker)
 
 
 # Behind the text of podperf.quietness.cpu_speed, which needs nothing but Python itself.

@@ -1,0 +1,112 @@
+"""A tester on another machine: sent from there, counted there, and everything there is as before."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from podperf.hosts.linux import add_veth, ip
+from podperf.hosts.local import LocalHost
+from podperf.preflight.checks import check
+from podperf.preflight.finding import State
+from robot_run import Robot, podperf
+from ssh_machine import ADDRESS, SshMachine, ssh_machine
+from test_ssh import left_there, ports
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
+    with ssh_machine(tmp_path_factory.mktemp("ssh")) as machine:
+        yield machine
+
+
+@pytest.fixture
+def cabled(there: SshMachine) -> Iterator[SshMachine]:
+    """The machine with two ports, cabled to two of this one."""
+    with ExitStack() as undo:
+        for near, far in (("worker-left", "ens4"), ("worker-right", "ens5")):
+            add_veth(LocalHost(), near=near, far=far, far_namespace=there.network.namespace, mtu=1500)
+            undo.callback(ip, LocalHost(), "link", "del", near)
+        yield there
+
+
+def topology(there: SshMachine, *, cabled: bool, trials: int = 1, key: str = "user_key") -> str:
+    """A topology with the tester there, and the worker `cabled` to it here, or there, too."""
+    address = {"address": ADDRESS, "key": f"{there.folder}/{key}", "known_hosts": f"{there.folder}/known_hosts"}
+    behind_ssh = {"connection": "ssh", "ssh": address}
+    cpus = os.sched_getaffinity(0)
+    worker = {"connection": "local", **ports_of("worker-left", "worker-right")} if cabled else behind_ssh
+    return json.dumps(  # which is YAML, too
+        {
+            "version": 1,
+            "name": "sent-from-there",
+            "tester": {**behind_ssh, "cpus": min(cpus), **(ports_of("ens4", "ens5") if cabled else {})},
+            "worker": {**worker, "cpus": max(cpus)},
+            "method": {"search": "quick", "mrr": {"trials": trials, "duration": 0.2}},
+        }
+    )
+
+
+def ports_of(left: str, right: str) -> dict[str, object]:
+    return {"ports": {"left": {"interface": left}, "right": {"interface": right}}}
+
+
+def test_frames_are_sent_from_there_across_a_chain_here(cabled: SshMachine, tmp_path: Path) -> None:
+    before = ports(cabled)
+    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(cabled, cabled=True))
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["outcome"] == "passed", record["reason"]
+    assert record["results"]["mrr"]["frames_per_second"] > 1000
+    assert record["placement"]["apart"]
+    assert record["tester"]["ports"]["left"]["interface"] == "ens4"
+    assert set(record["interfaces"]) == {"worker-left", "worker-right"}
+    assert record["quietness"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert ports(cabled) == before
+    assert left_there(cabled) == []
+
+
+def test_tester_and_worker_may_be_one_machine_there(there: SshMachine, tmp_path: Path) -> None:
+    before = ports(there)
+    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(there, cabled=False))
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["outcome"] == "passed", record["reason"]
+    assert not record["placement"]["apart"]
+    assert record["tester"]["ports"]["left"]["namespace"] == "podperf-tester"
+    assert ports(there) == before
+    assert left_there(there) == []
+
+
+def test_what_a_killed_run_left_there_the_next_one_removes(there: SshMachine, tmp_path: Path) -> None:
+    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(there, cabled=False, trials=1000))
+    deadline = time.monotonic() + 60
+    while not any(len(path.read_text().splitlines()) > 2 for path in robot.results.glob("records/*")):  # two trials
+        assert robot.process.poll() is None, robot.output.read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    robot.process.kill()
+    robot.wait()
+    assert "/run/netns/podperf-tester" in left_there(there)
+    done = podperf("clean", str(tmp_path / "topology.yaml"))
+    assert f"podperf-tester on {ADDRESS}" in done.stdout
+    assert left_there(there) == []
+
+
+def test_check_names_the_machines_and_what_they_can_do(cabled: SshMachine, tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(topology(cabled, cabled=True))
+    findings = check(str(file))
+    assert [(each.subject, each.state) for each in findings if each.area == "tester"] == [(ADDRESS, State.OK)]
+    assert {each.state for each in findings if each.subject in {"tester ports", "worker ports"}} == {State.OK}
+    assert any(each.area == "commands of the tester" for each in findings)
+    file.write_text(topology(cabled, cabled=True, key="stranger_key"))
+    (finding,) = [each for each in check(str(file)) if each.area == "tester"]
+    assert finding.in_the_way
+    assert "refuses the login" in finding.detail
