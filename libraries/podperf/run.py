@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
@@ -79,12 +80,16 @@ class Run:
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.worker.connection == "virtual":
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
-        tester, worker = machines_of(self.topology, self._host, self._undo, self._password)
-        for machine in dict.fromkeys((tester, worker)):
-            if machine is not self._host:
-                lock(machine, self._undo)
-                for leftover in put_back(machine):
-                    self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
+        self._machines = machines_of(self.topology, self._host, self._undo, self._password)
+        self._take_machines()
+
+    def _take_machines(self) -> None:
+        undo = self._undo.enter_context(ExitStack())
+        tester, worker = self._machines
+        for machine in self._behind_ssh():
+            lock(machine, undo)
+            for leftover in put_back(machine):
+                self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
         refuse_shared_ports(self.topology, tester, ssh=session_to(tester))
         refuse_shared_worker_ports(self.topology, worker, session_to(worker))
         apart = worker is not tester
@@ -93,20 +98,36 @@ class Run:
         node = nic_node(worker, self.topology.worker)
         self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
         self.testbed = Testbed(self.topology, self.placement, tester, worker)
-        self._undo.callback(self.testbed.close)
-        self._quietness = self._watch(tester, worker)
+        undo.callback(self.testbed.close)
+        self._quietness = self._watch(tester, worker, undo)
         self.environment = {
             **collect(worker),
             "podperf": podperf_version(self._host),
             **({"tester": collect(tester)} if apart else {}),
         }
+        self._give_machines_back = undo.close
+        self._losses = [each.losses for each in self._behind_ssh()]
 
-    def _watch(self, tester: Host, worker: Host) -> Quietness:
+    def _behind_ssh(self) -> list[SshHost]:
+        return [each for each in dict.fromkeys(self._machines) if isinstance(each, SshHost)]
+
+    def _take_lost_machines_again(self) -> None:
+        """What held a machine ended with the connection to it, and what a test had set up there still stands."""
+        machines = self._behind_ssh()
+        if [each.losses for each in machines] != self._losses:
+            self.progress.note("an SSH connection was lost: logging in again")
+            for machine in machines:
+                machine.log_in_again()
+            with suppress(PodperfError):
+                self._give_machines_back()
+            self._take_machines()
+
+    def _watch(self, tester: Host, worker: Host, undo: ExitStack) -> Quietness:
         own, sut = self.placement.tester, self.placement.sut
         if worker is not tester:
-            return watch(tester, own, self._undo, worker=watch(worker, sut, self._undo))
+            return watch(tester, own, undo, worker=watch(worker, sut, undo))
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
-        return watch(tester, (*sut, *own), self._undo)
+        return watch(tester, (*sut, *own), undo)
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
@@ -206,6 +227,7 @@ class Run:
     def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
         record.topology, record.traffic = self.topology, traffic
         if traffic is not None:
+            self._take_lost_machines_again()
             said = remarks(self.placement, self.worker_cpus, len(traffic.directions))
             record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
             # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Protocol
 
 from podperf.errors import PodperfError
@@ -19,13 +20,21 @@ class Completed:
     stderr: str
 
 
+_MOST_SHOWN = 200  # characters of a command, which may be a program of many lines
+
+
+def shown(command: Sequence[str]) -> str:
+    """A command as it stands in a message: in one line."""
+    return shorten(" ".join(command), _MOST_SHOWN, placeholder=" …")
+
+
 class CommandFailed(PodperfError):
     """A command ended with an exit code other than 0, or did not end in time."""
 
     def __init__(self, host: str, command: Sequence[str], exit_code: int | None, output: str) -> None:
         how = "did not end in time" if exit_code is None else f"ended with exit code {exit_code}"
         detail = f": {output.strip()}" if output.strip() else ""
-        super().__init__(f"on {host}, `{' '.join(command)}` {how}{detail}")
+        super().__init__(f"on {host}, `{shown(command)}` {how}{detail}")
         self.exit_code = exit_code
         self.output = output
 

@@ -17,6 +17,15 @@ from podperf.hosts.ssh_login import CONNECT_TIMEOUT, LOST_AFTER, Login, log_in
 
 AGAIN_AFTER = 20.0  # seconds for which a machine that could not be reached is not tried again
 SESSIONS = 8  # of one connection; sshd permits 10 unless told otherwise (MaxSessions, sshd_config(5))
+# Run by `sh -c` with names of connections: ends what was started by them.
+_END_ALL_OF = """
+for name; do
+    for each in /proc/[0-9]*; do
+        tr '\\0' '\\n' <"$each/environ" 2>/dev/null | grep -qxF "SSH_CONNECTION=$name" && kill -KILL "${each#/proc/}"
+    done
+done
+:
+"""
 
 
 class SshHost:
@@ -31,6 +40,8 @@ class SshHost:
         self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
         self._login = login
         self._connections: list[_Connection] = []
+        self._losses = 0
+        self._orphaned: list[str] = []  # connections that were lost: what was started by them may still run
         self._files: paramiko.SFTPClient | None = None
         self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
 
@@ -79,6 +90,17 @@ class SshHost:
         with self._sftp(path) as files, files.open(path, "rb") as file:
             return bytes(file.read())
 
+    @property
+    def losses(self) -> int:
+        """How often a connection was lost, and with it all that was started by it."""
+        self._forget_lost()
+        return self._losses
+
+    def log_in_again(self) -> None:
+        """Try at once, also where the machine was found unreachable just now. PodperfError when it still is."""
+        self._refused = None
+        self.run("true")
+
     def signal(self, signal: str, process: int) -> None:
         """Send it to a process, or, with its number negated, to its process group; it may be gone."""
         self.run("kill", "-s", signal, "--", str(process), check=False, timeout=CONNECT_TIMEOUT)
@@ -98,7 +120,7 @@ class SshHost:
 
     def _channel(self) -> paramiko.Channel:
         """A new channel, on a new connection where those that there are have as many as the server permits."""
-        self._connections = [each for each in self._connections if each.alive]
+        self._forget_lost()
         for connection in self._connections:
             if (channel := connection.open()) is not None:
                 return channel
@@ -106,7 +128,29 @@ class SshHost:
         self._connections.append(connection)
         if (channel := connection.open()) is None:
             raise PodperfError(f"the SSH server of {self.name} permits no session (MaxSessions in sshd_config(5))")
-        return channel
+        connection.name = self._name(channel)
+        self._end_orphans()
+        return self._channel()
+
+    def _forget_lost(self) -> None:
+        lost = [each for each in self._connections if not each.alive]
+        self._losses += len(lost)
+        self._orphaned += [each.name for each in lost]
+        self._connections = [each for each in self._connections if each not in lost]
+
+    def _name(self, channel: paramiko.Channel) -> str:
+        """What the machine calls the connection that this channel is of."""
+        asked = Command(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
+        asked.wait(CONNECT_TIMEOUT)
+        channel.close()
+        asked.raise_if_lost()
+        return asked.said().strip()
+
+    def _end_orphans(self) -> None:
+        """A server that has not noticed the loss of a connection lets run on what was started by it, locks included."""
+        orphaned, self._orphaned = self._orphaned, []
+        if orphaned:
+            self.run("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
 
     def _log_in(self) -> paramiko.SSHClient:
         """A machine that was just found unreachable is not waited for once more: undoing asks it many things."""
@@ -156,6 +200,7 @@ class _Connection:
 
     def __init__(self, client: paramiko.SSHClient) -> None:
         self.client = client
+        self.name = ""  # client and server with their ports, as the machine sees them: the value of SSH_CONNECTION
         self._channels: list[paramiko.Channel] = []
 
     @property

@@ -14,7 +14,7 @@ from typing import Protocol
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed
+from podperf.hosts.base import CommandFailed, shown
 
 # Run by `sh -c` with a command as its arguments, which keeps this shell's process number. The shell's parent is the
 # SSH server's process for the connection: when that ends, the kernel kills the command (PR_SET_PDEATHSIG, prctl(2)).
@@ -141,7 +141,7 @@ class Command:
     def lost(self) -> ConnectionLost:
         """The error that says so."""
         return ConnectionLost(
-            f"the SSH connection to {self._host} was lost while `{' '.join(self._command)}` ran there: the machine, "
+            f"the SSH connection to {self._host} was lost while `{shown(self._command)}` ran there: the machine, "
             "its SSH server or the link went down"
         )
 

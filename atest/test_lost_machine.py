@@ -1,0 +1,58 @@
+"""A worker that is lost in mid-run: its test fails with the reason, and the next one finds all as it must be."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_login import LOST_AFTER
+from robot_run import Robot
+from ssh_machine import SshMachine
+from test_ssh import lab, left_there, ports, there, topology  # noqa: F401 - two are fixtures
+
+
+def cut_connections(machine: SshMachine) -> None:
+    """Kill the SSH server's processes for those who are logged in, as a reboot does."""
+    children = LocalHost().run("ps", "--no-headers", "-o", "pid", "--ppid", str(machine.server.pid)).stdout.split()
+    assert children
+    for process in children:
+        os.kill(int(process), signal.SIGKILL)
+
+
+def fall_silent(machine: SshMachine) -> None:
+    """Drop what arrives, for longer than it takes to notice."""
+    machine.drop_packets()
+    time.sleep(LOST_AFTER + 5)
+    machine.let_packets_in()
+
+
+@pytest.mark.parametrize("lose", [cut_connections, fall_silent])
+def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path, lose: object) -> None:  # noqa: F811
+    assert callable(lose)
+    before = ports(lab)
+    tests = ("--test", "PTP, 64 B", "--test", "MACVLAN, 64 B", "tests")
+    robot = Robot(tmp_path, *tests, topology=topology(lab, trials=40))
+    robot.wait_for("PTP, 64 B | mrr, trial 3")
+    lose(lab)
+    robot.wait_for("[2/2]")
+    host = SshHost(lab.login)
+    try:
+        robot.wait_for("MACVLAN, 64 B | mrr")
+        assert host.run("flock", "--nonblock", "/run", "true", check=False).exit_code, "the worker is locked again"
+    finally:
+        host.close()
+    assert robot.wait() == 1, robot.output.read_text()
+    first, second = sorted(robot.records(), key=lambda each: str(each["started"]))
+    assert first["outcome"] == "failed"
+    assert re.search("SSH connection to .* was lost|no answer from", first["reason"]), first["reason"]
+    assert second["outcome"] == "passed", second["reason"]
+    assert "an SSH connection was lost: logging in again" in robot.output.read_text()
+    assert ports(lab) == before
+    assert left_there(lab) == []
