@@ -66,6 +66,8 @@ class Run:
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._password = password
+        self._machines: tuple[Host, ...] = ()  # of tester and worker
+        self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._baselines: dict[TrafficKind, Metrics] = {}
