@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,6 +63,31 @@ def test_the_loss_at_half_the_ceiling_is_the_testers_own() -> None:
     limits = calibrate(tester, TRAFFIC)
     assert limits.own_loss_ratio == pytest.approx(0.001, rel=0.01)
     assert tester.trials[-1].load == limits.maximum_load / 2
+
+
+class StalledAtHalf(SimulatedTester):
+    """The first trials below its ceiling, so many of them, are invalid, and lose half of what they send."""
+
+    def __init__(self, stalls: int) -> None:
+        super().__init__(1e6)
+        self.stalls = stalls
+
+    def measure(self, trial: Trial) -> TrialResult:
+        if trial.load == UNPACED or trial.load > 0.6 * self.ceiling or not self.stalls:
+            return super().measure(trial)
+        self.stalls -= 1
+        (each,) = super().measure(trial).directions
+        stalled = replace(each, sent=each.sent // 2, received=each.received // 4)
+        return TrialResult(trial, 0.0, (stalled,), invalid="a stall")
+
+
+def test_an_invalid_trial_says_nothing_about_the_testers_own_loss() -> None:
+    assert calibrate(StalledAtHalf(3), TRAFFIC).own_loss_ratio == 0
+
+
+def test_a_tester_that_never_delivers_half_of_its_ceiling_is_an_error() -> None:
+    with pytest.raises(PodperfError, match=r"half of its ceiling, 475,000 frames/s, in 4 attempts.*a stall; free"):
+        calibrate(StalledAtHalf(4), TRAFFIC)
 
 
 def test_one_bad_reading_does_not_set_the_ceiling() -> None:

@@ -83,7 +83,8 @@ def traffic_from_json(data: Mapping[str, Any]) -> Traffic:
 def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
     """One trial as it happened, and its derived figures for readers that are not Python.
 
-    `phase` says what asked for it (`mrr`, `ndrpdr`, `calibration` …). A `load` of null was as fast as the tester could.
+    `phase` says what asked for it: `mrr`, `ndrpdr`, `latency`, of a comparison the chain that was measured. A `load` of
+    null was as fast as the tester could.
     The traffic is the record's, so it is not repeated here.
     """
     return {

@@ -9,6 +9,7 @@ from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Tester, TesterLim
 # From one candidate for the ceiling down to the next: closely at first, then quickly, as each costs a trial.
 STEPS = (0.95, 0.9, 0.85, 0.8, 0.7, 0.5)
 ATTEMPTS = 2  # at each: a stall of the machine is not the tester's ceiling
+ATTEMPTS_AT_HALF = 4  # at a load that the tester can deliver: as often as a method tries a trial
 
 
 def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeats: int = 3) -> TesterLimits:
@@ -17,8 +18,8 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
     really sends and receives back (99 %). That is one reading. The ceiling is the best of `repeats` readings, as noise
     only lowers them; the trials of a kind last `duration` together, or longer where the tester needs it. The loss is
-    what was lost at half the ceiling. PodperfError when nothing comes back, or no reading finds a load that is
-    delivered.
+    what was lost at half the ceiling, in a valid trial. PodperfError when nothing comes back, no reading finds a load
+    that is delivered, or half of the ceiling is not.
     """
     duration = max(duration, repeats * tester.shortest_trial)
     readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
@@ -27,7 +28,7 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
         raise PodperfError(
             "calibration: the tester delivers no load on the bare path; are its CPUs busy with other work?"
         )
-    half = tester.measure(Trial(traffic, max(found) / 2, duration))
+    half = _valid(tester, Trial(traffic, max(found) / 2, duration))
     return TesterLimits(max(found), half.loss_ratio, "calibration on the bare path")
 
 
@@ -62,6 +63,18 @@ def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
         if any(_delivered(tester.measure(Trial(traffic, load, duration))) for _ in range(ATTEMPTS)):
             return load
     return None
+
+
+def _valid(tester: Tester, trial: Trial) -> TrialResult:
+    """The first valid one of some trials. PodperfError when there is none."""
+    for _ in range(ATTEMPTS_AT_HALF):
+        result = tester.measure(trial)
+        if result.invalid is None:
+            return result
+    raise PodperfError(
+        f"calibration: the tester could not deliver half of its ceiling, {trial.load:,.0f} frames/s, in "
+        f"{ATTEMPTS_AT_HALF} attempts; the last time: {result.invalid}; free the tester's CPUs of other work"
+    )
 
 
 def _delivered(result: TrialResult) -> bool:
