@@ -93,11 +93,14 @@ TESTER = {
 
 def latency(middle_ns: int) -> Latency:
     """A latency distribution around this median, with a tail."""
-    counts = {_index(int(middle_ns * factor)): count for factor, count in ((0.8, 300), (1, 600), (1.5, 90), (6, 10))}
+    counts = {
+        bucket_index(int(middle_ns * factor)): count for factor, count in ((0.8, 300), (1, 600), (1.5, 90), (6, 10))
+    }
     return Latency(int(middle_ns * 0.7), middle_ns * 1.1, middle_ns * 8, counts)
 
 
-def _index(value: int) -> int:
+def bucket_index(value: int) -> int:
+    """The histogram bucket of a latency in ns, as tester/ finds it."""
     exponent = max(0, value.bit_length() - 8)
     return exponent * 128 + (value >> exponent)
 

@@ -1,14 +1,20 @@
-"""The exported histogram holds what was measured."""
+"""The histogram of latencies: its percentiles are those of what was measured, and its export holds the same."""
 
 from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
 
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from made_up import bucket_index
 from podperf.model import Latency, bucket_lower_ns, bucket_upper_ns
 from podperf.records.histogram import HIGHEST_NS, to_hdr
 
+PRECISION = Fraction(1, 128)  # of a value: two significant digits
 highest_index = next(index for index in range(10_000) if bucket_upper_ns(index) >= HIGHEST_NS)
 
 
@@ -20,3 +26,37 @@ def test_every_bucket_comes_back_from_the_export(counts: dict[int, int]) -> None
     for index, count in counts.items():
         assert histogram.get_count_at_value(bucket_lower_ns(index)) == count
         assert histogram.get_count_at_value(bucket_upper_ns(index)) == count
+
+
+def histogram(values: list[int]) -> Latency:
+    """What the tester makes of these latencies, in ns."""
+    counts = Counter(map(bucket_index, values))
+    return Latency(min(values), sum(values) / len(values), max(values), counts)
+
+
+@given(st.integers(0, 2**40))
+def test_a_value_lies_in_its_bucket_and_buckets_are_as_narrow_as_they_say(value: int) -> None:
+    low, high = bucket_lower_ns(bucket_index(value)), bucket_upper_ns(bucket_index(value))
+    assert low <= value <= high
+    assert high - low <= low * PRECISION
+
+
+@given(
+    st.lists(st.integers(0, 2**40) | st.integers(5_000, 20_000), min_size=1, max_size=300),
+    st.sampled_from([50, 90, 99, 99.9]) | st.integers(0, 100),
+)
+def test_a_percentile_is_that_of_the_sorted_values_to_the_precision_of_a_bucket(
+    values: list[int], percent: float
+) -> None:
+    rank = max(1, math.ceil(len(values) * Fraction(str(percent)) / 100))
+    exact = sorted(values)[rank - 1]
+    found = histogram(values).percentile(percent)
+    assert exact <= found <= min(max(values), exact * (1 + PRECISION))
+
+
+@given(*[st.lists(st.integers(0, 2**40), min_size=1, max_size=50)] * 2)
+def test_latencies_taken_together_are_those_of_all_values(one: list[int], other: list[int]) -> None:
+    both, expected = histogram(one).merged(histogram(other)), histogram(one + other)
+    assert both.counts == expected.counts
+    assert (both.minimum, both.maximum) == (expected.minimum, expected.maximum)
+    assert math.isclose(both.mean, expected.mean, abs_tol=1e-9)
