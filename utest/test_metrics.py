@@ -14,8 +14,10 @@ GOAL = preset("quick").goals[0]
 LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)
 
 
-def goal(lower: Bound | None, upper: Bound | None, rate: float | None, limited: bool = False) -> GoalResult:
-    return GoalResult(GOAL, lower, upper, rate, None, limited, True)
+def goal(
+    lower: Bound | None, upper: Bound | None, rate: float | None, limited: bool = False, complete: bool = True
+) -> GoalResult:
+    return GoalResult(GOAL, lower, upper, rate, None, limited, complete)
 
 
 def test_a_goal_lies_between_its_bounds() -> None:
@@ -28,6 +30,14 @@ def test_a_goal_that_the_tester_limited_is_a_lower_bound() -> None:
 
 def test_a_goal_below_the_lowest_load_is_an_upper_bound() -> None:
     assert of_goal(goal(None, UPPER, None)) == Measured(210e3, high=210e3, upper_bound=True)
+
+
+def test_a_goal_whose_search_was_cut_short_says_so() -> None:
+    found = of_goal(goal(LOWER, UPPER, 199.9e3, complete=False))
+    assert found == Measured(199.9e3, 199.9e3, 210e3, unfinished=True)
+    assert of_goal(goal(None, UPPER, None, complete=False)) == Measured(
+        210e3, high=210e3, upper_bound=True, unfinished=True
+    )
 
 
 def test_a_goal_that_was_not_searched_for_has_no_figure() -> None:

@@ -29,6 +29,7 @@ from podperf.report.loss_curve import loss_curve
 from podperf.report.results import read_run
 from podperf.report.summary import summary_table
 from podperf.verdicts.findings import Finding
+from podperf.verdicts.thresholds import Measured
 
 BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
 OPEN_TAGS = {"meta", "br"}
@@ -355,6 +356,48 @@ def test_ticks_cover_the_axis(highest: float, about: int) -> None:
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text
+
+
+CUT_SHORT = "not finished within 25 s, the limit of preset quick; the bounds are the best so far"
+
+
+def test_a_search_that_was_cut_short_is_marked_wherever_its_figures_are_and_the_row_says_why(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("linux-bridge", 281e3)
+    record.methods = {"ndrpdr": {"incomplete": CUT_SHORT}}
+    record.metrics = {
+        **record.metrics,
+        "ndr": Measured(200e3, 200e3, 260e3, unfinished=True),
+        "pdr": Measured(270e3, high=270e3, upper_bound=True, unfinished=True),
+    }
+    folder = tmp_path / "run"
+    document = made_up.document(record, trials, folder)
+    assert [document["results"][each]["unfinished"] for each in ("mrr", "ndr", "pdr")] == [False, True, True]
+    why = f"* NDR, PDR: {CUT_SHORT}"
+    table = summary_table([document])
+    assert " 281  " in table and " 200* " in table and " < 270* " in table
+    assert f"    {why}\n" in table and table.endswith("; *: search cut short")
+    command.write_reports(folder)
+    page = Balanced((folder / "conformance.html").read_text()).text
+    assert "281200*< 270*" in page and why in page and "NDR 200* kpps" in page
+    fragment = Balanced(embed_html(document)).text
+    assert "NDR200* kpps" in fragment and why[2:] in fragment
+    marks = [
+        each.text for each in ElementTree.fromstring(loss_curve(document)).iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert {"NDR 200*", "PDR < 270*", "MRR 281"} <= set(marks)
+    report = json.loads((folder / "conformance.json").read_text())
+    assert [test["unfinished"] for each in report["sections"] for test in each["tests"]] == [f"NDR, PDR: {CUT_SHORT}"]
+
+
+def test_what_was_finished_has_no_mark_and_a_record_of_before_the_mark_is_read(tmp_path: Path) -> None:
+    path = made_up.write(tmp_path, *BRIDGE)
+    document = json.loads(path.read_text())
+    assert "*" not in summary_table([document])
+    for metric in ("mrr", "ndr", "pdr"):
+        del document["results"][metric]["unfinished"]
+    path.write_text(json.dumps(document))
+    run = read_run(tmp_path)
+    assert run.problems == () and "*" not in summary_table(run.records)
 
 
 def test_a_figure_that_must_not_be_compared_says_so_everywhere(tmp_path: Path) -> None:

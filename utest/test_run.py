@@ -12,6 +12,7 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -177,6 +178,13 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
     found = run.current.record.methods
     assert (found["mrr"]["trial_count"], found["mrr"]["trial_duration"]) == (7, 0.5)
     assert found["ndrpdr"]["preset"]["name"] == "rfc2544"
+
+
+def test_a_search_that_was_cut_short_before_it_found_a_pdr_says_why_there_is_no_latency(run: Run) -> None:
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.record.methods = {"ndrpdr": {"incomplete": "not finished within 25 s"}}
+    with pytest.raises(PodperfError, match="no PDR was found: not finished within 25 s"):
+        run.measure_latency()
 
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,19 @@ def status(threshold: Threshold, metrics: Metrics, baseline: Metrics | None = No
         (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "failed"),
         (Threshold("ndr", "Mpps", minimum=0.0005), {"ndr": Measured(1e3, upper_bound=True)}, "inconclusive"),
         (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "passed"),
+        # Of a search that was cut short it is known that the figure lies between the bounds found so far.
+        (Threshold("ndr", "Mpps", minimum=2.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "passed"),
+        (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "inconclusive"),
+        (Threshold("ndr", "Mpps", minimum=6.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "failed"),
+        (Threshold("ndr", "Mpps", minimum=6.0), {"ndr": Measured(2e6, 2e6, unfinished=True)}, "inconclusive"),
+        (Threshold("ndr", "Mpps", maximum=6.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "passed"),
+        (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "inconclusive"),
+        (Threshold("ndr", "Mpps", maximum=1.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "failed"),
+        (
+            Threshold("ndr", "Mpps", minimum=1.0),
+            {"ndr": Measured(5e6, high=5e6, upper_bound=True, unfinished=True)},
+            "inconclusive",
+        ),
         # Nothing to judge by.
         (Threshold("pdr", "Mpps", minimum=1.0), {"ndr": Measured(2e6)}, "not judged"),
         (Threshold("ndr", "ratio of baseline", minimum=0.5), {"ndr": Measured(2e6)}, "not judged"),
@@ -54,6 +67,26 @@ def test_a_missing_baseline_is_said_and_never_passes(baseline: Metrics | None) -
     verdict = judge([FLOOR], CHAIN, FRAME, {"mrr": Measured(281_000.0)}, baseline)
     assert verdict.status == "not judged"
     assert verdict.sentence == "MRR not judged: baseline missing (no MRR of `wire` at 64B in this run)"
+
+
+def test_a_search_that_was_cut_short_is_the_reason_why_nothing_can_be_said() -> None:
+    threshold = Threshold("ndr", "Mpps", minimum=3.0)
+    for figure, shown in (
+        (Measured(2e6, 2e6, 5e6, unfinished=True), "2 Mpps"),
+        (Measured(5e6, high=5e6, upper_bound=True, unfinished=True), "< 5 Mpps"),
+    ):
+        verdict = judge([threshold], CHAIN, FRAME, {"ndr": figure}, None)
+        asked = "at least 3 Mpps was asked for"
+        assert verdict.sentence == f"NDR {shown}, {asked}: inconclusive, the search was not finished"
+
+
+def test_what_was_cut_short_is_no_baseline() -> None:
+    threshold = Threshold("pdr", "ratio of baseline", minimum=0.1)
+    verdict = judge(
+        [threshold], CHAIN, FRAME, {"pdr": Measured(2e6)}, {"pdr": Measured(4e6, 4e6, 5e6, unfinished=True)}
+    )
+    assert verdict.status == "not judged"
+    assert "the search for the PDR of `wire` was not finished" in verdict.sentence
 
 
 def test_what_could_not_be_judged_is_told_beside_what_passed() -> None:

@@ -277,7 +277,8 @@ class Run:
         record = self.current.record
         pdr = record.metrics.get("pdr")
         if pdr is None or pdr.upper_bound:
-            raise PodperfError("latency is measured at half the PDR, and no PDR was found")
+            why = None if pdr else record.methods.get("ndrpdr", {}).get("incomplete")
+            raise PodperfError(f"latency is measured at half the PDR, and no PDR was found{f': {why}' if why else ''}")
         result = self._measure(LatencyAtShare(pdr.value))
         assert isinstance(result, LatencyResult)
         if result.latency is not None:

@@ -113,5 +113,6 @@ class TestInProgress:
         record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
         record.waited = self.patience.spent
         self.writer.finish(record)
-        found = [f"{each.upper()} {kpps(record.metrics[each].value)}" for each in _RATES if each in record.metrics]
+        rates = {each: record.metrics[each] for each in _RATES if each in record.metrics}
+        found = [f"{name.upper()} {rate.sign}{kpps(rate.value)}{rate.mark}" for name, rate in rates.items()]
         return f"{', '.join(found)} kpps" if found else ""

@@ -15,9 +15,10 @@ def of_mrr(result: MrrResult) -> Measured:
 def of_goal(result: GoalResult) -> Measured | None:
     """A search goal's rate between the relevant bounds.
 
-    Where even the lowest load was too much, an upper bound; None when the search told nothing about this goal.
+    Where no load was low enough, an upper bound; None when the search told nothing about this goal.
     """
-    upper = result.upper.load if result.upper is not None else None
+    upper, unfinished = result.upper.load if result.upper is not None else None, not result.complete
     if result.lower is not None and result.rate is not None:
-        return Measured(result.rate, min(result.rate, result.lower.load), upper, lower_bound=result.tester_limited)
-    return None if upper is None else Measured(upper, high=upper, upper_bound=True)
+        low = min(result.rate, result.lower.load)
+        return Measured(result.rate, low, upper, lower_bound=result.tester_limited, unfinished=unfinished)
+    return None if upper is None else Measured(upper, high=upper, upper_bound=True, unfinished=unfinished)

@@ -38,6 +38,7 @@ def rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: flo
         "high_frames_per_second": measured.high,
         "lower_bound": measured.lower_bound,
         "upper_bound": measured.upper_bound,
+        "unfinished": measured.unfinished,
         "l1_bits_per_second": l1_bit_rate(rate, traffic.frame),
         "l2_bits_per_second": l2_bit_rate(rate, traffic.frame),
         "aggregate_frames_per_second": rate * ways,

@@ -12,7 +12,7 @@ from typing import Any
 import podperf
 from podperf.figures import count
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
-from podperf.report.results import Record, Run, explanation, noisy, not_comparable, verdict_word
+from podperf.report.results import Record, Run, explanation, noisy, not_comparable, unfinished, verdict_word
 
 SCHEMA_VERSION = 1
 
@@ -167,6 +167,7 @@ def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
         "verdict": verdict_word(record),
         "explanation": explanation(record),
         "noisy": noisy(record),
+        "unfinished": unfinished(record),
         "not_comparable": not_comparable(record),
         "results": record["results"],
         "findings": record["findings"],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from podperf.figures import kpps, number, percent, short
 from podperf.report import svg
-from podperf.report.results import Record
+from podperf.report.results import Record, rate_text
 
 MARKS = {"ndr": ("NDR", "#0b7285"), "pdr": ("PDR", "#b35c00"), "mrr": ("MRR", "#364fc7")}
 _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
@@ -27,8 +27,9 @@ def loss_curve(record: Record) -> str:
     trials = [each for each in record["trials"] if each["achieved_load"] > 0]
     if not trials:
         return ""
-    rates = {name: record["results"][name]["frames_per_second"] for name in MARKS if name in record["results"]}
-    shown = [load for load in [each["achieved_load"] for each in trials] + list(rates.values()) if load > 0]
+    rates = {name: record["results"][name] for name in MARKS if name in record["results"]}
+    found = [each["achieved_load"] for each in trials] + [each["frames_per_second"] for each in rates.values()]
+    shown = [load for load in found if load > 0]
     least = max(_LEAST_LOAD, min(shown) / 1.1)
     most = max(2 * least, max(shown) * 1.1)
     losses = [each["loss_ratio"] for each in trials if each["loss_ratio"] > 0]
@@ -71,13 +72,13 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
     return shapes
 
 
-def _marks(rates: dict[str, float], x: _Scale) -> list[str]:
+def _marks(rates: Mapping[str, Record], x: _Scale) -> list[str]:
     """A dashed line a result, its name above; names that would touch go to a second and third row."""
     lines, labels = [], []
     ends: list[float] = []  # where the last label of each row ends
-    for name, rate in sorted(rates.items(), key=lambda each: each[1]):
+    for name, found in sorted(rates.items(), key=lambda each: float(each[1]["frames_per_second"])):
         label, colour = MARKS[name]
-        words = f"{label} {kpps(rate)}"
+        rate, words = found["frames_per_second"], f"{label} {rate_text(found)}"
         half = len(words) * 3.3
         centre = min(max(x(rate), _LEFT + half), _WIDTH - _RIGHT - half)
         row = next((row for row, end in enumerate(ends) if centre - half > end), len(ends))

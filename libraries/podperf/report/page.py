@@ -13,7 +13,16 @@ from podperf.report import draft
 from podperf.report.bars import comparison
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.results import Record, Run, explanation, noisy, not_comparable, verdict_word, verdict_words
+from podperf.report.results import (
+    Record,
+    Run,
+    explanation,
+    noisy,
+    not_comparable,
+    remarks,
+    verdict_word,
+    verdict_words,
+)
 from podperf.report.summary import latency_cell, rate_cell
 
 _STYLE = Path(__file__).with_name("style.css")
@@ -159,7 +168,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
     heads += [f"<th class='n'>{name}<br>µs</th>" for _, name in _LATENCIES]
     rows = []
     for record in records:
-        chain, noise = record["chain"], noisy(record)
+        chain = record["chain"]
         cells = [
             f"<td class='test'>{_link(record, conformance)}</td>",
             _cell(chain["data_plane"] if chain else "-", "nowrap"),
@@ -172,11 +181,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
             _cell(_thresholds(record), "nowrap"),
             f"<td class='nowrap'>{_state(verdict_word(record))}{_limits(record)}</td>",
         ]
-        # What passed needs no words: its thresholds are counted, and their sentences are in the record.
-        said = [explanation(record) if verdict_word(record) != "passed" else ""] + (
-            [f"noisy: {noise}"] if noise else []
-        )
-        why = escape("; ".join(each for each in dict.fromkeys(said) if each))
+        why = escape("; ".join(remarks(record)))
         rows.append(f"<tr class='{'has-why' if why else ''}'>{''.join(cells)}</tr>")
         rows += [f"<tr class='why small'><td colspan='{len(cells)}'>{why}</td></tr>"] if why else []
     return (

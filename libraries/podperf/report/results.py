@@ -148,7 +148,25 @@ def explanation(record: Record) -> str:
     return str(record["verdict"]["sentence"]) if record["verdict"] else ""
 
 
+def unfinished(record: Record) -> str | None:
+    """Which rates are of a search that was cut short, and why it was; None when there are none."""
+    rates = [metric.upper() for metric, each in record["results"].items() if each.get("unfinished")]
+    if not rates:
+        return None
+    reason = record["methods"].get("ndrpdr", {}).get("incomplete") or "the search was not finished"
+    return f"{', '.join(rates)}: {reason}"
+
+
+def remarks(record: Record) -> list[str]:
+    """What is to be said below a row: why it did not pass, and what limits its figures. What passed needs no words."""
+    found = [explanation(record)] if verdict_word(record) != "passed" else []
+    noise, cut_short = noisy(record), unfinished(record)
+    found += [f"* {cut_short}"] if cut_short else []
+    found += [f"noisy: {noise}"] if noise and noise not in "".join(found) else []
+    return [each for each in found if each]
+
+
 def rate_text(rate: Record) -> str:
-    """One of the record's rates in kpps, `>=` or `<` before a bound."""
+    """One of the record's rates in kpps: `>=` or `<` before a bound, `*` behind that of a search cut short."""
     sign = ">= " if rate["lower_bound"] else "< " if rate["upper_bound"] else ""
-    return f"{sign}{kpps(rate['frames_per_second'])}"
+    return f"{sign}{kpps(rate['frames_per_second'])}{'*' if rate.get('unfinished') else ''}"

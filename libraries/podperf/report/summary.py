@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podperf.figures import count, microseconds
-from podperf.report.results import Record, explanation, noisy, not_comparable, rate_text, verdict_word, verdict_words
+from podperf.report.results import Record, not_comparable, rate_text, remarks, unfinished, verdict_word, verdict_words
 
 _COLOURS = {"passed": "32", "confirmed": "32", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
 _OTHER_COLOUR = "33"
@@ -18,14 +18,15 @@ _TEST, _DATA_PLANE, _VERDICT = 0, 1, 9
 @dataclass(frozen=True)
 class _Row:
     cells: tuple[str, ...]
-    note: str  # under the row: why skipped, failed or noisy
+    note: str  # under the row: why skipped, failed, not finished or noisy
     word: str
 
 
 def summary_table(records: Sequence[Record], *, width: int = 120, colour: bool = False) -> str:
     """All tests in a table of at most `width` columns, reasons below the rows they belong to, and a closing count.
 
-    Rates are kpps (thousands of frames/s per direction), latencies µs; `>=` marks a lower bound that the tester set.
+    Rates are kpps (thousands of frames/s per direction), latencies µs; `>=` marks a lower bound that the tester set,
+    `<` an upper one, `*` what a search found that was cut short.
     """
     head = _Row(
         ("Test", "Data plane", "Pods", "Frame", "MRR kpps", "NDR kpps", "PDR kpps", "p50 us", "p99 us", "Verdict"),
@@ -38,7 +39,9 @@ def summary_table(records: Sequence[Record], *, width: int = 120, colour: bool =
     for row in rows:
         lines.append(_line(row, widths, colour))
         lines += textwrap.wrap(row.note, width - 4, initial_indent="    ", subsequent_indent="    ")
-    footer = "kpps: thousand frames/s per direction; >= or <: a bound, the tester's limits were reached first"
+    footer = "kpps: thousand frames/s per direction; >=: at least, the tester was the limit; <: less than"
+    if any(map(unfinished, records)):
+        footer += "; *: search cut short"
     reasons = dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each)))
     notes = [line for note in (*reasons, footer) for line in textwrap.wrap(note, width)]
     return "\n".join([*lines, "", closing_line(records), *notes])
@@ -58,8 +61,6 @@ def _rank(word: str) -> int:
 
 def _row(record: Record) -> _Row:
     chain, traffic = record["chain"], record["traffic"]
-    word = verdict_word(record)
-    noise = noisy(record)
     cells = (
         record["test"]["name"],
         chain["data_plane"] if chain else "-",
@@ -69,9 +70,7 @@ def _row(record: Record) -> _Row:
         *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
         verdict_words(record),
     )
-    notes = [explanation(record)] if word != "passed" else []
-    notes += [f"noisy: {noise}"] if noise and noise not in "".join(notes) else []
-    return _Row(cells, "; ".join(each for each in notes if each), word)
+    return _Row(cells, "; ".join(remarks(record)), verdict_word(record))
 
 
 def rate_cell(record: Record, metric: str) -> str:

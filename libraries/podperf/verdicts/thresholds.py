@@ -5,6 +5,7 @@ Rates are frames per second and per direction, latencies nanoseconds; a threshol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +28,7 @@ class Status(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    INCONCLUSIVE = "inconclusive"  # the tester, not the system under test, set the result
+    INCONCLUSIVE = "inconclusive"  # the result is a bound, or open, and the limit lies where it does not reach
     NOT_JUDGED = "not judged"  # the result or the baseline to compare with is missing
     NO_THRESHOLD = "no threshold"  # frames crossed, and nobody said how many had to
 
@@ -37,8 +38,9 @@ class Measured:
     """One figure with its spread: frames/s per direction for rates, ns for latencies.
 
     `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
-    when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when even
-    the lowest load that was tried was too much, so that the figure lies somewhere below.
+    when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when no load
+    that was tried was low enough, so that the figure lies somewhere below. `unfinished`: the search was cut short, and
+    the figure may lie anywhere from `value` to `high`, or beyond `value` without a `high`.
     """
 
     value: float
@@ -46,11 +48,29 @@ class Measured:
     high: float | None = None
     lower_bound: bool = False
     upper_bound: bool = False
+    unfinished: bool = False
 
     @property
     def sign(self) -> str:
         """What to write before the value."""
         return ">= " if self.lower_bound else "< " if self.upper_bound else ""
+
+    @property
+    def mark(self) -> str:
+        """What to write behind the value."""
+        return "*" if self.unfinished else ""
+
+    @property
+    def least(self) -> float:
+        """The least that the true figure can be."""
+        return 0.0 if self.upper_bound else self.value
+
+    @property
+    def most(self) -> float:
+        """The most that the true figure can be."""
+        if self.lower_bound or (self.unfinished and self.high is None):
+            return math.inf
+        return self.high if self.unfinished and self.high is not None else self.value
 
 
 Metrics = Mapping[Metric, Measured]
@@ -138,22 +158,31 @@ def _judge_one(
         reference = (baseline or {}).get(threshold.metric)
         if reference is None or reference.value <= 0:
             return not_judged(f"baseline missing (no {name} of `wire` at {frame.name} in this run)")
+        if reference.unfinished:
+            return not_judged(f"baseline not known (the search for the {name} of `wire` was not finished)")
 
-    measured = in_unit(result.value, threshold.unit, frame, reference)
+    least, measured, most = (
+        in_unit(each, threshold.unit, frame, reference) for each in (result.least, result.value, result.most)
+    )
     at_least = threshold.minimum is not None
-    met = measured >= limit if at_least else measured <= limit
     # A bound proves only one side: at least this much is enough, or too much, whatever the real figure is.
-    status = Status.PASSED if met else Status.FAILED
-    if (result.lower_bound and met != at_least) or (result.upper_bound and met == at_least):
-        status = Status.INCONCLUSIVE
+    met, missed = (least >= limit, most < limit) if at_least else (most <= limit, least > limit)
+    status = Status.PASSED if met else Status.FAILED if missed else Status.INCONCLUSIVE
 
     asked = f"{'at least' if at_least else 'at most'} {_amount(limit, threshold.unit)} was asked for"
     sentence = f"{name} {result.sign}{_amount(measured, threshold.unit)}, {asked}: {status}"
     if status is Status.INCONCLUSIVE:
-        sentence += ", tester limited" if result.lower_bound else ", below the lowest load that was tried"
+        sentence += f", {_why_open(result)}"
     if status is Status.FAILED and noise:
         sentence += f" (the machine was noisy: {noise})"
     return ThresholdOutcome(threshold.metric, threshold.unit, status, sentence, measured, limit)
+
+
+def _why_open(result: Measured) -> str:
+    """Why a figure that is a bound does not show whether a limit beyond it is met."""
+    if result.lower_bound:
+        return "tester limited"
+    return "the search was not finished" if result.unfinished else "below the lowest load that was tried"
 
 
 def in_unit(value: float, unit: Unit, frame: FrameSize, baseline: Measured | None = None) -> float:
