@@ -29,7 +29,7 @@ from podperf.report.loss_curve import loss_curve
 from podperf.report.results import read_run
 from podperf.report.summary import summary_table
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured
+from podperf.verdicts.thresholds import Measured, judge
 
 BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
 OPEN_TAGS = {"meta", "br"}
@@ -137,6 +137,31 @@ def test_findings_decide_a_section(verdicts: list[Any], expected: str, tmp_path:
         for number, each in enumerate(verdicts)
     ]
     assert statuses(*records, folder=tmp_path)["A"][0] == expected
+
+
+def without_threshold(data_plane: str) -> TestRecord:
+    """A test whose figures nobody set a threshold for."""
+    record, _ = made_up.forwarding_record(data_plane, 281e3, pods=2)
+    assert record.chain is not None and record.traffic is not None
+    record.verdict = judge((), record.chain, record.traffic.frame, record.metrics, None)
+    return record
+
+
+def test_without_a_threshold_a_test_is_measured_and_has_not_passed(tmp_path: Path) -> None:
+    made_up.write(tmp_path, without_threshold("macvlan"))
+    table = command.summary(tmp_path)
+    assert re.search(r"96\.0  measured\n\n1 test: 1 measured\n", table)
+    page = Balanced(command.write_reports(tmp_path).read_text()).text
+    assert "nonemeasured" in page and "1measured" in page and "0passed" in page
+    (record,) = read_run(tmp_path).records
+    assert Balanced(embed_html(record)).text.startswith("measured no threshold applies")
+
+
+def test_a_section_passes_by_the_tests_that_had_thresholds(tmp_path: Path) -> None:
+    measured = without_threshold("macvlan")
+    assert statuses(measured, folder=tmp_path / "one")["4.1.1"] == ("measured", "1 measured")
+    found = statuses(without_threshold("macvlan"), BRIDGE[0], folder=tmp_path / "both")
+    assert (found["4.1.1"][0], found["4.1"][0]) == ("passed", "passed")
 
 
 def test_findings_have_a_table_and_a_word_of_their_own(tmp_path: Path) -> None:

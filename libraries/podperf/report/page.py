@@ -69,6 +69,7 @@ def _head(conformance: Conformance) -> str:
     tiles = [
         (len(records), "tests"),
         (words["passed"], "passed"),
+        *([(words["measured"], "measured")] if words["measured"] else []),
         (words["failed"], "failed"),
         (words["skipped"], "skipped"),
         *([(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []),

@@ -15,6 +15,8 @@ from podperf.records import SCHEMA_VERSION, TRIALS_SUFFIX, schema_errors
 Record = dict[str, Any]
 """A record's document, known to fit its schema."""
 
+_NEEDS_NO_WORDS = ("passed", "measured")  # the thresholds are counted, and their sentences are in the record
+
 
 @dataclass(frozen=True)
 class Run:
@@ -111,14 +113,17 @@ def _parsed(text: str, otherwise: str) -> Record:
 
 
 def verdict_word(record: Record) -> str:
-    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings."""
+    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings.
+
+    `measured` is what passed without a threshold that could have been missed.
+    """
     if record["outcome"] != "passed":
         return str(record["outcome"])
     if record["verdict"] is None:
         found = {each["verdict"] for each in record["findings"]}
         return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")
     status = str(record["verdict"]["status"])
-    return "passed" if status == "no threshold" else status
+    return "measured" if status == "no threshold" else status
 
 
 def noisy(record: Record) -> str | None:
@@ -158,8 +163,8 @@ def unfinished(record: Record) -> str | None:
 
 
 def remarks(record: Record) -> list[str]:
-    """What is to be said below a row: why it did not pass, and what limits its figures. What passed needs no words."""
-    found = [explanation(record)] if verdict_word(record) != "passed" else []
+    """What is to be said below a row: why it did not pass, and what limits its figures."""
+    found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
     found += [f"* {cut_short}"] if cut_short else []
     found += [f"noisy: {noise}"] if noise and noise not in "".join(found) else []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from podperf.figures import count, microseconds
 from podperf.report.results import Record, not_comparable, rate_text, remarks, unfinished, verdict_word, verdict_words
 
-_COLOURS = {"passed": "32", "confirmed": "32", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
+_COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
 _OTHER_COLOUR = "33"
 _NUMERIC = range(2, 9)  # columns aligned to the right
 _TEST, _DATA_PLANE, _VERDICT = 0, 1, 9
@@ -55,7 +55,7 @@ def closing_line(records: Sequence[Record]) -> str:
 
 
 def _rank(word: str) -> int:
-    order = "passed, confirmed, failed, refuted, inconclusive, not judged, interrupted, skipped"
+    order = "passed, measured, confirmed, failed, refuted, inconclusive, not judged, interrupted, skipped"
     return order.split(", ").index(word)
 
 
