@@ -14,15 +14,18 @@ from pathlib import Path
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.ssh_login import Login
+from robot_run import ROOT
 
 ADDRESS, NEAR_ADDRESS = "198.51.100.2", "198.51.100.1"  # TEST-NET-2, RFC 5737
 PASSWORD = "correct-horse-battery-staple"
-# Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too.
+# Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too. And it has not what the
+# set-up built here: a worker gets that from the run.
 _START = """
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run
 mkdir /run/sshd
 mount --bind "$1/shadow" /etc/shadow
+[ ! -d "$2" ] || mount -t tmpfs tmpfs "$2"
 exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
 """
 _CONFIGURATION = """
@@ -83,7 +86,8 @@ def ssh_machine(folder: Path) -> Iterator[SshMachine]:
             ip(network, "link", "set", interface, "up")
         _make_keys(folder)
         (folder / "sshd_config").write_text(_CONFIGURATION.format(address=ADDRESS, folder=folder))
-        inside = ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount", "sh", "-ec", _START, "sh", str(folder)]
+        machine = ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount"]
+        inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build")]
         with (folder / "sshd.log").open("wb") as log:
             server = subprocess.Popen(inside, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         undo.callback(server.wait)

@@ -17,14 +17,20 @@ from typing import Any
 
 import pytest
 
+from chains import forward, need, testbed_on
+from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
+from podperf.hosts import programs
 from podperf.hosts.linux import add_veth, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
 from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
+from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
+from podperf.testbed.worker_machine import worker_machine
+from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, ssh_machine
 from test_hosts import gone
@@ -299,6 +305,34 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert left_there(lab) == []
 
 
+# What a run must bring along for a data plane, as the worker has nothing that the set-up built.
+BROUGHT_ALONG = {
+    Chain("macvlan", 1): "",
+    Chain("docker", 1): "",
+    Chain("tc-redirect-peer", 1): "tc_redirect_peer.bpf.o",
+    Chain("xdp-redirect", 1): "xdp_redirect.bpf.o",
+    Chain("memif", 2): "podperf-rotation",
+    Chain("af-xdp", 1): "podperf-rotation",
+    Chain("ovs-netdev", 1): "podperf-rotation",
+    Chain("ovs-dpdk", 1): "podperf-rotation",
+}
+
+
+@pytest.mark.parametrize("chain", BROUGHT_ALONG, ids=str)
+def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path: Path, chain: Chain) -> None:
+    need(chain.data_plane)
+    before = ports(lab)
+    file = tmp_path / "topology.yaml"
+    file.write_text(topology(lab))
+    settings = load_topology(file, DATA_PLANES)
+    with ExitStack() as undo:
+        worker = worker_machine(settings.worker, LocalHost(), undo)
+        forward(chain, testbed=testbed_on(worker, settings))
+        assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
+    assert ports(lab) == before
+    assert left_there(lab) == []
+
+
 def test_the_password_is_in_nothing_that_a_run_writes(
     lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,9 +360,10 @@ def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, mo
     assert not any(b"swordfish-42" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
-def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_path: Path) -> None:
+def kill_a_run(lab: SshMachine, folder: Path) -> None:
+    """A run that was killed in the middle of measuring, and left its chain on the machine."""
     before = ports(lab)
-    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
+    robot = Robot(folder, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
     deadline = time.monotonic() + 60
     while not any(len(path.read_text().splitlines()) > 2 for path in robot.results.glob("records/*")):  # two trials
         assert robot.process.poll() is None, robot.output.read_text()
@@ -338,9 +373,25 @@ def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_
     robot.wait()
     assert ports(lab) != before
     assert "/run/netns/podperf-worker" in left_there(lab)
-    file = tmp_path / "topology.yaml"
-    done = podperf("clean", str(file))
+
+
+def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_path: Path) -> None:
+    before = ports(lab)
+    kill_a_run(lab, tmp_path)
+    done = podperf("clean", str(tmp_path / "topology.yaml"))
     assert f"ens4 from the system under test on {ADDRESS}" in done.stdout
+    assert ports(lab) == before
+    assert left_there(lab) == []
+
+
+def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMachine, tmp_path: Path) -> None:
+    before = ports(lab)
+    kill_a_run(lab, tmp_path)
+    (tmp_path / "next").mkdir()
+    following = Robot(tmp_path / "next", "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
+    assert following.wait() == 0, following.output.read_text()
+    for left in ("ens4 from the system under test", "ens5 from the system under test", "podperf-worker"):
+        assert f"removed what an earlier run left on {ADDRESS}: {left}" in following.output.read_text()
     assert ports(lab) == before
     assert left_there(lab) == []
 

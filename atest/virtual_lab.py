@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from chains import testbed_on
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.kernel.cpus import read_cpus
 from podperf.model import VirtualFunctionSettings
-from podperf.testbed.placement import nic_node, place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_machine import worker_machine
@@ -43,10 +42,8 @@ class Lab:
 
     @property
     def testbed(self) -> Testbed:
-        """Its testbed, placed as a run would place it."""
-        node = nic_node(self.worker, self.topology.worker)
-        placement = place(self.topology, read_cpus(LocalHost()), read_cpus(self.worker), node)
-        return Testbed(self.topology, placement, LocalHost(), self.worker)
+        """Its testbed."""
+        return testbed_on(self.worker, self.topology)
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
         """The same with other wishes for virtual functions."""
