@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
-from podperf.preflight.finding import State
+from podperf.preflight.finding import Finding, State
 from podperf.preflight.mistakes import (
     Container,
     look_for_mistakes,
@@ -87,12 +88,22 @@ def test_guaranteed_pods_are_sound() -> None:
 
 
 def test_vlans_on_some_virtual_functions_are_caught() -> None:
-    finding = vlans_of_some("ens4", {0: 100, 1: 100, 2: 0, 3: 0})
+    finding = vlans_of_some({"ens4": {0: 100, 1: 100, 2: 0, 3: 0}})
     assert finding.state is State.WARNING
-    assert "virtual function 0-1 has a VLAN and 2-3 has none" in finding.detail
+    assert "virtual function 0-1 of ens4 has a VLAN and 2-3 of ens4 has none" in finding.detail
     assert finding.remedy.startswith("ip link set dev ens4 vf 2 vlan 100")
-    assert vlans_of_some("ens4", {0: 100, 1: 100}).state is State.OK
-    assert vlans_of_some("ens4", {0: 0, 1: 0}).state is State.OK
+    assert vlans_of_some({"ens4": {0: 100, 1: 100}}).state is State.OK
+    assert vlans_of_some({"ens4": {0: 0, 1: 0}}).state is State.OK
+
+
+def test_vlans_on_one_port_alone_are_caught() -> None:
+    finding = vlans_of_some({"ens4": {0: 0, 1: 100}, "ens5": {0: 0, 1: 0}})
+    assert finding.state is State.WARNING
+    assert "virtual function 1 of ens4 has a VLAN and 0 of ens4, 0-1 of ens5 has none" in finding.detail
+    finding = vlans_of_some({"ens4": {0: 100, 1: 100}, "ens5": {0: 0, 1: 0}})
+    assert finding.state is State.WARNING, "each port is at one with itself, but not with the other"
+    assert finding.remedy.startswith("ip link set dev ens5 vf 0 vlan 100")
+    assert vlans_of_some({"ens4": {0: 100}, "ens5": {0: 100}}).state is State.OK
 
 
 @pytest.mark.parametrize("version", ["2.92", "v2.92"])
@@ -146,10 +157,19 @@ def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
     assert parse_vlans({}) == {}
 
 
+SWAPPED = {cpu: cpu % 2 for cpu in range(40)}  # CPU 20 is on node 0, and the NIC on node 1
+
+
 class Lab(LocalHost):
-    """A worker where every mistake was made that can be read there."""
+    """A worker where every mistake was made that can be read there. Commands that begin like `refused` fail."""
+
+    def __init__(self, refused: str = "nothing", functions: Sequence[Mapping[str, int]] = ()) -> None:
+        super().__init__()
+        self._refused, self._functions = refused, functions
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        if " ".join(command).startswith(self._refused):
+            return Completed(command, 1, "", "connection refused\nby localhost:8080\n")
         settings = [
             ["dpdk-init", "true"],
             ["dpdk-lcore-mask", "2"],
@@ -162,24 +182,39 @@ class Lab(LocalHost):
             "kubectl": {
                 "items": [{"metadata": {"name": "vnf", "annotations": networks}, "spec": {"containers": [{}]}}]
             },
-            "ip": [{"vfinfo_list": [{"vf": 0, "vlan": 100}, {"vf": 1}]}],
+            "ip": [{"vfinfo_list": self._functions}],
         }
         return Completed(command, 0, json.dumps(answers.get(command[0], "")), "")
 
     def get(self, path: str) -> bytes:
-        assert path == "/sys/bus/pci/devices/0000:af:00.0/numa_node"
-        return b"1\n"
+        known = {"numa_node": b"1\n"}
+        return known[path.removeprefix("/sys/bus/pci/devices/0000:af:00.0/")]
+
+
+def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Finding]:
+    """What is found on this worker with the topology of appendix C, whose label says TRex 2.92."""
+    topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
+    cpus = Cpus(tuple(nodes), tuple(nodes), nodes=dict(nodes))
+    return list(look_for_mistakes(topology, place(topology, cpus), cpus, lab))
 
 
 def test_every_mistake_is_found_on_a_worker_where_it_was_made() -> None:
-    topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
-    numbers = tuple(range(40))
-    wrongly_numbered = Cpus(numbers, numbers, nodes={cpu: cpu % 2 for cpu in numbers})  # CPU 20 is on node 0
-    placement = place(topology, wrongly_numbered)
-    found = list(look_for_mistakes(topology, placement, wrongly_numbered, Lab()))
+    found = found_on(Lab(functions=[{"vf": 0, "vlan": 100}, {"vf": 1}]))
     mistakes = [each.subject for each in found if each.state is State.WARNING]
-    ports = ["VLANs of enp175s0f0", "VLANs of enp175s0f1"]
-    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", *ports, "TRex"]
+    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "VLANs", "TRex"]
     assert all(each.remedy for each in found if each.state is State.WARNING)
     sound = [each.subject for each in found if each.state is State.OK]
     assert sound == ["CPU masks, planned", "socket memory, planned"], "podperf's own switch makes none"
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [
+        ("which kubectl", "kubectl is not installed on this machine"),
+        ("kubectl", "does not tell the cluster's pods: connection refused by localhost:8080"),
+    ],
+)
+def test_pods_that_cannot_be_looked_at_are_not_passed_over(refused: str, reason: str) -> None:
+    (pods,) = [each for each in found_on(Lab(refused)) if each.subject == "pods"]
+    assert pods.state is State.UNCHECKED
+    assert reason in pods.detail

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
@@ -104,19 +105,28 @@ def _why_unpinned(containers: Sequence[Container]) -> str | None:
     return None
 
 
-def vlans_of_some(port: str, vlans: Mapping[int, int]) -> Finding:
-    """The VLANs of a port's virtual functions, by their number; 0 for none. Frames do not pass from one to another."""
-    tagged = {number: vlan for number, vlan in vlans.items() if vlan}
-    if not tagged or len(tagged) == len(vlans):
-        said = "all have a VLAN" if tagged else "no virtual function has a VLAN"
-        return _sound(f"VLANs of {port}", said)
-    plain = sorted(set(vlans) - set(tagged))
-    vlan = next(iter(tagged.values()))
-    detail = (
-        f"virtual function {format_cpu_list(tagged)} has a VLAN and {format_cpu_list(plain)} has none: frames between "
-        "them are dropped"
+Vlans = Mapping[str, Mapping[int, int]]
+"""The VLAN of virtual functions, 0 for none: by port, by their number there."""
+
+
+def vlans_of_some(vlans: Vlans) -> Finding:
+    """Frames do not pass from one VLAN to another, and a chain crosses functions of both ports."""
+    tagged, plain = (
+        {port: [number for number, vlan in each.items() if bool(vlan) is wanted] for port, each in vlans.items()}
+        for wanted in (True, False)
     )
-    return _mistake(f"VLANs of {port}", detail, f"ip link set dev {port} vf {plain[0]} vlan {vlan}, or vlan 0 for all")
+    if not any(tagged.values()) or not any(plain.values()):
+        said = "all have a VLAN" if any(tagged.values()) else "no virtual function has a VLAN"
+        return _sound("VLANs", said)
+    vlan = next(vlan for each in vlans.values() for vlan in each.values() if vlan)
+    port, numbers = next((port, numbers) for port, numbers in plain.items() if numbers)
+    detail = f"virtual function {_of_ports(tagged)} has a VLAN and {_of_ports(plain)} has none: no frame crosses both"
+    return _mistake("VLANs", detail, f"ip link set dev {port} vf {numbers[0]} vlan {vlan}, or vlan 0 for all")
+
+
+def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
+    """`0-1 of ens4, 0 of ens5`."""
+    return ", ".join(f"{format_cpu_list(numbers)} of {port}" for port, numbers in functions.items() if numbers)
 
 
 def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
@@ -156,13 +166,17 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
             replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node)
         )
     yield from _in_switch(read_ovs_settings(host), node)
-    pods = read_pods(host)
-    if pods:
-        yield unpinned_pods(pods)
+    try:
+        pods = read_pods(host)
+    except Unavailable as reason:
+        yield Finding(AREA, "pods", State.UNCHECKED, str(reason))
+    else:
+        if pods:
+            yield unpinned_pods(pods)
     ports = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
-    for port, vlans in functions.items():
-        yield vlans_of_some(port, vlans)
+    if functions:
+        yield vlans_of_some(functions)
     if "trex" in topology.labels:
         yield trex_on_vfs(topology.labels["trex"], bool(functions))
 
@@ -200,12 +214,18 @@ def parse_ovs_settings(answer: str) -> OvsSettings:
 
 
 def read_pods(host: Host) -> dict[str, list[Container]]:
-    """Pods of the cluster that have further interfaces, which are those that forward; empty without a cluster."""
+    """Pods of the cluster that have further interfaces, which are those that forward.
+
+    Unavailable, with the reason, where the host cannot ask the cluster.
+    """
     if host.run("which", "kubectl", check=False).exit_code:
-        return {}
+        raise Unavailable(f"kubectl is not installed on {host.name}: whether pods of a cluster are pinned is not known")
     question = ("kubectl", "--request-timeout=5s", "get", "pods", "--all-namespaces", "--output=json")
-    answer = host.run(*question, check=False).stdout
-    return parse_pods(json.loads(answer)) if answer else {}
+    done = host.run(*question, check=False)
+    if done.exit_code:
+        said = " ".join(done.stderr.split()) or f"exit code {done.exit_code}"
+        raise Unavailable(f"kubectl on {host.name} does not tell the cluster's pods: {said}")
+    return parse_pods(json.loads(done.stdout))
 
 
 def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
