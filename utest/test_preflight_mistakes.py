@@ -11,6 +11,7 @@ from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.preflight.finding import Finding, State
+from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
     Container,
     look_for_mistakes,
@@ -187,7 +188,7 @@ class Lab(LocalHost):
         return Completed(command, 0, json.dumps(answers.get(command[0], "")), "")
 
     def get(self, path: str) -> bytes:
-        known = {"numa_node": b"1\n"}
+        known = {"numa_node": b"1\n", "sriov_totalvfs": b"64\n"}
         return known[path.removeprefix("/sys/bus/pci/devices/0000:af:00.0/")]
 
 
@@ -201,7 +202,7 @@ def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Finding]:
 def test_every_mistake_is_found_on_a_worker_where_it_was_made() -> None:
     found = found_on(Lab(functions=[{"vf": 0, "vlan": 100}, {"vf": 1}]))
     mistakes = [each.subject for each in found if each.state is State.WARNING]
-    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "VLANs", "TRex"]
+    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "VLANs", "TRex, by label"]
     assert all(each.remedy for each in found if each.state is State.WARNING)
     sound = [each.subject for each in found if each.state is State.OK]
     assert sound == ["CPU masks, planned", "socket memory, planned"], "podperf's own switch makes none"
@@ -218,3 +219,36 @@ def test_pods_that_cannot_be_looked_at_are_not_passed_over(refused: str, reason:
     (pods,) = [each for each in found_on(Lab(refused)) if each.subject == "pods"]
     assert pods.state is State.UNCHECKED
     assert reason in pods.detail
+
+
+def test_a_trex_is_warned_of_where_a_run_could_make_virtual_functions() -> None:
+    """A run makes its own for each test, so that there are none while this is checked."""
+    (trex,) = [each for each in found_on(Lab()) if each.subject.startswith("TRex")]
+    assert trex.state is State.WARNING
+
+
+class OwnPorts:
+    """What check_measuring needs of a testbed whose tester is a TRex with ports of its own."""
+
+    def __init__(self, version: str) -> None:
+        self.topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
+        self.worker_host = Lab()
+        self._version = version
+
+    def tester_with_ports(self) -> OwnPorts:
+        return self
+
+    def describe(self) -> dict[str, object]:
+        ports = {side: {"link_up": True} for side in ("left", "right")}
+        return {"name": "TRex", "engine": "trex", "version": self._version, "server": "192.0.2.10:4501", "ports": ports}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("version", "state"), [("v2.92", State.WARNING), ("v3.08", State.OK)])
+def test_a_trex_that_answers_is_judged_by_its_own_word(version: str, state: State) -> None:
+    (tester, trex) = _check_own_ports(OwnPorts(version))  # type: ignore[arg-type]
+    assert tester.state is State.OK
+    assert trex.subject == "TRex"
+    assert trex.state is state

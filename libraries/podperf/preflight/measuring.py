@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
@@ -11,6 +12,7 @@ from podperf.hosts.namespaces import left_behind
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.model import Chain, FrameSize, Traffic
 from podperf.preflight.finding import NEEDS_ROOT, Finding, State
+from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
@@ -80,6 +82,12 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
     yield Finding(
         "measuring", "tester", state, "; ".join([detail, *down]), "plug in the cable" if down else "", bool(down)
     )
+    yield _check_version(testbed, tester)
+
+
+def _check_version(testbed: Testbed, tester: Mapping[str, Any]) -> Finding:
+    """TRex as it calls itself: the topology's label may be out of date, or missing."""
+    return trex_on_vfs(tester["version"], offers_virtual_functions(testbed.worker_host, testbed.topology.worker))
 
 
 def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
@@ -99,6 +107,8 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
         yield Finding("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
     else:
         yield Finding("measuring", "test frames", State.OK, detail)
+    if tester["engine"] == "trex":
+        yield _check_version(testbed, tester)
 
 
 def _check_data_planes(testbed: Testbed) -> Iterator[Finding]:

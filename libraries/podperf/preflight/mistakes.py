@@ -20,7 +20,7 @@ from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.finding import Finding, State
 from podperf.preflight.plan import plan
 from podperf.testbed.placement import nic_node
-from podperf.topology import Topology
+from podperf.topology import Topology, WorkerSettings
 
 AREA = "mistakes"
 MULTUS_NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation of pods that have more interfaces than one
@@ -130,7 +130,7 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
 
 
 def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
-    """A version of TRex beside virtual functions: some drop frames there that others do not."""
+    """A version of TRex beside ports that offer virtual functions: some drop frames there that others do not."""
     found = version.lower().removeprefix("v")
     better = TREX_DROPS_ON_VFS.get(found)
     if better is None or not virtual_functions:
@@ -178,7 +178,8 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     if functions:
         yield vlans_of_some(functions)
     if "trex" in topology.labels:
-        yield trex_on_vfs(topology.labels["trex"], bool(functions))
+        found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, topology.worker))
+        yield replace(found, subject=f"{found.subject}, by label")
 
 
 def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Finding]:
@@ -249,3 +250,15 @@ def read_vlans(host: Host, port: str) -> dict[int, int]:
 def parse_vlans(link: Mapping[str, Any]) -> dict[int, int]:
     """The same from `ip -json link show dev PORT`, of old and of new versions."""
     return {each["vf"]: (each.get("vlan_list") or [each])[0].get("vlan", 0) for each in link.get("vfinfo_list", ())}
+
+
+def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:
+    """Whether a port of the worker can have some, though it may have none yet: a run makes its own."""
+    return any(port is not None and _total_functions(host, port.device) for port in (worker.left, worker.right))
+
+
+def _total_functions(host: Host, device: str) -> int:
+    try:
+        return int(host.get(f"{device}/sriov_totalvfs"))
+    except (OSError, ValueError):  # no such device, or one that is no physical function
+        return 0

@@ -99,9 +99,8 @@ def nic_node(host: Host, worker: WorkerSettings) -> int | None:
     for port in (worker.left, worker.right):
         if port is None:
             return None
-        device = f"/sys/bus/pci/devices/{port.pci}" if port.pci else f"/sys/class/net/{port.interface}/device"
         try:
-            node = int(host.get(f"{device}/numa_node"))
+            node = int(host.get(f"{port.device}/numa_node"))
         except (OSError, ValueError):
             continue
         if node >= 0:  # -1: the firmware does not say

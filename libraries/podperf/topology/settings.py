@@ -89,6 +89,11 @@ class WorkerPortSettings:
     interface: str
     pci: str | None = None
 
+    @property
+    def device(self) -> str:
+        """The folder of its device in the worker's sysfs; none is there behind a virtual interface."""
+        return f"/sys/bus/pci/devices/{self.pci}" if self.pci else f"/sys/class/net/{self.interface}/device"
+
 
 @dataclass(frozen=True)
 class WorkerSettings:
