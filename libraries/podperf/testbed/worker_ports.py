@@ -43,6 +43,8 @@ class PortBefore:
     up: bool
     gro: bool
     threaded: int  # 1: threads of the kernel receive (threaded NAPI)
+    promiscuous: bool = False  # DPDK's drivers switch it on, and leave it on
+    alias: str = ""  # in which the CNI plug-in host-device notes its name
     interrupts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -77,7 +79,10 @@ class WorkerPorts:
         kind = link.get("linkinfo", {}).get("info_kind")
         gro = offloads.get("generic-receive-offload", "").startswith("on")
         threaded = read_attribute(host, name, "threaded")
-        before = PortBefore(name, link["address"], kind, link["mtu"], "UP" in link["flags"], gro, threaded)
+        flags, alias = link["flags"], link.get("ifalias", "")
+        before = PortBefore(
+            name, link["address"], kind, link["mtu"], "UP" in flags, gro, threaded, "PROMISC" in flags, alias
+        )
         self._remember(before)
         ip(host, "link", "set", "dev", name, "netns", self._namespace.namespace)
         ip(self._namespace, "link", "set", "dev", name, "mtu", str(mtu), "up")
@@ -135,6 +140,8 @@ def _give_back(host: Host, port: PortBefore) -> bool:
             inside = NetworkNamespace(namespace, host)
             inside.run("sh", "-c", _TAKE_OFF, "sh", name, check=False)
             if read_attribute(inside, name, "threaded") != port.threaded:
+                # A pod gives it back down, and only a veth that is up has a NAPI context to be told so.
+                ip(inside, "link", "set", "dev", name, "up")
                 write_attribute(inside, name, "threaded", port.threaded)
             host.run("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
             break
@@ -148,7 +155,8 @@ def _give_back(host: Host, port: PortBefore) -> bool:
             ip(host, "link", "set", "dev", name, "name", port.interface)
     host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
     restore(host, port.interrupts)
-    ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "up" if port.up else "down")
+    modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
+    ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "alias", port.alias, *modes)
     return True
 
 
