@@ -16,7 +16,7 @@ from podperf.model import Chain, FrameSize, Traffic, Trial
 from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
-from robot_run import Robot
+from robot_run import Robot, podperf
 
 TOPOLOGY = """
 version: 1
@@ -76,6 +76,23 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(box: Net
         traffic = Traffic(FrameSize.parse(64), entries=sut.entries)
         sut.probe(traffic)
         assert sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0
+
+
+def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, tmp_path: Path) -> None:
+    """The packet ring's sender takes segmentation offload off a veth."""
+    before = settings("box-left")
+    topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 1", "trials: 1000")
+    robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
+    robot.wait_for("trial 1")
+    robot.process.kill()
+    robot.wait()
+    assert settings("box-left") != before
+    assert "the tester's ports" in podperf("clean").stdout
+    assert settings("box-left") == before
+
+
+def settings(port: str) -> list[str]:
+    return NetworkNamespace("box-test").run("ethtool", "-k", port).stdout.splitlines()
 
 
 def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from podperf.hosts.namespaces import left_behind, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
+from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.worker_machine import lock, machines_of
 from podperf.testbed.worker_ports import give_back as give_ports_back
@@ -29,6 +30,8 @@ def put_back(host: Host) -> list[str]:
     found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
     if go_back(host, str(RUN_DIRECTORY)):  # ports are where they were by now, as some of this is done by their names
         found.append("virtual functions and drivers of devices")
+    if go_back(host, str(TESTER_DIRECTORY)):
+        found.append("the tester's ports")
     namespaces = left_behind(host)
     for namespace in namespaces:
         remove_namespace(host, namespace)

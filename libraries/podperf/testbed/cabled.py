@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.hosts.base import Host
+from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import ip, ip_json
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.way_back import WayBack
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import Machines
@@ -22,6 +24,7 @@ from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import PortSettings
 
+TESTER_DIRECTORY = RUN_DIRECTORY / "tester"
 SMALLEST = FrameSize.parse(64)
 
 
@@ -31,8 +34,10 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     refuse_shared_ports(topology, machines.host, ssh=session_to(machines.host))
     refuse_shared_worker_ports(topology, worker_host, session_to(worker_host))
     left, right = topology.tester.left, topology.tester.right
+    way_back = _way_back(machines.host, undo)
     for port in (left, right):
-        _bring_up(machines.host, port, mtu, undo)
+        _note_offload(machines.host, port, way_back)
+        _bring_up(machines.host, port, mtu, way_back)
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
     worker, received_by = _worker(machines, tester, mtu, undo)
     entries = data_plane.set_up(worker, chain, undo)
@@ -46,6 +51,9 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     left, right = machines.topology.tester.left, machines.topology.tester.right
     hosts = {port.interface: _seen_from(machines.host, port) for port in (left, right) if port.interface is not None}
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
+    way_back = _way_back(machines.host, undo)
+    for port in (left, right):
+        _note_offload(machines.host, port, way_back)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
     sut = SystemUnderTest(chain, tester, data_plane, entries, hosts)
     return _by_an_engine_that_sends(machines, sut, 0, undo)
@@ -60,17 +68,37 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
     return NetworkNamespace(port.namespace, host) if port.namespace else host
 
 
-def _bring_up(machine: Host, port: PortSettings, mtu: int, undo: ExitStack) -> None:
-    """A tester port that is up and takes frames of this size, until `undo`."""
+def _way_back(machine: Host, undo: ExitStack) -> WayBack:
+    """For what is changed of the tester's ports: in a folder of its own, as the worker may be the same machine."""
+    undo.callback(machine.run, "rm", "-rf", str(TESTER_DIRECTORY))
+    return WayBack(machine, str(TESTER_DIRECTORY), undo)
+
+
+def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
+    """A tester port that is up and takes frames of this size."""
     if port.interface is None:
         return
     host = _seen_from(machine, port)
     link = ip_json(host, "link", "show", "dev", port.interface)[0]
     up, larger = "UP" in link["flags"], max(mtu, link["mtu"])
     if not up or larger != link["mtu"]:
-        before = ("link", "set", "dev", port.interface, "mtu", str(link["mtu"]), "up" if up else "down")
-        undo.callback(ip, host, *before)
+        before = ("ip", "link", "set", "dev", port.interface, "mtu", str(link["mtu"]), "up" if up else "down")
+        way_back.note(f"MTU and state of {port.interface}", *_in_namespace(port), *before)
         ip(host, "link", "set", "dev", port.interface, "mtu", str(larger), "up")
+
+
+def _note_offload(machine: Host, port: PortSettings, way_back: WayBack) -> None:
+    """The software tester takes it off a veth when it sends by packet rings, and is killed with the run."""
+    if port.interface is None:
+        return
+    offloads = parse_ethtool(_seen_from(machine, port).run("ethtool", "-k", port.interface, check=False).stdout)
+    if offloads.get("tcp-segmentation-offload") == "on":
+        on = ("ethtool", "-K", port.interface, "tso", "on")
+        way_back.note(f"segmentation offload of {port.interface}", *_in_namespace(port), *on)
+
+
+def _in_namespace(port: PortSettings) -> tuple[str, ...]:
+    return ("ip", "netns", "exec", port.namespace) if port.namespace else ()
 
 
 def _worker(machines: Machines, tester: Tester, mtu: int, undo: ExitStack) -> tuple[Worker, Mapping[str, str]]:
