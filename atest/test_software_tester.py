@@ -300,6 +300,24 @@ def test_a_mangled_payload_does_not_come_back_as_the_testers_own_fault(lab: Lab,
     assert lossless(tester, traffic, load=20_000).directions[0].corrupted == 0
 
 
+def test_a_known_delay_is_the_latency(lab: Lab, tester: SoftwareTester) -> None:
+    """At 10 ms from frame to frame, none waits for the one before it: each is held for 5 ms, and what Linux adds."""
+    hold = 5_000_000  # ns
+
+    def hold_each(frame: bytes) -> list[bytes]:
+        time.sleep(hold / 1e9)
+        return [frame]
+
+    with ScriptedSut(lab, hold_each):
+        results = [lossless(tester, SMALL, load=100, duration=0.5) for _ in range(5)]
+    found = [each.latency for each in results if each.latency is not None]
+    assert len(found) == len(results)
+    for each in found:
+        assert hold <= each.minimum <= each.mean <= each.maximum
+        assert each.percentile(50) >= hold
+    assert min(each.percentile(50) for each in found) <= 8_000_000, "a busy machine may delay some trials, not all"
+
+
 def test_frames_of_others_are_strays(lab: Lab, tester: SoftwareTester) -> None:
     def add_a_stray_to_each_tenth(frame: bytes) -> list[bytes]:
         other = bytes.fromhex("ffffffffffff020000000009") + b"\x88\xb5" + bytes(46)
