@@ -44,6 +44,8 @@ def test_description_is_read_back_from_the_pods() -> None:
     assert ["--no-huge" in each for each in commands] == [not hugepages.offered(LocalHost())] * 3
     ports = 2  # with a receive thread of the kernel each
     assert sum(each["pollers"] for each in description["pollers"]) == 3 + ports
+    held_to = {cpus for each in description["pollers"] for cpus in each["held_to"]}
+    assert held_to <= {str(cpu) for cpu in local_testbed().placement.sut}, "the tester's CPU has no part in it"
 
 
 def test_a_single_pod_has_no_memif() -> None:
