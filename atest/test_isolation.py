@@ -1,8 +1,10 @@
-"""Isolation on real links: what is refused as a tester port, as root, in namespaces of this test's own."""
+"""Isolation on real links: what is refused as a tester port, in namespaces of this test's own; section 5's suite."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.testbed.isolation import SshSession, refuse_shared_port, refuse_shared_ports
 from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
+from robot_run import Robot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
 
@@ -79,3 +82,13 @@ def test_a_topology_is_refused_with_all_reasons_and_a_wrong_namespace_is_named(l
     assert f"tester.ports.left in namespace {lab.namespace}: one carries the address" in left
     assert "tester.ports.right in namespace h-isolation-nowhere: there is no such namespace; found: " in right
     assert lab.namespace in right
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_the_suite_of_section_5_shows_that_the_test_network_is_isolated(tmp_path: Path) -> None:
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is not installed (Debian package tcpdump)")
+    robot = Robot(tmp_path, "--include", "sec-5", "tests")
+    assert robot.wait() == 0, robot.output.read_text()
+    outcomes = [line.split(": ")[1] for line in robot.messages().splitlines()]
+    assert outcomes == ["PASS"] * 5, robot.messages()
