@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+FOLDERS = ("/run/podperf", "/run/podperf-tester", "/run/netns", "/var/lib/cni")
 VOLATILE_SETTINGS = (
     "kernel.random.",
     "kernel.ns_last_pid",
@@ -32,9 +33,7 @@ def snapshot() -> dict[str, object]:
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
         "packet filter": _lines("nft", "list", "ruleset"),
         "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
-        "files": sorted(
-            str(path) for folder in ("/run/podperf", "/run/netns", "/var/lib/cni") for path in Path(folder).rglob("*")
-        ),
+        "files": sorted(str(path) for folder in FOLDERS for path in Path(folder).rglob("*")),
     }
 
 

@@ -85,9 +85,8 @@ def test_an_invalid_trial_says_nothing_about_the_testers_own_loss() -> None:
     assert calibrate(StalledAtHalf(3), TRAFFIC).own_loss_ratio == 0
 
 
-def test_a_tester_that_never_delivers_half_of_its_ceiling_is_an_error() -> None:
-    with pytest.raises(PodperfError, match=r"half of its ceiling, 475,000 frames/s, in 4 attempts.*a stall; free"):
-        calibrate(StalledAtHalf(4), TRAFFIC)
+def test_nothing_is_said_of_the_loss_where_no_trial_at_half_the_ceiling_is_valid() -> None:
+    assert calibrate(StalledAtHalf(4), TRAFFIC).own_loss_ratio is None
 
 
 def test_one_bad_reading_does_not_set_the_ceiling() -> None:

@@ -24,7 +24,7 @@ from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import PortSettings
 
-TESTER_DIRECTORY = RUN_DIRECTORY / "tester"
+TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
 
 
@@ -69,7 +69,7 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
 
 
 def _way_back(machine: Host, undo: ExitStack) -> WayBack:
-    """For what is changed of the tester's ports: in a folder of its own, as the worker may be the same machine."""
+    """For what is changed of the tester's ports."""
     undo.callback(machine.run, "rm", "-rf", str(TESTER_DIRECTORY))
     return WayBack(machine, str(TESTER_DIRECTORY), undo)
 

@@ -18,8 +18,8 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
     An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
     really sends and receives back (99 %). That is one reading. The ceiling is the best of `repeats` readings, as noise
     only lowers them; the trials of a kind last `duration` together, or longer where the tester needs it. The loss is
-    what was lost at half the ceiling, in a valid trial. PodperfError when nothing comes back, no reading finds a load
-    that is delivered, or half of the ceiling is not.
+    what was lost at half the ceiling, in a valid trial; None where none of a few was valid, on a machine with too much
+    to do. PodperfError when nothing comes back, or no reading finds a load that is delivered.
     """
     duration = max(duration, repeats * tester.shortest_trial)
     readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
@@ -28,8 +28,9 @@ def calibrate(tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeat
         raise PodperfError(
             "calibration: the tester delivers no load on the bare path; are its CPUs busy with other work?"
         )
-    half = _valid(tester, Trial(traffic, max(found) / 2, duration))
-    return TesterLimits(max(found), half.loss_ratio, "calibration on the bare path")
+    half = (tester.measure(Trial(traffic, max(found) / 2, duration)) for _ in range(ATTEMPTS_AT_HALF))
+    own_loss = next((each.loss_ratio for each in half if each.invalid is None), None)
+    return TesterLimits(max(found), own_loss, "calibration on the bare path")
 
 
 def calibrate_sending(
@@ -63,18 +64,6 @@ def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
         if any(_delivered(tester.measure(Trial(traffic, load, duration))) for _ in range(ATTEMPTS)):
             return load
     return None
-
-
-def _valid(tester: Tester, trial: Trial) -> TrialResult:
-    """The first valid one of some trials. PodperfError when there is none."""
-    for _ in range(ATTEMPTS_AT_HALF):
-        result = tester.measure(trial)
-        if result.invalid is None:
-            return result
-    raise PodperfError(
-        f"calibration: the tester could not deliver half of its ceiling, {trial.load:,.0f} frames/s, in "
-        f"{ATTEMPTS_AT_HALF} attempts; the last time: {result.invalid}; free the tester's CPUs of other work"
-    )
 
 
 def _delivered(result: TrialResult) -> bool:
