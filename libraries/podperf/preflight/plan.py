@@ -50,16 +50,15 @@ def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None
     if topology.worker.connection == "virtual":
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
     journal = Journal()
-    apart = not topology.one_machine
+    apart = topology.worker.connection == "ssh"
     theirs = worker or _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
-    here = topology.tester.ssh.address or THIS_MACHINE
-    tester = RecordingHost(ImaginaryHost(here, ours, tester_ports | ({} if apart else worker_ports)), journal)
+    here = RecordingHost(ImaginaryHost(THIS_MACHINE, ours, tester_ports | ({} if apart else worker_ports)), journal)
     address = topology.worker.ssh.address or THIS_MACHINE
-    there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else tester
+    there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else here
     placement = place(topology, ours, theirs if apart else None)
-    return Plan(topology, chain, record(_PlannedTestbed(topology, placement, tester, there), chain, frame, journal))
+    return Plan(topology, chain, record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal))
 
 
 def record(testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal) -> Sequence[Step]:
