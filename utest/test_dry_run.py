@@ -23,7 +23,7 @@ from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
-from podperf.topology import SCHEMA_PATH, Topology, load_topology
+from podperf.topology import SCHEMA_PATH, PortSettings, Topology, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
@@ -124,6 +124,46 @@ def test_virtual_functions_are_made_as_the_topology_says() -> None:
     assert re.search(r"ethtool -L net1 combined 2", text(plan(lab, Chain("sriov", 1, "kernel"), SMALL)))
     with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
         plan(lab, Chain("sriov-ovs-dpdk", 2), SMALL)
+
+
+@pytest.fixture
+def first_lab(tmp_path: Path) -> Topology:
+    """The least lab that there can be, as the documentation has it: without PCI addresses."""
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", (TOPOLOGIES.parent / "docs/first-lab.md").read_text(), re.M | re.S)
+    file = tmp_path / "first-lab.yaml"
+    with file.open("w") as lab:
+        lab.write(example)
+    return load_topology(file)
+
+
+def test_a_port_without_an_address_in_the_topology_is_that_of_a_card(first_lab: Topology) -> None:
+    assert first_lab.worker.left is not None and first_lab.worker.left.pci is None
+    made = plan(first_lab, Chain("ovs-dpdk", 1), SMALL)
+    assert "iface=" not in text(made)  # DPDK has the cards by itself, and no AF_XDP device
+    for address in ("0000:ff:00.0", "0000:ff:00.1"):
+        assert re.search(rf"sh {address} vfio-pci$", text(made), re.MULTILINE)
+        assert f"dpdk-devargs={address}" in text(made)
+    shown = render(made)
+    assert "The PCI address of enp175s0f0 is not in the topology: 0000:ff:00.0 stands for it." in shown
+    assert "0000:ff:00.1 stands for it" in shown
+    assert "sriov_numvfs" in text(plan(first_lab, Chain("sriov", 1), SMALL))
+    assert "stands for it" not in render(plan(topology("appendix_b_sriov_dpdk"), Chain("sriov", 1), SMALL))
+
+
+def test_interrupts_of_a_card_are_served_by_the_cpus_of_the_worker(first_lab: Topology) -> None:
+    made = plan(first_lab, Chain("linux-bridge", 1), SMALL)
+    assert "sh '<each-interrupt-of-0000:ff:00.0>' 20\n" in text(made)
+    assert "sh '<each-interrupt-of-0000:ff:00.1>' 24\n" in text(made)
+    assert "'<each-interrupt-of-0000:ff:00.0>' '<CPUs-that-served-it-before>'" in text(made, TEAR_DOWN)
+    assert "napi/" not in text(made)
+
+
+def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab: Topology) -> None:
+    ports = PortSettings("enp3s0f0"), PortSettings("enp3s0f1", "cabled")
+    tester = replace(first_lab.tester, type="software", engine="auto", left=ports[0], right=ports[1])
+    made = text(plan(replace(first_lab, tester=tester), Chain("linux-bridge", 1), SMALL))
+    assert "lladdr '<MAC of enp3s0f0>' dev net1" in made
+    assert "lladdr '<MAC of enp3s0f1 in cabled>' dev net2" in made
 
 
 OWN_TREX = "trex: {server: {directory: /opt/trex, options: [--mlx5-so], low_end: no}, client: /c, interpreter: /py}"

@@ -25,12 +25,21 @@ THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
 OTHER_NAMES = ("lcore-worker", "dpdk-worker")  # of DPDK's threads, before 22.11 and since 23.03
+VETH = "veth"
+
+
+@dataclass(frozen=True)
+class Device:
+    """What is behind an interface: the kernel's driver, and the PCI address where there is one."""
+
+    driver: str
+    pci: str | None = None
 
 
 class ImaginaryHost:
-    """`ports` are the interfaces that it has from the start, by namespace and name, with their PCI address or None."""
+    """`ports` are the interfaces that it has from the start, by namespace and name; all others are veth ends."""
 
-    def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], str | None] | None = None) -> None:
+    def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], Device] | None = None) -> None:
         self.name, self.cpus = name, cpus
         self.namespaces: list[str] = sorted({namespace for namespace, _ in ports or {} if namespace})
         self.files: dict[str, bytes] = {}
@@ -40,7 +49,8 @@ class ImaginaryHost:
         self._numbers = count(FIRST_PROCESS)
         self._macs: dict[str, str] = {}
         self._links: dict[tuple[str, str], str] = {}
-        self.pci = {interface: pci for (_, interface), pci in (ports or {}).items()}
+        self.attributes: dict[tuple[str, ...], str] = {}  # what was written, by interface and attribute
+        self._devices = {interface: device for (_, interface), device in (ports or {}).items()}
         for namespace, interface in ports or {}:
             self.mac(namespace, interface)
 
@@ -70,9 +80,17 @@ class ImaginaryHost:
                 return content(self).encode()
         raise FileNotFoundError(path)
 
+    def device(self, interface: str) -> Device:
+        """What is behind an interface."""
+        return self._devices.get(interface, Device(VETH))
+
+    def driver_of(self, pci: str) -> str:
+        """The driver of the device at this address; empty where none of the ports is there."""
+        return next((each.driver for each in self._devices.values() if each.pci == pci), "")
+
     def mac(self, namespace: str, interface: str) -> str:
         """The MAC of an interface, which from now on is there. That of a device stays the same wherever it is."""
-        device = self.pci.get(interface) or f"{namespace}/{interface}"
+        device = self.device(interface).pci or f"{namespace}/{interface}"
         number = len(self._macs)
         digits = f"{crc32(self.name.encode()):08x}{number:02x}"
         mac = self._macs.setdefault(device, ":".join(["02", *(digits[place : place + 2] for place in range(0, 10, 2))]))
@@ -81,12 +99,12 @@ class ImaginaryHost:
     def move(self, interface: str, source: str, target: str, name: str) -> None:
         """An interface changes its namespace, and perhaps its name."""
         mac = self.mac(source, interface)
-        device = self.pci.get(interface)
+        device = self.device(interface)
         for where, other in list(self._links):
-            if (where, other) == (source, interface) or (device and self.pci.get(other) == device):
+            if (where, other) == (source, interface) or (device.pci and self.device(other).pci == device.pci):
                 del self._links[where, other]
         self._links[target, name] = mac
-        self.pci[name] = device
+        self._devices[name] = device
 
     def links(self, namespace: str) -> list[dict[str, Any]]:
         """The interfaces in a namespace as `ip -json` has them."""
@@ -94,8 +112,8 @@ class ImaginaryHost:
 
     def link(self, namespace: str, interface: str) -> dict[str, Any]:
         """An interface as `ip -json` has it."""
-        pci = self.pci.get(interface)
-        vfs = range(self.virtual_functions.get(pci, 0)) if pci else ()
+        device = self.device(interface)
+        vfs = range(self.virtual_functions.get(device.pci, 0)) if device.pci else ()
         return {
             "ifname": interface,
             "ifindex": 2 + [*self._links, (namespace, interface)].index((namespace, interface)),
@@ -104,7 +122,7 @@ class ImaginaryHost:
             "mtu": 1500,
             "link_type": "ether",
             "addr_info": [],
-            "linkinfo": {} if pci or interface in self.pci else {"info_kind": "veth"},
+            "linkinfo": {"info_kind": VETH} if device.driver == VETH else {},
             "xdp": {"mode": 1, "prog": {"id": 1}},  # once one was put there
             "vfinfo_list": [{"vf": number, "address": NO_MAC, "trust": False, "spoofchk": True} for number in vfs],
         }
@@ -133,9 +151,15 @@ class ImaginaryProcess:
         if program(self.command) == "dpdk-testpmd" and self._lines:
             return self._lines.pop(0)
         ports = [{"mac": self.host.mac("", f"TRex port {number}")} for number in (0, 1)]
-        sides = {side: {"mac": self.host.mac(self.namespace, side)} for side in ("left", "right")}
+        sides = {side: {"mac": self._mac_of_port(side)} for side in ("left", "right")}
         trex = any(word.endswith("trex_client.py") for word in self.command)
         return json.dumps({"ready": {"engine": "xdp", "ports": ports if trex else sides}})
+
+    def _mac_of_port(self, side: str) -> str:
+        """The MAC of the software tester's port on this side: `--left INTERFACE@NAMESPACE`."""
+        named = dict(zip(self.command, self.command[1:], strict=False)).get(f"--{side}", side)
+        interface, _, namespace = named.partition("@")
+        return self.host.mac(namespace or self.namespace, interface)
 
     def alive(self) -> bool:
         return self._running
@@ -200,7 +224,7 @@ def _threads(question: Question) -> str:
     """One thread, or as many as a switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
-    if prefix in OTHER_NAMES or host.pci.get(prefix.removeprefix("napi/").removesuffix("-")):
+    if prefix in OTHER_NAMES or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
         return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
@@ -258,8 +282,33 @@ def _digest(question: Question) -> str:
 
 
 def _driver(question: Question) -> str:
-    pci = question.host.pci.get(question.found[1])
-    return f"driver: i40e\nbus-info: {pci}\n" if pci else "driver: veth\n"
+    device = question.host.device(question.found[1])
+    return f"driver: {device.driver}\nbus-info: {device.pci or ''}\n"
+
+
+def _driver_of_device(question: Question) -> str:
+    return f"../{question.host.driver_of(question.found[1])}"
+
+
+def _offloads(question: Question) -> str:
+    """A veth has no receive offload until it is given one; a NIC comes with it."""
+    veth = question.host.device(question.found[1]).driver == VETH
+    return f"generic-receive-offload: {'off' if veth else 'on'}\n"
+
+
+def _interrupts(question: Question) -> str:
+    """How many a card has, and who may serve them now, only the host knows: one line stands for all."""
+    return f"<each-interrupt-of-{question.words[-1]}> <CPUs-that-served-it-before>"
+
+
+def _remember_attribute(question: Question) -> str:
+    *_, interface, attribute, value = question.words
+    question.host.attributes[interface, attribute] = value
+    return ""
+
+
+def _attribute(question: Question) -> str:
+    return question.host.attributes.get(tuple(question.words[-2:]), "")
 
 
 def _make_virtual_functions(question: Question) -> str:
@@ -308,13 +357,16 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^sh -c ls -d (/sys/devices/system/node)/node\S+(/hugepages/\S+)$", _page_folders),
         (r"^sha256sum -- (\S+) ", _digest),
         (r"^ethtool -i (\S+)$", _driver),
-        (r"^ethtool -k ", lambda _: "generic-receive-offload: on\n"),
+        (r"^ethtool -k (\S+)$", _offloads),
         (r"^ethtool -l ", lambda _: "Current hardware settings:\nCombined: 1\n"),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
         (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),
         (r"^cat \S+/driver_override$", lambda _: "(null)"),
         (r"^readlink \S+/([^/]+)/virtfn(\d+)$", _virtual_function),
-        (r"^readlink \S+/driver$", lambda _: "../i40e"),
+        (r"^readlink \S+/([^/]+)/driver$", _driver_of_device),
+        (r"^sh -c for i in .*/msi_irqs\" .*/smp_affinity_list\"", _interrupts),
+        (r"^unshare --mount sh -c .*echo \"\$3\" > \S+ sh ", _remember_attribute),
+        (r"^unshare --mount sh -c .*&& cat \S+ sh ", _attribute),
         (r"(?s)^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),

@@ -17,7 +17,7 @@ from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize
-from podperf.preflight.imaginary_host import THIS_MACHINE, ImaginaryHost
+from podperf.preflight.imaginary_host import THIS_MACHINE, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
 from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
@@ -25,15 +25,18 @@ from podperf.topology import Topology
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
 UNNAMED_CPUS = 8  # of an imaginary machine whose topology names none
+UNNAMED_CARD = "0000:ff:00"  # of which the left port is function 0, the right one 1
+USUAL_DRIVER = "i40e"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be done for one chain."""
+    """What would be done for one chain. `assumptions` are sentences on what the topology leaves open."""
 
     topology: Topology
     chain: Chain
     steps: Sequence[Step]
+    assumptions: Sequence[str] = ()
 
 
 class _PlannedTestbed(Testbed):
@@ -45,7 +48,8 @@ class _PlannedTestbed(Testbed):
 def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None) -> Plan:
     """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
 
-    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node.
+    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node. Ports of the
+    worker that exist already are taken to be those of a NIC.
     """
     if topology.worker.connection == "virtual":
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
@@ -54,11 +58,13 @@ def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None
     theirs = worker or _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
+    assumptions = [*_assumed_ports(topology), *(["The worker is taken to have one NUMA node."] if apart else [])]
     here = RecordingHost(ImaginaryHost(THIS_MACHINE, ours, tester_ports | ({} if apart else worker_ports)), journal)
     address = topology.worker.ssh.address or THIS_MACHINE
     there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else here
     placement = place(topology, ours, theirs if apart else None)
-    return Plan(topology, chain, record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal))
+    steps = record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal)
+    return Plan(topology, chain, steps, assumptions)
 
 
 def record(testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal) -> Sequence[Step]:
@@ -77,14 +83,28 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
     return Cpus(numbers, numbers)
 
 
-def _tester_ports(topology: Topology) -> dict[tuple[str, str], str | None]:
+def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     ports = (topology.tester.left, topology.tester.right)
-    return {(port.namespace or "", port.interface): None for port in ports if port.interface is not None}
+    return {
+        (port.namespace or "", port.interface): Device(USUAL_DRIVER) for port in ports if port.interface is not None
+    }
 
 
-def _worker_ports(topology: Topology) -> dict[tuple[str, str], str | None]:
-    ports = (topology.worker.left, topology.worker.right)
-    return {("", port.interface): port.pci for port in ports if port is not None}
+def _worker_ports(topology: Topology) -> dict[tuple[str, str], Device]:
+    ports = enumerate((topology.worker.left, topology.worker.right))
+    return {
+        ("", port.interface): Device(USUAL_DRIVER, port.pci or f"{UNNAMED_CARD}.{function}")
+        for function, port in ports
+        if port is not None
+    }
+
+
+def _assumed_ports(topology: Topology) -> Iterator[str]:
+    devices = _worker_ports(topology)
+    for port in (topology.worker.left, topology.worker.right):
+        if port is not None and port.pci is None:
+            stand_in = devices["", port.interface].pci
+            yield f"The PCI address of {port.interface} is not in the topology: {stand_in} stands for it."
 
 
 # --- for people -------------------------------------------------------------------------------------------------------
@@ -95,7 +115,7 @@ def render(plan: Plan) -> str:
     lines = [
         f"{plan.chain}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
-        *(["The worker is taken to have one NUMA node."] if plan.topology.worker.connection == "ssh" else []),
+        *plan.assumptions,
     ]
     number = count(1)
     scripts: dict[str, int] = {}
