@@ -23,7 +23,7 @@ from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
-from podperf.topology import SCHEMA_PATH, PortSettings, Topology, load_topology
+from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
@@ -148,6 +148,28 @@ def test_a_port_without_an_address_in_the_topology_is_that_of_a_card(first_lab: 
     assert "0000:ff:00.1 stands for it" in shown
     assert "sriov_numvfs" in text(plan(first_lab, Chain("sriov", 1), SMALL))
     assert "stands for it" not in render(plan(topology("appendix_b_sriov_dpdk"), Chain("sriov", 1), SMALL))
+
+
+def test_a_card_whose_driver_keeps_it_is_not_taken_away(first_lab: Topology) -> None:
+    made = plan(topology("appendix_a_contiv_vpp"), Chain("ovs-dpdk", 1), SMALL)
+    assert "net_af_xdp_left,iface=enp24s0f0" in text(made)
+    assert "vfio-pci" not in text(made)
+    assert "not in the topology" not in render(made)
+    assert "The driver of enp175s0f1 is not in the topology: it is taken to be i40e." in render(
+        plan(first_lab, Chain("ovs-dpdk", 1), SMALL)
+    )
+
+
+def test_a_veth_as_the_port_of_a_worker_has_a_thread_of_the_kernel(first_lab: Topology) -> None:
+    ports = {side: WorkerPortSettings(side[0], driver="veth") for side in ("left", "right")}
+    lab = replace(first_lab, worker=replace(first_lab.worker, **ports))
+    made = plan(lab, Chain("linux-bridge", 1), SMALL)
+    assert "taskset --cpu-list --pid 20 '<thread 1 of those named napi/l-*>'" in text(made)
+    assert "interrupt" not in text(made)
+    assert "sh l threaded 0" in text(made, TEAR_DOWN)
+    assert "0000:" not in render(made)
+    with pytest.raises(Unavailable, match="is no NIC's port"):
+        plan(lab, Chain("sriov", 1), SMALL)
 
 
 def test_interrupts_of_a_card_are_served_by_the_cpus_of_the_worker(first_lab: Topology) -> None:

@@ -231,6 +231,9 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "worker: {ports: {left: {pci: 0000:81:00.0}}}": (
         "3: worker.ports.left.pci: found '0000:81:00.0'; allowed: only beside `interface`"
     ),
+    "worker: {ports: {left: {driver: ice}}}": (
+        "3: worker.ports.left.driver: found 'ice'; allowed: only beside `interface`"
+    ),
     "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
     "worker: {ports: {left: {interface: a}, right: {interface: b, pci: 81:00.0}}}": (
         "4: worker.ports.right.pci: found '81:00.0'; allowed: a PCI address such as 0000:81:00.0"
@@ -461,7 +464,7 @@ def test_the_template_names_every_allowed_word_and_bound() -> None:
 
 def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> None:
     text = (TOPOLOGIES / "template.yaml").read_text()
-    keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci"
+    keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci|driver"
     key_line = rf"^(\s+)# ((?:- |  )?(?:{keys}): )"
     uncommented, count = re.subn(key_line, r"\1\2", re.sub(r": (?:\{\}|\[\])  # or.*", ":", text), flags=re.MULTILINE)
     assert count == 21
@@ -473,7 +476,7 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
     assert topology.tester.left.namespace is not None
     black_box, count = re.subn(r"^(\s+)# (destination_\w+: )", r"\1\2", uncommented, flags=re.MULTILINE)
     assert count == 2
-    no_worker = re.sub(r"^( +)(address|interface: ens|pci)", r"\1# \2", black_box, flags=re.MULTILINE)
+    no_worker = re.sub(r"^( +)(address|interface: ens|pci|driver)", r"\1# \2", black_box, flags=re.MULTILINE)
     no_ports = r"^(    (?:left|right)):\n((?: +#.*\n)+)(?!      \S)"
     file.write_text(re.sub(no_ports, r"\1: {}\n\2", no_worker, flags=re.MULTILINE))
     for port_field in fields(PortSettings):

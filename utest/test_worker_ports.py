@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from podperf.errors import PodperfError
+from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.testbed.worker_ports import PortBefore, _name_of, _pci_address
+from podperf.testbed.worker_ports import PortBefore, _name_of, _pci_address, _refuse_another_driver
 from podperf.topology import WorkerPortSettings
 
 MAC = "52:54:00:00:00:01"
@@ -45,3 +46,22 @@ def test_the_device_is_the_one_that_the_topology_says() -> None:
         _pci_address(named, {"bus-info": "0000:81:00.1"}, LocalHost())
     with pytest.raises(PodperfError, match="of no address, not"):
         _pci_address(named, {}, LocalHost())
+
+
+class Card(LocalHost):
+    """A machine whose PCI devices have the driver mlx4_core."""
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        assert command == ("readlink", "/sys/bus/pci/devices/0000:81:00.0/driver")
+        return Completed(command, 0, "../../../bus/pci/drivers/mlx4_core\n", "")
+
+
+def test_the_driver_is_the_one_that_the_topology_says() -> None:
+    said = {"driver": "mlx4_en", "bus-info": "0000:81:00.0"}
+    for right in (None, "mlx4_core"):
+        _refuse_another_driver(WorkerPortSettings("ens4", driver=right), said, "0000:81:00.0", Card())
+    with pytest.raises(PodperfError, match="ens4 of this machine has the driver mlx4_core, not i40e as"):
+        _refuse_another_driver(WorkerPortSettings("ens4", driver="i40e"), said, "0000:81:00.0", Card())
+    _refuse_another_driver(WorkerPortSettings("v", driver="veth"), {"driver": "veth"}, None, LocalHost())
+    with pytest.raises(PodperfError, match="v of this machine has the driver veth, not i40e"):
+        _refuse_another_driver(WorkerPortSettings("v", driver="i40e"), {"driver": "veth"}, None, LocalHost())

@@ -17,11 +17,11 @@ from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize
-from podperf.preflight.imaginary_host import THIS_MACHINE, Device, ImaginaryHost
+from podperf.preflight.imaginary_host import THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
 from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
-from podperf.topology import Topology
+from podperf.topology import Topology, WorkerPortSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
 UNNAMED_CPUS = 8  # of an imaginary machine whose topology names none
@@ -49,7 +49,7 @@ def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None
     """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
 
     `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node. Ports of the
-    worker that exist already are taken to be those of a NIC.
+    worker that exist already are taken to be those of a NIC, unless the topology says that their driver is veth.
     """
     if topology.worker.connection == "virtual":
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
@@ -92,19 +92,25 @@ def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
 
 def _worker_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     ports = enumerate((topology.worker.left, topology.worker.right))
-    return {
-        ("", port.interface): Device(USUAL_DRIVER, port.pci or f"{UNNAMED_CARD}.{function}")
-        for function, port in ports
-        if port is not None
-    }
+    return {("", port.interface): _device(port, function) for function, port in ports if port is not None}
+
+
+def _device(port: WorkerPortSettings, function: int) -> Device:
+    if port.driver == VETH:
+        return Device(VETH)
+    return Device(port.driver or USUAL_DRIVER, port.pci or f"{UNNAMED_CARD}.{function}")
 
 
 def _assumed_ports(topology: Topology) -> Iterator[str]:
     devices = _worker_ports(topology)
     for port in (topology.worker.left, topology.worker.right):
-        if port is not None and port.pci is None:
-            stand_in = devices["", port.interface].pci
-            yield f"The PCI address of {port.interface} is not in the topology: {stand_in} stands for it."
+        if port is None or port.driver == VETH:
+            continue
+        device = devices["", port.interface]
+        if port.pci is None:
+            yield f"The PCI address of {port.interface} is not in the topology: {device.pci} stands for it."
+        if port.driver is None:
+            yield f"The driver of {port.interface} is not in the topology: it is taken to be {device.driver}."
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import dedicate_receive_processing, ip, ip_json, read_attribute, write_attribute
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import left_behind
+from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.topology import WorkerPortSettings
 
@@ -75,6 +76,7 @@ class WorkerPorts:
         link = _link(host, name)
         driver = parse_ethtool(host.run("ethtool", "-i", name, check=False).stdout)
         pci = _pci_address(settings, driver, host)
+        _refuse_another_driver(settings, driver, pci, host)
         offloads = parse_ethtool(host.run("ethtool", "-k", name, check=False).stdout)
         kind = link.get("linkinfo", {}).get("info_kind")
         gro = offloads.get("generic-receive-offload", "").startswith("on")
@@ -185,3 +187,18 @@ def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: 
             "worker.ports says"
         )
     return found
+
+
+def _refuse_another_driver(
+    settings: WorkerPortSettings, driver: Mapping[str, str], pci: str | None, host: Host
+) -> None:
+    """PodperfError when a port's device has another driver than the topology, and with it every plan, says."""
+    if settings.driver is None:
+        return
+    # The one of a card: that of its interface has another name with some (mlx4_en of mlx4_core).
+    found = pci_devices.link(host, pci, "driver") if pci is not None else driver.get("driver")
+    if found != settings.driver:
+        raise PodperfError(
+            f"{settings.interface} of {host.name} has the driver {found or 'of no name'}, not {settings.driver} as "
+            "worker.ports says"
+        )

@@ -109,7 +109,9 @@ def _ssh(settings: Mapping[str, Any]) -> SshSettings:
 
 def _worker_port(settings: Mapping[str, str]) -> WorkerPortSettings | None:
     interface, pci = settings.get("interface"), settings.get("pci")
-    return WorkerPortSettings(interface, pci.lower() if pci is not None else None) if interface is not None else None
+    if interface is None:
+        return None
+    return WorkerPortSettings(interface, pci.lower() if pci is not None else None, settings.get("driver"))
 
 
 def _virtual_functions(settings: Mapping[str, Any]) -> VirtualFunctionSettings:

@@ -167,8 +167,9 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
             yield sound.problem(
                 (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
             )
-        if sound.given(*port, "pci") and not exists:
-            yield sound.problem((*port, "pci"), "only beside `interface`")
+        for key in ("pci", "driver"):
+            if sound.given(*port, key) and not exists:
+                yield sound.problem((*port, key), "only beside `interface`")
     for key in ("interface", "pci"):
         left, right = (sound.value(*port, key) for port in ports)
         if left is not None and left == right:
@@ -184,7 +185,7 @@ def _virtual_disagreements(sound: Sound) -> Iterator[Problem]:
     """The run makes both ends of the cables of a virtual worker."""
     for machine in ("tester", "worker"):
         for side in _SIDES:
-            for key in ("interface", "pci"):
+            for key in ("interface", "pci", "driver"):
                 if sound.given(machine, "ports", side, key):
                     allowed = "nothing, as the run makes the ports of a virtual worker"
                     yield sound.problem((machine, "ports", side, key), allowed)

@@ -84,10 +84,11 @@ class TesterSettings:
 
 @dataclass(frozen=True)
 class WorkerPortSettings:
-    """One port of the worker: an existing interface, and the PCI address of the device behind it where given."""
+    """One port of the worker: an existing interface, and of the device behind it what is given."""
 
     interface: str
-    pci: str | None = None
+    pci: str | None = None  # its PCI address
+    driver: str | None = None  # the kernel's driver for it
 
     @property
     def device(self) -> str:
