@@ -23,6 +23,7 @@ from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
+from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent
@@ -111,6 +112,51 @@ def test_vpp_has_no_worker_on_its_main_core(switch: Sequence[int], threads: str)
     made = plan(lab, Chain("vpp-l2patch", 1), SMALL)
     (start_up,) = (each.content for each in made.steps if each.text.endswith("startup.conf"))
     assert f"cpu {{ {threads} }}" in start_up
+
+
+def cpus_of(steps: Plan, pattern: str) -> list[int]:
+    """The CPU that a pattern finds in the steps of a set-up, in their order."""
+    return [int(each, 0) for each in re.findall(pattern, text(steps))]
+
+
+@pytest.mark.parametrize("name", [f"S{number}" for number in range(1, 7)])
+@pytest.mark.parametrize("lab", ["appendix_c_multi_pod", "appendix_a_contiv_vpp"])
+def test_a_placement_has_a_plan(name: str, lab: str) -> None:
+    scenario = SCENARIOS[name]
+    made = plan(topology(lab), Chain("ovs-dpdk", 2), SMALL, scenario=scenario)
+    (mask,) = cpus_of(made, r'pmd-cpu-mask="(0x\w+)"')
+    switch = [cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1]
+    pods = cpus_of(made, r"--lcores=\S+1@(\d+)")
+    on_node = set(topology(lab).worker.cpus or ())
+    on_node |= {25, 26, 27} if lab == "appendix_c_multi_pod" else {7, 8}
+    assert [cpu in on_node for cpu in switch] == [scenario.switch is Node.NIC] * 2
+    assert [cpu in on_node for cpu in pods] == [node is Node.NIC for node in scenario.pods]
+    assert len({*switch, *pods}) == 4
+    shown = render(made)
+    assert shown.startswith(f"ovs-dpdk, 2 pods, placed as in {name}, on ")
+    assert "The worker is taken to have two NUMA nodes: that of the NIC with CPU " in shown
+    assert 'dpdk-socket-mem="256,256"' in shown
+
+
+def test_the_nodes_of_a_plan_are_said() -> None:
+    shown = render(plan(topology("appendix_c_multi_pod"), Chain("ovs-dpdk", 2), SMALL, scenario=SCENARIOS["S1"]))
+    assert "the NIC with CPU 20-27 (worker.cpus is there), another one with CPU 0-19." in shown
+    assert "one NUMA node" in render(plan(topology("appendix_c_multi_pod"), Chain("ovs-dpdk", 2), SMALL))
+
+
+def test_pods_that_share_cpus_are_let_onto_them() -> None:
+    lab = topology("appendix_a_contiv_vpp")
+    made = plan(lab, Chain("vpp-l2patch", 2), SMALL, scenario=SCENARIOS["shared-different-node"])
+    for pod in ("pod1", "pod2"):
+        assert f"taskset --all-tasks --cpu-list --pid 9,10 '<process of dpdk-testpmd in {pod}>'" in text(made)
+    with pytest.raises(Unavailable, match="the kernel forwards for them"):
+        plan(lab, Chain("linux-bridge", 2), SMALL, scenario=SCENARIOS["shared-same-node"])
+
+
+def test_this_machine_has_the_nodes_that_it_has() -> None:
+    with pytest.raises(Unavailable, match="the worker has one node"):
+        cpus = tuple(range(8))
+        plan(topology("local"), Chain("ovs-dpdk", 2), SMALL, Cpus(cpus, cpus), SCENARIOS["S1"])
 
 
 def test_virtual_functions_are_made_as_the_topology_says() -> None:
@@ -247,6 +293,12 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert caught.value.code == 2
     assert "choose from" in capsys.readouterr().err
+    assert main([str(TOPOLOGIES / "appendix_c_multi_pod.yaml"), "--plan", "ovs-dpdk", "--scenario", "S6"]) == 0
+    assert capsys.readouterr().out.startswith("ovs-dpdk, 1 pod, placed as in S6, on appendix-c-multi-pod")
+    with pytest.raises(SystemExit):
+        main([str(TOPOLOGIES / "local.yaml"), "--plan", "ovs-dpdk", "--scenario", "S9"])
+    assert "choose from" in (said := capsys.readouterr().err)
+    assert all(name in said for name in SCENARIOS)
     for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "0"], ["--plan", "macvlan", "--pods", "-1"]):
         with pytest.raises(SystemExit) as caught:
             main([str(TOPOLOGIES / "local.yaml"), *pods])

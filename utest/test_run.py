@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from podperf.progress import Progress
 from podperf.report.facts import environment_facts
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
+from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
 from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, topology_schema
@@ -76,8 +77,8 @@ class SimulatedTestbed:
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
 
-    def placed(self, _: Placement) -> SimulatedTestbed:
-        return self
+    def build_placed(self, _: Placed, chain: Chain, frame: FrameSize) -> AbstractContextManager[SystemUnderTest]:
+        return self.build(chain, frame)
 
     @contextmanager
     def build(self, chain: Chain, _: FrameSize) -> Iterator[SystemUnderTest]:

@@ -39,7 +39,7 @@ from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.scenarios import Placed, share_cpus
+from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_machine import lock, machines_of, session_to
@@ -195,9 +195,7 @@ class Run:
         @contextmanager
         def standing(contender: Contender) -> Iterator[ValidTrials]:
             name = str(contender)
-            with self.testbed.placed(placed[name].placement).build(contender.chain, contender.frame) as sut:
-                if placed[name].shared:
-                    share_cpus(next(iter(sut.port_hosts.values())), contender.chain.pods, placed[name].shared)
+            with self.testbed.build_placed(placed[name], contender.chain, contender.frame) as sut:
                 sut.probe(addressed(traffics[name], sut))
                 if name not in described:
                     described[name] = sut.data_plane.describe()

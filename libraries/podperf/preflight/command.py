@@ -16,6 +16,7 @@ from podperf.preflight.checks import check
 from podperf.preflight.plan import plan
 from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
+from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import SCHEMA_PATH, load_topology
 
 SMALLEST = FrameSize.parse(64)
@@ -32,14 +33,20 @@ def main(arguments: Sequence[str]) -> int:
         help="only say which commands and files would set this data plane up, without touching a host",
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
+    parser.add_argument(
+        "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
+    )
     options = parser.parse_args(arguments)
     if options.pods is not None and (not options.plan or options.pods < 1):
         parser.error("--pods is the number of pods of a --plan, 1 or more")
+    if options.scenario and not options.plan:
+        parser.error("--scenario is the placement of a --plan")
     if options.plan:
         topology = load_topology(options.topology, DATA_PLANES)
         chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
         cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
-        print(render_plan(plan(topology, chain, SMALLEST, cpus)))
+        scenario = SCENARIOS[options.scenario] if options.scenario else None
+        print(render_plan(plan(topology, chain, SMALLEST, cpus, scenario)))
         return 0
     findings = check(options.topology)
     terminal = sys.stdout.isatty()

@@ -76,8 +76,8 @@ class ImaginaryHost:
         if path in self.files:
             return self.files[path]
         for pattern, content in _FILES:
-            if pattern.fullmatch(path):
-                return content(self).encode()
+            if found := pattern.fullmatch(path):
+                return content(self, found).encode()
         raise FileNotFoundError(path)
 
     def device(self, interface: str) -> Device:
@@ -251,6 +251,11 @@ def _add_namespace(question: Question) -> str:
     return ""
 
 
+def _processes_in_namespace(question: Question) -> str:
+    running = (each for each in question.host.processes.values() if each.alive())
+    return "\n".join(str(each.pid) for each in running if each.namespace == question.found[1])
+
+
 def _delete_namespace(question: Question) -> str:
     question.host.namespaces.remove(question.found[1])
     return ""
@@ -328,6 +333,10 @@ def _virtual_function(question: Question) -> str:
     return f"../{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"
 
 
+def _cpus_of_node(host: ImaginaryHost, found: re.Match[str]) -> str:
+    return format_cpu_list(cpu for cpu in host.cpus.online if host.cpus.node(cpu) == int(found[1]))
+
+
 _SERVER = {
     "get_version": {"result": {"version": "as it runs there"}},
     "api_sync_v2": {"error": {"specific_err": "server: '5.1'"}},
@@ -340,6 +349,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     for pattern, answer in (
         (r"^ip netns add (\S+)$", _add_namespace),
         (r"^ip netns del (\S+)$", _delete_namespace),
+        (r"^ip netns pids (\S+)$", _processes_in_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
         (r"^ip -json (?:-details )?link show dev (\S+)$", _link),
@@ -375,11 +385,13 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     )
 ]
 
-_FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost], str]]] = [
+_FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]], str]]] = [
     (re.compile(pattern), content)
     for pattern, content in (
-        (r"/sys/devices/system/cpu/online", lambda host: format_cpu_list(host.cpus.online)),
-        (r"/proc/self/status", lambda host: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
-        (r"/sys/.*/(nr|free|surplus)_hugepages", lambda _: "0"),
+        (r"/sys/devices/system/cpu/online", lambda host, _: format_cpu_list(host.cpus.online)),
+        (r"/sys/devices/system/node/online", lambda host, _: format_cpu_list(map(host.cpus.node, host.cpus.online))),
+        (r"/sys/devices/system/node/node(\d+)/cpulist", _cpus_of_node),
+        (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
+        (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
     )
 ]

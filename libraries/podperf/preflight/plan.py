@@ -10,16 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count, groupby, islice
 
+from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.imaginary_host import THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
 from podperf.testbed.placement import place
+from podperf.testbed.scenarios import Placed, Scenario
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, WorkerPortSettings
 
@@ -37,6 +39,7 @@ class Plan:
     chain: Chain
     steps: Sequence[Step]
     assumptions: Sequence[str] = ()
+    scenario: Scenario | None = None
 
 
 class _PlannedTestbed(Testbed):
@@ -45,34 +48,44 @@ class _PlannedTestbed(Testbed):
     imaginary = True
 
 
-def plan(topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None) -> Plan:
+def plan(
+    topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None, scenario: Scenario | None = None
+) -> Plan:
     """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
 
-    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node. Ports of the
+    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node, or with a
+    scenario, which places switch and pods, on two. Ports of the
     worker that exist already are taken to be those of a NIC, unless the topology says that their driver is veth.
     """
     if topology.worker.connection == "virtual":
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
     journal = Journal()
     apart = topology.worker.connection == "ssh"
-    theirs = worker or _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
+    theirs = worker or (
+        _two_nodes(topology.worker.cpus)
+        if scenario is not None
+        else _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
+    )
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
-    assumptions = [*_assumed_ports(topology), *(["The worker is taken to have one NUMA node."] if apart else [])]
     here = RecordingHost(ImaginaryHost(THIS_MACHINE, ours, tester_ports | ({} if apart else worker_ports)), journal)
     address = topology.worker.ssh.address or THIS_MACHINE
     there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else here
     placement = place(topology, ours, theirs if apart else None)
-    steps = record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal)
-    return Plan(topology, chain, steps, assumptions)
+    steps = record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal, scenario)
+    assumptions = [*_assumed_ports(topology), *([] if worker else [_assumed_nodes(theirs, placement)])]
+    return Plan(topology, chain, steps, assumptions, scenario)
 
 
-def record(testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal) -> Sequence[Step]:
+def record(
+    testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal, scenario: Scenario | None = None
+) -> Sequence[Step]:
     """The steps of setting a chain up on a testbed whose hosts write this journal, and of taking it down."""
     journal.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
-        undo.enter_context(testbed.build(chain, frame))
+        placed = testbed.place_scenario(scenario, chain) if scenario is not None else Placed(testbed.placement)
+        undo.enter_context(testbed.build_placed(placed, chain, frame))
         journal.phase = TEAR_DOWN
     return journal.steps
 
@@ -81,6 +94,31 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
     """At least the CPUs that the topology names."""
     numbers = tuple(range(max([UNNAMED_CPUS - 1, *(cpu for cpus in named for cpu in cpus or ())]) + 1))
     return Cpus(numbers, numbers)
+
+
+def _two_nodes(named: Sequence[int] | None) -> Cpus:
+    """CPUs on two NUMA nodes: those that the topology names are on the NIC's, lower ones on the other.
+
+    Each node has at least as many as a machine whose topology names none; the further ones have the numbers behind.
+    """
+    near = list(named or range(UNNAMED_CPUS))
+    far = [cpu for cpu in range(max(near)) if cpu not in near]
+    further = count(max(near) + 1)
+    near += islice(further, max(0, UNNAMED_CPUS - len(near)))
+    far += islice(further, max(0, UNNAMED_CPUS - len(far)))
+    numbers = tuple(sorted((*near, *far)))
+    return Cpus(numbers, numbers, nodes={cpu: int(cpu in far) for cpu in numbers})
+
+
+def _assumed_nodes(cpus: Cpus, placement: Placement) -> str:
+    nodes = [[cpu for cpu in cpus.usable if cpus.node(cpu) == node] for node in sorted(set(cpus.nodes.values()))]
+    if len(nodes) < 2:
+        return "The worker is taken to have one NUMA node."
+    near, far = sorted(nodes, key=lambda node: placement.sut[0] not in node)
+    return (
+        f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} (worker.cpus is "
+        f"there), another one with CPU {format_cpu_list(far)}."
+    )
 
 
 def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
@@ -118,8 +156,9 @@ def _assumed_ports(topology: Topology) -> Iterator[str]:
 
 def render(plan: Plan) -> str:
     """The plan as an engineer reads it: for each phase and host the commands in their order, and the files."""
+    placed = f", placed as in {plan.scenario.name}" if plan.scenario is not None else ""
     lines = [
-        f"{plan.chain}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
+        f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
         *plan.assumptions,
     ]

@@ -15,7 +15,7 @@ from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
 from podperf.testbed.placement import nic_node
-from podperf.testbed.scenarios import Placed, Scenario, place_scenario
+from podperf.testbed.scenarios import Placed, Scenario, place_scenario, share_cpus
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.topology import Engine
 
@@ -90,6 +90,14 @@ class Testbed(Machines):
                 yield cabled.set_up(self, data_plane, chain, _mtu(frame), undo)
             else:
                 yield made.set_up(self, data_plane, chain, _mtu(frame), undo)
+
+    @contextmanager
+    def build_placed(self, placed: Placed, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
+        """The same with switch and pods where a scenario has them."""
+        with self.placed(placed.placement).build(chain, frame) as sut:
+            if placed.shared:
+                share_cpus(self.worker_host, chain.pods, placed.shared)
+            yield sut
 
     @contextmanager
     def bare_path(
