@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.errors import Unavailable
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -303,6 +303,22 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as caught:
             main([str(TOPOLOGIES / "local.yaml"), *pods])
         assert "--pods is the number of pods of a --plan, 1 or more" in capsys.readouterr().err
+
+
+def test_the_command_line_names_frames_and_forwarders(capsys: pytest.CaptureFixture[str]) -> None:
+    local = str(TOPOLOGIES / "local.yaml")
+    assert main([local, "--plan", "linux-bridge", "--frame", "3000"]) == 0
+    assert "mtu 2982" in capsys.readouterr().out
+    assert main([local, "--plan", "ovs-dpdk", "--forwarder", "l2fwd", "--frame", "IMIX"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("ovs-dpdk, 1 pod with l2fwd, on local")
+    assert "dpdk-l2fwd" in shown and "dpdk-testpmd" not in shown and "mtu 1500" in shown
+    with pytest.raises(PodperfError, match=r"cannot forward by 'l3fwd'; known: .*l2fwd"):
+        main([local, "--plan", "ovs-dpdk", "--forwarder", "l3fwd"])
+    for wrong, said in ((["--plan", "ptp", "--frame", "63"], "outside 64 to 3000"), (["--frame", "64"], "of a --plan")):
+        with pytest.raises(SystemExit):
+            main([local, *wrong])
+        assert said in capsys.readouterr().err
 
 
 # --- the journal ------------------------------------------------------------------------------------------------------

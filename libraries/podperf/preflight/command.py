@@ -34,22 +34,34 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
     parser.add_argument(
+        "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
+    )
+    parser.add_argument("--forwarder", metavar="NAME", help="what moves frames within the pods of that plan")
+    parser.add_argument(
         "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
     )
     options = parser.parse_args(arguments)
     if options.pods is not None and (not options.plan or options.pods < 1):
         parser.error("--pods is the number of pods of a --plan, 1 or more")
-    if options.scenario and not options.plan:
-        parser.error("--scenario is the placement of a --plan")
+    for option in ("frame", "forwarder", "scenario"):
+        if getattr(options, option) is not None and not options.plan:
+            parser.error(f"--{option} is that of a --plan")
     if options.plan:
         topology = load_topology(options.topology, DATA_PLANES)
-        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods)
+        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods, options.forwarder)
         cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
         scenario = SCENARIOS[options.scenario] if options.scenario else None
-        print(render_plan(plan(topology, chain, SMALLEST, cpus, scenario)))
+        print(render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario)))
         return 0
     findings = check(options.topology)
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
     return int(any(each.in_the_way for each in findings))
+
+
+def _frame(text: str) -> FrameSize:
+    try:
+        return FrameSize.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
