@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
@@ -28,7 +29,7 @@ from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSett
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
-PLANNED = [name for name, kind in DATA_PLANES.items() if kind.least_pods]
+PLANNED = [name for name, kind in DATA_PLANES.items() if kind.cabling is Cabling.WORKER]
 LABS = ["appendix_a_contiv_vpp", "appendix_b_sriov_dpdk", "appendix_c_multi_pod", "hackathon_113"]
 
 
@@ -67,9 +68,11 @@ def text(made: Plan, phase: str = SET_UP) -> str:
 @pytest.mark.parametrize("name", PLANNED)
 def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> None:
     try:
-        made = plan(topology(lab), Chain(name, DATA_PLANES[name].least_pods), SMALL)
+        made = plan(
+            topology(lab), Chain(name, 0 if name == "xdp-offload" else max(1, DATA_PLANES[name].least_pods)), SMALL
+        )
     except Unavailable as reason:
-        assert lab == "local", reason
+        assert lab == "local" or name == "xdp-offload", reason
         assert "PCI" in str(reason) or "NIC" in str(reason) or "virtual functions" in str(reason)
         return
     assert {each.phase for each in made.steps} == {SET_UP, TEAR_DOWN}
@@ -79,6 +82,42 @@ def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> No
     shown = render(made)
     assert f"on {topology(lab).name}" in shown
     assert all(f"on {host}" in shown for host in where)
+
+
+def test_redirects_have_a_plan_without_pods_too() -> None:
+    for name, loads in (
+        ("xdp-redirect", "xdpdrv object"),
+        ("tc-redirect", "ingress bpf"),
+        ("tc-redirect-peer", "ingress bpf"),
+    ):
+        for pods in (0, 1, 2):
+            made = text(plan(topology("appendix_c_multi_pod"), Chain(name, pods), SMALL))
+            assert len([line for line in made.splitlines() if loads in line]) == 2 + 2 * pods
+            assert made.count("bpftool map update id '<map of that program>'") == 2 + 2 * pods
+            first = "pod1a" if pods else "enp175s0f1"
+            assert made.count(f"value '<index of {first}>'") == 1
+            assert ("podperf-pod1" in made) == (pods > 0)
+
+
+def test_programs_are_offloaded_to_cards_that_run_them(first_lab: Topology) -> None:
+    cards = {side: WorkerPortSettings(side, driver="nfp") for side in ("left", "right")}
+    lab = replace(first_lab, worker=replace(first_lab.worker, **cards))
+    assert "ip link set dev left xdpoffload object" in text(plan(lab, Chain("xdp-offload", 0), SMALL))
+    with pytest.raises(Unavailable, match="no eBPF program on the NIC: the driver i40e offloads none"):
+        plan(first_lab, Chain("xdp-offload", 0), SMALL)
+
+
+def test_the_bare_path_and_a_black_box_have_plans(first_lab: Topology) -> None:
+    made = text(plan(topology("local"), Chain("wire", 0), SMALL))
+    assert "podperf-tester --left left@podperf-tester --right right@podperf-tester" in made
+    ports = PortSettings("l", "box"), PortSettings("r", "box")
+    tester = replace(topology("local").tester, left=ports[0], right=ports[1])
+    box = plan(replace(topology("local"), tester=tester), Chain("external", 0), SMALL)
+    assert [each.kind for each in box.steps] == [Kind.START, Kind.STOP]
+    assert "--left l@box --right r@box" in text(box)
+    for lab, name in ((first_lab, "wire"), (first_lab, "external"), (topology("local"), "external")):
+        with pytest.raises(Unavailable):
+            plan(lab, Chain(name, 0), SMALL)
 
 
 def test_a_plan_has_what_an_engineer_looks_for() -> None:
@@ -299,10 +338,15 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "ovs-dpdk", "--scenario", "S9"])
     assert "choose from" in (said := capsys.readouterr().err)
     assert all(name in said for name in SCENARIOS)
-    for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "0"], ["--plan", "macvlan", "--pods", "-1"]):
+    for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "-1"]):
         with pytest.raises(SystemExit) as caught:
             main([str(TOPOLOGIES / "local.yaml"), *pods])
-        assert "--pods is the number of pods of a --plan, 1 or more" in capsys.readouterr().err
+        assert "--pods is " in capsys.readouterr().err
+    with pytest.raises(PodperfError, match="macvlan needs 1 or more pods, not 0"):
+        main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "0"])
+    for name, pods_by_default in (("xdp-redirect", "0 pods"), ("memif", "2 pods"), ("wire", "0 pods")):
+        assert main([str(TOPOLOGIES / "local.yaml"), "--plan", name]) == 0
+        assert capsys.readouterr().out.startswith(f"{name}, {pods_by_default}, on local")
 
 
 def test_the_command_line_names_frames_and_forwarders(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
@@ -29,10 +30,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plan",
         metavar="DATA_PLANE",
-        choices=[name for name, kind in DATA_PLANES.items() if kind.least_pods],
+        choices=[*DATA_PLANES],
         help="only say which commands and files would set this data plane up, without touching a host",
     )
-    parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane has)")
+    parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
@@ -41,14 +42,16 @@ def main(arguments: Sequence[str]) -> int:
         "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
     )
     options = parser.parse_args(arguments)
-    if options.pods is not None and (not options.plan or options.pods < 1):
-        parser.error("--pods is the number of pods of a --plan, 1 or more")
-    for option in ("frame", "forwarder", "scenario"):
+    if options.pods is not None and options.pods < 0:
+        parser.error("--pods is a number of pods")
+    for option in ("pods", "frame", "forwarder", "scenario"):
         if getattr(options, option) is not None and not options.plan:
             parser.error(f"--{option} is that of a --plan")
     if options.plan:
         topology = load_topology(options.topology, DATA_PLANES)
-        chain = Chain(options.plan, options.pods or DATA_PLANES[options.plan].least_pods, options.forwarder)
+        kind = DATA_PLANES[options.plan]
+        as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
+        chain = Chain(options.plan, options.pods if as_asked else kind.least_pods, options.forwarder)
         cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
         scenario = SCENARIOS[options.scenario] if options.scenario else None
         print(render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario)))

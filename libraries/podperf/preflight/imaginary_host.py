@@ -26,6 +26,7 @@ FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
 OTHER_NAMES = ("lcore-worker", "dpdk-worker")  # of DPDK's threads, before 22.11 and since 23.03
 VETH = "veth"
+RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ class ImaginaryHost:
         line = " ".join(words)
         for pattern, answer in _ANSWERS:
             if found := pattern.search(line):
-                said = answer(Question(self, namespace, words, found, stdin or ""))
+                try:
+                    said = answer(Question(self, namespace, words, found, stdin or ""))
+                except _Refused as refusal:
+                    return Completed(tuple(command), 1, "", str(refusal))
                 return Completed(tuple(command), 0, said, "")
         return Completed(tuple(command), 0, "", "")
 
@@ -169,6 +173,10 @@ class ImaginaryProcess:
 
     def stop(self, timeout: float = 5.0) -> None:
         self._running = False
+
+
+class _Refused(Exception):
+    """What a command says on standard error that does not succeed; for commands whose failure drivers look at."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +303,13 @@ def _driver_of_device(question: Question) -> str:
     return f"../{question.host.driver_of(question.found[1])}"
 
 
+def _offload_program(question: Question) -> str:
+    driver = question.host.device(question.found[1]).driver
+    if driver not in RUNS_PROGRAMS:
+        raise _Refused(f"the driver {driver} offloads none")
+    return ""
+
+
 def _offloads(question: Question) -> str:
     """A veth has no receive offload until it is given one; a NIC comes with it."""
     veth = question.host.device(question.found[1]).driver == VETH
@@ -368,6 +383,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^sha256sum -- (\S+) ", _digest),
         (r"^ethtool -i (\S+)$", _driver),
         (r"^ethtool -k (\S+)$", _offloads),
+        (r"^unshare .* link set dev (\S+) xdpoffload object ", _offload_program),
         (r"^ethtool -l ", lambda _: "Current hardware settings:\nCombined: 1\n"),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
         (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,12 +76,24 @@ class RecordingHost:
     def __init__(self, host: Host, journal: Journal) -> None:
         self._host, self._journal = host, journal
         self.name = host.name
+        self._interfaces: dict[tuple[str, int], str] = {}  # by namespace and index
+
+    def _with_target(self, namespace: str, command: Sequence[str]) -> Sequence[str]:
+        """Where a BPF program is told to send frames, as the interface that it is."""
+        if command[:4] != ("bpftool", "map", "update", "id"):
+            return command
+        index = int.from_bytes(bytes(map(int, command[-4:])), sys.byteorder)
+        interface = self._interfaces.get((namespace, index), "an interface")
+        return (*command[:4], "<map of that program>", *command[5:-4], f"<index of {interface}>")
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         namespace, inner = within(command)
         if not is_question(inner):
-            self._journal.write(self.name, namespace, Kind.RUN, inner, stdin or "")
+            shown = self._with_target(namespace, inner)
+            self._journal.write(self.name, namespace, Kind.RUN, shown, stdin or "")
         done = self._host.run(*command, stdin=stdin, check=check, timeout=timeout)
+        for index, interface in _indices(inner, done.stdout):
+            self._interfaces[namespace, index] = interface
         for value, name in _learnt(namespace, inner, done.stdout):
             self._journal.learn(value, name)
         return done
@@ -187,6 +200,13 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
             for number, thread in enumerate(answer.split(), start=1):
                 yield thread, f"thread {number} of those named {command[4]}*"
+
+
+def _indices(command: Sequence[str], answer: str) -> Iterator[tuple[int, str]]:
+    with suppress(ValueError, KeyError, TypeError):
+        if command[:2] == ("ip", "-json") and "link" in command:
+            for link in json.loads(answer):
+                yield link["ifindex"], link["ifname"]
 
 
 def _learnt_from_plugin(result: dict[str, list[dict[str, str]]], line: str) -> Iterator[tuple[str, str]]:
