@@ -349,6 +349,30 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
         assert capsys.readouterr().out.startswith(f"{name}, {pods_by_default}, on local")
 
 
+@pytest.mark.parametrize("lab", ["local", *LABS])
+def test_the_command_line_shows_all_plans(lab: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(TOPOLOGIES / f"{lab}.yaml"), "--plan", "all"]) == 0
+    shown = capsys.readouterr().out
+    parts = dict(re.findall(r"^=== (\S+)\n\n(.*?)\n\n(?:(?==== )|\Z)", shown, re.MULTILINE | re.DOTALL))
+    assert list(parts) == list(DATA_PLANES)
+    without = {name for name, part in parts.items() if part.startswith("no plan: ")}
+    assert not [name for name in without if "\n" in parts[name]]
+    assert all(parts[name].startswith(f"{name}, ") for name in parts.keys() - without)
+    off_lab = {"wire", "external", "xdp-offload"}
+    assert without == ({"external", "xdp-offload", "sriov", "sriov-ovs-dpdk"} if lab == "local" else off_lab)
+
+
+def test_pods_of_all_plans_are_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "all", "--pods", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "tc-redirect, 1 pod, on" in shown
+    assert "wire, 0 pods, on" in shown
+    assert "=== memif\n\nno plan: memif needs 2 or more pods, not 1\n" in shown
+    with pytest.raises(PodperfError, match="there is no plan for one"):
+        main([str(TOPOLOGIES / "virtual.yaml"), "--plan", "all"])
+    assert capsys.readouterr().out == ""
+
+
 def test_the_command_line_names_frames_and_forwarders(capsys: pytest.CaptureFixture[str]) -> None:
     local = str(TOPOLOGIES / "local.yaml")
     assert main([local, "--plan", "linux-bridge", "--frame", "3000"]) == 0

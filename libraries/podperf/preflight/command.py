@@ -10,17 +10,19 @@ from collections.abc import Sequence
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
+from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
 from podperf.preflight.checks import check
-from podperf.preflight.plan import plan
+from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import SCHEMA_PATH, load_topology
 
 SMALLEST = FrameSize.parse(64)
+ALL = "all"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,8 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plan",
         metavar="DATA_PLANE",
-        choices=[*DATA_PLANES],
-        help="only say which commands and files would set this data plane up, without touching a host",
+        choices=[ALL, *DATA_PLANES],
+        help=f"only say which commands and files would set this data plane ({ALL}: each) up, without touching a host",
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
     parser.add_argument(
@@ -48,19 +50,39 @@ def main(arguments: Sequence[str]) -> int:
         if getattr(options, option) is not None and not options.plan:
             parser.error(f"--{option} is that of a --plan")
     if options.plan:
-        topology = load_topology(options.topology, DATA_PLANES)
-        kind = DATA_PLANES[options.plan]
-        as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
-        chain = Chain(options.plan, options.pods if as_asked else kind.least_pods, options.forwarder)
-        cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
-        scenario = SCENARIOS[options.scenario] if options.scenario else None
-        print(render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario)))
-        return 0
+        return _show_plans(options)
     findings = check(options.topology)
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
     return int(any(each.in_the_way for each in findings))
+
+
+def _show_plans(options: argparse.Namespace) -> int:
+    """Exit code 0 when there is a plan. PodperfError, with the reason, when the only one asked for is not possible."""
+    topology = load_topology(options.topology, DATA_PLANES)
+    cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
+    scenario = SCENARIOS[options.scenario] if options.scenario else None
+
+    def shown(data_plane: str) -> str:
+        kind = DATA_PLANES[data_plane]
+        as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
+        chain = Chain(data_plane, options.pods if as_asked else kind.least_pods, options.forwarder)
+        return render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario))
+
+    if options.plan != ALL:
+        print(shown(options.plan))
+        return 0
+    refuse_unknown_ports(topology)
+    planned = 0
+    for name in DATA_PLANES:
+        try:
+            text = shown(name)
+            planned += 1
+        except PodperfError as reason:
+            text = f"no plan: {' '.join(str(reason).split())}"
+        print(f"=== {name}\n\n{text}\n")
+    return int(not planned)
 
 
 def _frame(text: str) -> FrameSize:

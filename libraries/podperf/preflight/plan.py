@@ -57,8 +57,7 @@ def plan(
     scenario, which places switch and pods, on two. Ports of the
     worker that exist already are taken to be those of a NIC, unless the topology says that their driver is veth.
     """
-    if topology.worker.connection == "virtual":
-        raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
+    refuse_unknown_ports(topology)
     journal = Journal()
     apart = topology.worker.connection == "ssh"
     theirs = worker or (
@@ -75,6 +74,12 @@ def plan(
     steps = record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal, scenario)
     assumptions = [*_assumed_ports(topology), *([] if worker else [_assumed_nodes(theirs, placement)])]
     return Plan(topology, chain, steps, assumptions, scenario)
+
+
+def refuse_unknown_ports(topology: Topology) -> None:
+    """PodperfError for a testbed of which no plan is possible."""
+    if topology.worker.connection == "virtual":
+        raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
 
 
 def record(
