@@ -53,9 +53,9 @@ def plan(
 ) -> Plan:
     """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
 
-    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node, or with a
-    scenario, which places switch and pods, on two. Ports of the
-    worker that exist already are taken to be those of a NIC, unless the topology says that their driver is veth.
+    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node, or, with a
+    scenario that places switch and pods, on two. Ports of the worker that exist already are taken to be those of a NIC,
+    unless the topology says that their driver is veth.
     """
     refuse_unknown_ports(topology)
     journal = Journal()
