@@ -467,7 +467,7 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
     keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci|driver"
     key_line = rf"^(\s+)# ((?:- |  )?(?:{keys}): )"
     uncommented, count = re.subn(key_line, r"\1\2", re.sub(r": (?:\{\}|\[\])  # or.*", ":", text), flags=re.MULTILINE)
-    assert count == 21
+    assert count == 23
     file.write_text(uncommented.replace("connection: local", "connection: ssh"))
     topology = load_topology(file)
     for settings in (topology.worker.ssh, topology.worker.left):

@@ -32,7 +32,6 @@ def put_back(host: Host) -> list[str]:
         found.append("virtual functions and drivers of devices")
     if go_back(host, str(TESTER_DIRECTORY)):
         found.append("the tester's ports")
-        host.run("rm", "-rf", str(TESTER_DIRECTORY))
     namespaces = left_behind(host)
     for namespace in namespaces:
         remove_namespace(host, namespace)

@@ -49,6 +49,7 @@ def go_back(host: Host, run_directory: str) -> bool:
             if done.exit_code:
                 failures.append(f"{changed} ({done.stderr.strip() or f'exit code {done.exit_code}'})")
     host.run("rm", "-f", path)
+    host.run("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
     if failures:
         raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
     return True

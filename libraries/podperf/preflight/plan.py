@@ -59,7 +59,7 @@ def plan(
     """
     refuse_unknown_ports(topology)
     journal = Journal()
-    apart = topology.worker.connection == "ssh"
+    apart = not topology.one_machine
     theirs = worker or (
         _two_nodes(topology.worker.cpus)
         if scenario is not None
@@ -67,11 +67,11 @@ def plan(
     )
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
-    here = RecordingHost(ImaginaryHost(THIS_MACHINE, ours, tester_ports | ({} if apart else worker_ports)), journal)
-    address = topology.worker.ssh.address or THIS_MACHINE
-    there = RecordingHost(ImaginaryHost(address, theirs, worker_ports), journal) if apart else here
+    names = [each.address or THIS_MACHINE for each in (topology.tester.ssh, topology.worker.ssh)]
+    tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), journal)
+    there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), journal) if apart else tester
     placement = place(topology, ours, theirs if apart else None)
-    steps = record(_PlannedTestbed(topology, placement, here, there), chain, frame, journal, scenario)
+    steps = record(_PlannedTestbed(topology, placement, tester, there), chain, frame, journal, scenario)
     assumptions = [*_assumed_ports(topology), *([] if worker else [_assumed_nodes(theirs, placement)])]
     return Plan(topology, chain, steps, assumptions, scenario)
 

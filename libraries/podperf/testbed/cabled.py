@@ -70,7 +70,6 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
 
 def _way_back(machine: Host, undo: ExitStack) -> WayBack:
     """For what is changed of the tester's ports."""
-    undo.callback(machine.run, "rm", "-rf", str(TESTER_DIRECTORY))
     return WayBack(machine, str(TESTER_DIRECTORY), undo)
 
 
