@@ -85,6 +85,11 @@ def test_xdp_is_generic_where_the_driver_has_no_hook(monkeypatch: pytest.MonkeyP
     assert {each["mode"] for each in description["programs"].values()} == {"generic"}
 
 
+def test_a_port_that_runs_no_program_itself_is_skipped_with_the_reason() -> None:
+    with pytest.raises(Unavailable, match=r"w-left of namespace podperf-worker runs no eBPF program on the NIC: .+"):
+        forward(Chain("xdp-offload", 1))
+
+
 @pytest.fixture
 def af_xdp() -> None:
     need("af-xdp")
