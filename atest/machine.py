@@ -6,7 +6,6 @@ import json
 import subprocess
 from pathlib import Path
 
-FOLDERS = ("/run/podperf", "/run/podperf-tester", "/run/netns", "/var/lib/cni")
 VOLATILE_SETTINGS = (
     "kernel.random.",
     "kernel.ns_last_pid",
@@ -18,6 +17,18 @@ VOLATILE_SETTINGS = (
     "net.netfilter.nf_conntrack_count",
     "kernel.perf_event_max_sample_rate",
     "kernel.perf_cpu_time_max_percent",
+)
+# As the kernel names them: at most 15 characters. Kernel threads of veths are among them.
+PROCESSES = ("podperf", "napi/", "ovs", "dpdk-", "vpp", "qemu-system", "tcpdump", "robot")
+FOLDERS = (
+    "/run/podperf",
+    "/run/podperf-tester",
+    "/run/netns",
+    "/run/dpdk",
+    "/var/lib/cni",
+    "/var/lib/podperf",
+    "/dev/shm",
+    "/sys/fs/bpf",
 )
 
 
@@ -33,6 +44,7 @@ def snapshot() -> dict[str, object]:
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
         "packet filter": _lines("nft", "list", "ruleset"),
         "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
+        "queueing disciplines": _lines("tc", "qdisc", "show"),  # tc filters hang on one of their own, clsact
         "files": sorted(str(path) for folder in FOLDERS for path in Path(folder).rglob("*")),
     }
 
@@ -51,14 +63,14 @@ def _links() -> list[str]:
 
 
 def _processes() -> list[str]:
-    """Ours that could outlive a run: by name, since numbers change. Kernel threads of veths are among them."""
+    """Ours that could outlive a run: by name, since numbers change."""
     names = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         try:
             name = path.read_text().strip()
         except OSError:  # it ended meanwhile
             continue
-        if name.startswith(("podperf", "napi/", "ovs", "tcpdump", "testpmd", "robot")):
+        if name.startswith(PROCESSES):
             names.append(name)
     return names
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chains import need
+from podperf.model import Chain
 from robot_run import ROOT, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
@@ -23,9 +25,13 @@ Resource    {ROOT}/resources/networking_model.resource
 Suite Setup    Open Testbed    ${{TOPOLOGY}}
 Suite Teardown    Close Testbed
 
+*** Variables ***
+${{DATA_PLANE}}    linux-bridge
+${{PODS}}          1
+
 *** Test Cases ***
 Forwards
-    Set Up Chain    linux-bridge    1    64
+    Set Up Chain    ${{DATA_PLANE}}    ${{PODS}}    64
     Measure Maximum Receive Rate
     [Teardown]    Tear Down Chain
 
@@ -43,6 +49,17 @@ Leaves The Chain Standing
     return path
 
 
+@pytest.fixture(params=[Chain("linux-bridge", 1), Chain("memif", 2)], ids=str)
+def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Robot:
+    """A run that measures for long: with all of its chain in the kernel, and with processes that poll in each pod."""
+    chain = request.param
+    need(chain.data_plane)
+    variables = ("--variable", f"DATA_PLANE:{chain.data_plane}", "--variable", f"PODS:{chain.pods}")
+    robot = Robot(tmp_path, *variables, "--test", "Forwards", str(suite), trials=100, duration=0.5)
+    robot.wait_for("trial 1")
+    return robot
+
+
 def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, str(suite))
     assert robot.wait() == 2, robot.output.read_text()
@@ -52,35 +69,29 @@ def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_in_order(tmp_path: Path, suite: Path, number: signal.Signals) -> None:
-    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    robot.wait_for("trial 1")
-    robot.process.send_signal(number)
-    assert robot.wait(30) != 0
-    (record,) = robot.records()
+def test_a_signal_ends_the_run_in_order(long_run: Robot, number: signal.Signals) -> None:
+    long_run.process.send_signal(number)
+    assert long_run.wait(30) != 0
+    (record,) = long_run.records()
     assert record["outcome"] != "passed"
     assert record["trials"], "the trials that had ended must be in the record"
 
 
-def test_kill_then_clean(tmp_path: Path, suite: Path) -> None:
-    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    robot.wait_for("trial 1")
-    robot.process.kill()
-    robot.wait()
-    trials = next((robot.results / "records").glob("*.trials.jsonl")).read_text().splitlines()
+def test_kill_then_clean(long_run: Robot) -> None:
+    long_run.process.kill()
+    long_run.wait()
+    trials = next((long_run.results / "records").glob("*.trials.jsonl")).read_text().splitlines()
     assert len(trials) >= 2, "a killed run must leave its trials on disk"
-    report = podperf("report", str(robot.results))
+    report = podperf("report", str(long_run.results))
     assert "interrupted" in report.stdout
     cleaned = podperf("clean")
     assert "podperf-worker" in cleaned.stdout
     assert "nothing" in podperf("clean").stdout
 
 
-def test_the_next_run_cleans_up_after_a_killed_one(tmp_path: Path, suite: Path) -> None:
-    robot = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    robot.wait_for("trial 1")
-    robot.process.kill()
-    robot.wait()
+def test_the_next_run_cleans_up_after_a_killed_one(long_run: Robot, tmp_path: Path, suite: Path) -> None:
+    long_run.process.kill()
+    long_run.wait()
     (tmp_path / "next").mkdir()
     following = Robot(tmp_path / "next", "--test", "Forwards", str(suite))
     assert following.wait() == 0, following.output.read_text()

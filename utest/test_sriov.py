@@ -169,7 +169,7 @@ def test_the_last_change_is_taken_back_first() -> None:
         way_back.note("one", "first")
         way_back.note("two", "second")
         assert json.loads(host.files[f"/run/{CHANGES}"]) == [["one", ["first"]], ["two", ["second"]]]
-    assert [each.split()[-1] for each in host.commands] == ["second", "first", f"/run/{CHANGES}"]
+    assert [each.split()[-1] for each in host.commands] == ["second", "first", f"/run/{CHANGES}", "/run"]
     assert host.files == {}
     assert not go_back(host, "/run")
 
