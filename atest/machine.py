@@ -45,12 +45,16 @@ def snapshot() -> dict[str, object]:
         "packet filter": _lines("nft", "list", "ruleset"),
         "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
         "queueing disciplines": _lines("tc", "qdisc", "show"),  # tc filters hang on one of their own, clsact
-        "files": sorted(str(path) for folder in FOLDERS for path in Path(folder).rglob("*")),
+        "files": sorted(_files() - {"/sys/fs/bpf/xdp"}),  # libxdp makes that folder at its first use, and leaves it
     }
 
 
 def _lines(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def _files() -> set[str]:
+    return {str(path) for folder in FOLDERS for path in Path(folder).rglob("*")}
 
 
 def _mounts() -> set[str]:
