@@ -16,7 +16,7 @@ from chains import forward
 from podperf.cleanup import put_back
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
-from podperf.testbed.worker_machine import worker_machine
+from podperf.testbed.access import log_in
 from podperf.topology import Topology
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
@@ -97,7 +97,7 @@ def test_what_a_killed_run_left_is_taken_back_by_the_next(lab: Lab, forwarder: s
 def hold(topology: Topology, chain: Chain, pipe: Any) -> None:
     """What the run does that gets killed: it builds a chain, says so, and keeps it."""
     with ExitStack() as undo:
-        lab = Lab(topology, worker_machine(topology.worker, LocalHost(), undo))
+        lab = Lab(topology, log_in("worker", topology.worker.ssh, LocalHost(), undo))
         undo.enter_context(lab.testbed.build(chain, FrameSize.parse(64)))
         pipe.send("up")
         pipe.recv()

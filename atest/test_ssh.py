@@ -29,7 +29,7 @@ from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
 from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
-from podperf.testbed.worker_machine import worker_machine
+from podperf.testbed.access import log_in
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, ssh_machine
@@ -326,7 +326,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
     file.write_text(topology(lab))
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
-        worker = worker_machine(settings.worker, LocalHost(), undo)
+        worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
         forward(chain, testbed=testbed_on(worker, settings))
         assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
     assert ports(lab) == before

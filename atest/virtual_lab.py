@@ -14,9 +14,9 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.model import VirtualFunctionSettings
+from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import worker_machine
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import boot, unavailable
 from robot_run import ROOT
@@ -56,4 +56,4 @@ def booted() -> Iterator[Lab]:
     need_qemu()
     with RunLock(), ExitStack() as undo:
         topology = boot(LocalHost(), print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
-        yield Lab(topology, worker_machine(topology.worker, LocalHost(), undo))
+        yield Lab(topology, log_in("worker", topology.worker.ssh, LocalHost(), undo))

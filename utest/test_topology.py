@@ -19,7 +19,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login
 from podperf.methods.presets import PRESETS
 from podperf.model import IMIX, Direction
-from podperf.testbed import worker_machine
+from podperf.testbed import access
 from podperf.topology import (
     SCHEMA_PATH,
     MethodSettings,
@@ -513,12 +513,12 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
             return
 
     logins: list[Login] = []
-    monkeypatch.setattr(worker_machine, "SshHost", Host)
+    monkeypatch.setattr(access, "SshHost", Host)
     ssh = "{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h}"
     ports = "ports: {left: {interface: a}, right: {interface: b}}"
     topology = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}")
     with ExitStack() as undo:
-        worker_machine.worker_machine(topology.worker, LocalHost(), undo, "secret")
+        access.log_in("worker", topology.worker.ssh, LocalHost(), undo, "secret")
         undo.pop_all()
     assert logins == [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", "secret")]
 

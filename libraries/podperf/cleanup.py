@@ -12,9 +12,9 @@ from podperf.hosts.namespaces import left_behind, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
+from podperf.testbed.access import lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.worker_machine import lock, machines_of
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images

@@ -36,13 +36,13 @@ from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, TestRecord
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
+from podperf.testbed.access import lock, machines_of, session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import lock, machines_of, session_to
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending
 from podperf.topology import Engine, Metric, Topology, load_topology
@@ -302,7 +302,8 @@ class Run:
             noise=noise.reason if noise else None,
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
-            self._baselines[kind] = {**(baseline or {}), **record.metrics}
+            finished = {metric: each for metric, each in record.metrics.items() if not each.unfinished}
+            self._baselines[kind] = {**(baseline or {}), **finished}
             self._baseline_records[kind] = record.id
         return record.verdict
 

@@ -23,9 +23,9 @@ from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
 from podperf.quietness.machines import watch
+from podperf.testbed.access import log_in
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import log_in
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable

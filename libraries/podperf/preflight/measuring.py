@@ -13,10 +13,10 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.model import Chain, FrameSize, Traffic
 from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
+from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_machine import session_to
 from podperf.topology import Topology
 
 SMALLEST = FrameSize.parse(64)

@@ -16,10 +16,10 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
+from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PROBE_PATIENCE, SystemUnderTest
-from podperf.testbed.worker_machine import session_to
 from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import PortSettings

@@ -1,4 +1,4 @@
-"""The machines that tester and worker are: this one, or others behind SSH."""
+"""Access to the machines of tester and worker: this one, or others behind SSH."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.testbed.isolation import SshSession, ssh_session
-from podperf.topology import SshSettings, Topology, WorkerSettings
+from podperf.topology import SshSettings, Topology
 
 # Held for as long as this process lives: two runs from two machines would measure each other. /run itself is locked, so
 # that no file is left.
@@ -21,12 +21,7 @@ _LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", "/run
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, Host]:
     """The machines of tester and worker, the same one twice where they share it. See `log_in`."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
-    return tester, tester if topology.one_machine else worker_machine(topology.worker, here, undo, password)
-
-
-def worker_machine(worker: WorkerSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
-    """The worker's machine. See `log_in`."""
-    return log_in("worker", worker.ssh, here, undo, password)
+    return tester, tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
