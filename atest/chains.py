@@ -24,7 +24,7 @@ def local_testbed() -> Testbed:
     return Testbed(topology, place(topology, read_cpus(LocalHost())))
 
 
-def testbed_on(worker: Host, topology: Topology) -> Testbed:
+def remote_testbed(worker: Host, topology: Topology) -> Testbed:
     """The testbed of a topology whose worker is another machine, placed as a run would place it."""
     node = nic_node(worker, topology.worker)
     return Testbed(topology, place(topology, read_cpus(LocalHost()), read_cpus(worker), node), LocalHost(), worker)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from chains import forward, need, testbed_on
+from chains import forward, need, remote_testbed
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts import programs
@@ -327,7 +327,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
         worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
-        forward(chain, testbed=testbed_on(worker, settings))
+        forward(chain, testbed=remote_testbed(worker, settings))
         assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
     assert ports(lab) == before
     assert left_there(lab) == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from chains import testbed_on
+from chains import remote_testbed
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -43,7 +43,7 @@ class Lab:
     @property
     def testbed(self) -> Testbed:
         """Its testbed."""
-        return testbed_on(self.worker, self.topology)
+        return remote_testbed(self.worker, self.topology)
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
         """The same with other wishes for virtual functions."""

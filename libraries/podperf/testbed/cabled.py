@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.hosts.base import Host
@@ -36,7 +37,7 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines.host, undo)
     for port in (left, right):
-        _note_offload(machines.host, port, way_back)
+        _note_offload(machines, port, way_back)
         _bring_up(machines.host, port, mtu, way_back)
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
     worker, received_by = _worker(machines, tester, mtu, undo)
@@ -53,7 +54,7 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
     way_back = _way_back(machines.host, undo)
     for port in (left, right):
-        _note_offload(machines.host, port, way_back)
+        _note_offload(machines, port, way_back)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
     sut = SystemUnderTest(chain, tester, data_plane, entries, hosts)
     return _by_an_engine_that_sends(machines, sut, 0, undo)
@@ -86,14 +87,20 @@ def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) ->
         ip(host, "link", "set", "dev", port.interface, "mtu", str(larger), "up")
 
 
-def _note_offload(machine: Host, port: PortSettings, way_back: WayBack) -> None:
-    """The software tester takes it off a veth when it sends by packet rings, and is killed with the run."""
-    if port.interface is None:
+def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> None:
+    """The software tester takes it off a veth when it sends by packet rings, and may be killed with the run."""
+    if port.interface is None or machines.topology.tester.engine not in {"auto", "packet-ring"}:
         return
-    offloads = parse_ethtool(_seen_from(machine, port).run("ethtool", "-k", port.interface, check=False).stdout)
-    if offloads.get("tcp-segmentation-offload") == "on":
+    host = _seen_from(machines.host, port)
+    link = ip_json(host, "-details", "link", "show", "dev", port.interface)[0]
+    offloads = parse_ethtool(host.run("ethtool", "-k", port.interface, check=False).stdout)
+    if _is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
         on = ("ethtool", "-K", port.interface, "tso", "on")
         way_back.note(f"segmentation offload of {port.interface}", *_in_namespace(port), *on)
+
+
+def _is_veth(link: Mapping[str, Any]) -> bool:
+    return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
 
 
 def _in_namespace(port: PortSettings) -> tuple[str, ...]:
