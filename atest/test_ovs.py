@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from chains import forward, need
+from chains import forward, local_testbed, need
 from podperf.cleanup import put_back
+from podperf.dataplanes import ovs_dpdk
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages
 from podperf.model import Chain
+from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
 from robot_run import ROOT, Robot, podperf
 
@@ -45,7 +48,13 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert description["dpdk_initialized"] is True
     config = description["other_config"]
     assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)
+    (switch,) = local_testbed().placement.switch
+    assert config["pmd-cpu-mask"] == hex(1 << switch)
+    if hugepages.offered(LocalHost()):
+        assert description["hugepages_mib"]["ovs-vswitchd"] >= ovs_dpdk.SWITCH_MEMORY
+        assert description["hugepages_mib"]["pod1"] >= POD_MEMORY
     text = "\n".join(description["pmd_rxq"])
+    assert re.findall(r"core_id (\d+)", text) == [str(switch)]
     for port in ("left", "pod1a", "pod1b", "right"):
         assert port in text
     assert any("packets received" in line for line in description["pmd_stats"])

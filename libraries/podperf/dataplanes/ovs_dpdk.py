@@ -169,6 +169,10 @@ class OvsDpdk:
             "device_driver": self._device_driver,
             "devices": dict(self._ports),
             "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
+            "hugepages_mib": {
+                "ovs-vswitchd": hugepages.held(self._worker.host, self._switch.process.pid),
+                **{pod.name: hugepages.held(self._worker.host, pod.pollers()[0]) for pod in self._pods},
+            },
             "runtime": dict(self._worker.pods.describe()),
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
             **self._switch.describe_pmds(),

@@ -52,6 +52,13 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
             )
 
 
+def held(host: Host, process: int) -> int:
+    """MiB of hugepages that a process has mapped (proc(5), HugetlbPages)."""
+    status = host.get(f"/proc/{process}/status").decode()
+    kib = next((line.split()[1] for line in status.splitlines() if line.startswith("HugetlbPages:")), "0")
+    return int(kib) // 1024
+
+
 def give_back(host: Host, run_directory: str) -> bool:
     """Have as many hugepages again as before `reserve`. True when there was something to give back."""
     path = str(PurePosixPath(run_directory) / BEFORE)
