@@ -109,6 +109,13 @@ def run(tmp_path: Path) -> Run:
     return made
 
 
+def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
+    for outcome, left in (("passed", 20), ("skipped", 20), ("passed", 40)):
+        run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+        run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
+        assert run._patience.left == left
+
+
 def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) -> None:
     """The topology's `auto` may have come to the slower one, and then its limit makes a rate a lower bound."""
     testbed = run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]

@@ -320,6 +320,8 @@ class Run:
         """Close the record, with how the test ended; returns its rates in a line. Without a chain it gets one, too."""
         test = self._test or self._begin(identity.record(identity.name))
         self._test = None
+        if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
+            self._patience = Patience(max(0.0, self._patience.left - self.topology.method.patience))
         return test.end(outcome, reason)
 
     def _measure(self, method: Method) -> MethodResult:
