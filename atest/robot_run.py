@@ -48,6 +48,14 @@ class Robot:
             assert time.monotonic() < deadline, f"no {text!r} in {timeout} s: {self.output.read_text()}"
             time.sleep(0.05)
 
+    def wait_for_trials(self, number: int, timeout: float = 60) -> None:
+        """Until so many trials of a test are on disk."""
+        deadline = time.monotonic() + timeout
+        while not any(len(path.read_text().splitlines()) > number for path in self.results.glob("records/*")):
+            assert self.process.poll() is None, self.output.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def wait(self, timeout: float = 120) -> int:
         return self.process.wait(timeout)
 

@@ -15,7 +15,7 @@ from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import LOST_AFTER
 from robot_run import Robot
 from ssh_machine import SshMachine
-from test_ssh import lab, left_there, ports, there, topology  # noqa: F401 - two are fixtures
+from test_ssh import lab, left_there, ports, topology  # noqa: F401 - lab is a fixture
 
 
 def cut_connections(machine: SshMachine) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,14 +15,8 @@ from podperf.hosts.local import LocalHost
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
 from robot_run import Robot, podperf
-from ssh_machine import ADDRESS, SshMachine, ssh_machine
+from ssh_machine import ADDRESS, SshMachine
 from test_ssh import left_there, ports
-
-
-@pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
-    with ssh_machine(tmp_path_factory.mktemp("ssh")) as machine:
-        yield machine
 
 
 @pytest.fixture
@@ -86,11 +79,7 @@ def test_tester_and_worker_may_be_one_machine_there(there: SshMachine, tmp_path:
 
 def test_what_a_killed_run_left_there_the_next_one_removes(there: SshMachine, tmp_path: Path) -> None:
     robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(there, cabled=False, trials=1000))
-    deadline = time.monotonic() + 60
-    while not any(len(path.read_text().splitlines()) > 2 for path in robot.results.glob("records/*")):  # two trials
-        assert robot.process.poll() is None, robot.output.read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()
     assert "/run/netns/podperf-tester" in left_there(there)

@@ -32,14 +32,8 @@ from podperf.preflight.finding import State
 from podperf.testbed.access import log_in
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
-from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, ssh_machine
+from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
 from test_hosts import gone
-
-
-@pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
-    with ssh_machine(tmp_path_factory.mktemp("ssh")) as machine:
-        yield machine
 
 
 @pytest.fixture
@@ -364,11 +358,7 @@ def kill_a_run(lab: SshMachine, folder: Path) -> None:
     """A run that was killed in the middle of measuring, and left its chain on the machine."""
     before = ports(lab)
     robot = Robot(folder, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
-    deadline = time.monotonic() + 60
-    while not any(len(path.read_text().splitlines()) > 2 for path in robot.results.glob("records/*")):  # two trials
-        assert robot.process.poll() is None, robot.output.read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()
     assert ports(lab) != before

@@ -35,9 +35,8 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     refuse_shared_ports(topology, machines.host, ssh=session_to(machines.host))
     refuse_shared_worker_ports(topology, worker_host, session_to(worker_host))
     left, right = topology.tester.left, topology.tester.right
-    way_back = _way_back(machines.host, undo)
+    way_back = _way_back(machines, undo)
     for port in (left, right):
-        _note_offload(machines, port, way_back)
         _bring_up(machines.host, port, mtu, way_back)
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
     worker, received_by = _worker(machines, tester, mtu, undo)
@@ -52,9 +51,7 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     left, right = machines.topology.tester.left, machines.topology.tester.right
     hosts = {port.interface: _seen_from(machines.host, port) for port in (left, right) if port.interface is not None}
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
-    way_back = _way_back(machines.host, undo)
-    for port in (left, right):
-        _note_offload(machines, port, way_back)
+    _way_back(machines, undo)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
     sut = SystemUnderTest(chain, tester, data_plane, entries, hosts)
     return _by_an_engine_that_sends(machines, sut, 0, undo)
@@ -69,9 +66,12 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
     return NetworkNamespace(port.namespace, host) if port.namespace else host
 
 
-def _way_back(machine: Host, undo: ExitStack) -> WayBack:
-    """For what is changed of the tester's ports."""
-    return WayBack(machine, str(TESTER_DIRECTORY), undo)
+def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
+    """For what is changed of the tester's ports, by the tester, too."""
+    way_back = WayBack(machines.host, str(TESTER_DIRECTORY), undo)
+    for port in (machines.topology.tester.left, machines.topology.tester.right):
+        _note_offload(machines, port, way_back)
+    return way_back
 
 
 def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
