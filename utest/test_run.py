@@ -38,6 +38,16 @@ class Described:
         return {}
 
 
+class Broken(Described):
+    """One that cannot be looked at."""
+
+    def check(self) -> None:
+        return
+
+    def describe(self) -> Mapping[str, Any]:
+        raise IndexError
+
+
 class SimulatedTester:
     """Sends what its engine can, and gets 90 % of it back from a chain, all from a bare path."""
 
@@ -114,6 +124,18 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
         assert run._patience.left == left
+
+
+def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
+    """Otherwise its namespaces stand in the way of every test that follows."""
+    taken_down = []
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    assert run.current.sut is not None
+    run.current.sut = replace(run.current.sut, data_plane=Broken())  # type: ignore[arg-type]
+    run.current.undo.callback(taken_down.append, True)
+    with pytest.raises(IndexError):
+        run.tear_down_chain()
+    assert taken_down == [True]
 
 
 def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) -> None:

@@ -96,11 +96,12 @@ class TestInProgress:
 
     def take_down(self) -> None:
         """Undo what was set up, after a last look at what its processes have counted. Safe to repeat."""
-        if self.sut is not None and isinstance(self.sut.data_plane, Perishable):
-            with suppress(PodperfError):  # one that is gone stays described as it was when it stood
-                self.record.data_plane = self.sut.data_plane.describe()
-        self.undo.close()
-        self.sut = None
+        sut, self.sut = self.sut, None
+        with self.undo:  # whatever the look brings
+            if sut is not None and isinstance(sut.data_plane, Perishable):
+                with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
+                    sut.check()
+                    self.record.data_plane = sut.data_plane.describe()
 
     def readable(self) -> str:
         """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""

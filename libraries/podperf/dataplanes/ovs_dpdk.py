@@ -171,7 +171,7 @@ class OvsDpdk:
             "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
             "hugepages_mib": {
                 "ovs-vswitchd": hugepages.held(self._worker.host, self._switch.process.pid),
-                **{pod.name: hugepages.held(self._worker.host, pod.pollers()[0]) for pod in self._pods},
+                **{pod.name: hugepages.held(self._worker.host, pod.process.pid) for pod in self._pods},
             },
             "runtime": dict(self._worker.pods.describe()),
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
