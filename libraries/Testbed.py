@@ -19,6 +19,8 @@ from podperf.records import Outcome
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity
 
+TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
+
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 
 
@@ -48,6 +50,7 @@ class Testbed:
     def __init__(self) -> None:
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: Run | None = None
+        self._stopping = False
 
     @property
     def run(self) -> Run:
@@ -83,7 +86,10 @@ class Testbed:
         run, self._run = self._run, None
         if run is None:
             return
-        run.progress.note("\n" + run.close())
+        summary = run.close()
+        if self._stopping and run.progress.not_begun:
+            summary += f"\n\nEnded early: {run.progress.not_begun} of {run.progress.expected} tests were not run."
+        run.progress.note("\n" + summary)
 
     @keyword
     def set_up_chain(
@@ -124,12 +130,14 @@ class Testbed:
         root = data
         while root.parent is not None:
             root = root.parent
-        if self._run is not None:
+        if self._run is not None and not self._stopping:
             self._run.progress.test_begins(result.name, root.test_count)
 
     def end_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
-        if self._run is not None:
+        not_run = result.tags.robot("exit")  # a signal, or an option of Robot Framework's, ended the run before it
+        self._stopping |= not_run or result.message.startswith(TERMINATED)
+        if self._run is not None and not not_run:
             outcome = _outcome(result)
             identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags))
             found = self._run.end_test(identity, outcome, result.message)
@@ -155,4 +163,6 @@ def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
 def _outcome(result: TestCase) -> Outcome:
     if result.skipped:
         return "skipped"
+    if result.message.startswith(TERMINATED):
+        return "interrupted"
     return "passed" if result.passed else "failed"

@@ -68,7 +68,12 @@ class Progress:
         """An estimate: nothing when all is done."""
         each = sum(self._spent) / len(self._spent) if self._spent else self.first_guess
         in_this = max(0.0, each - (time.monotonic() - self._test_began))
-        return in_this + each * max(0, self.expected - self._number)
+        return in_this + each * self.not_begun
+
+    @property
+    def not_begun(self) -> int:
+        """The tests of the run that have not begun."""
+        return max(0, self.expected - self._number)
 
     @property
     def _head(self) -> str:
