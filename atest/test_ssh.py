@@ -105,6 +105,34 @@ def test_a_password_lets_in(there: SshMachine) -> None:
     host.close()
 
 
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """An SSH agent that has no key yet."""
+    address = tmp_path / "agent.sock"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.DEVNULL) as process:
+        while not address.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
+        yield
+        process.terminate()
+
+
+@pytest.mark.usefixtures("agent")
+def test_a_key_with_a_passphrase_wants_the_agent(there: SshMachine, tmp_path: Path) -> None:
+    assert there.login.key is not None
+    key = tmp_path / "key"
+    key.write_bytes(Path(there.login.key).read_bytes())
+    key.chmod(0o600)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "a passphrase", "-f", key], check=True, stdout=subprocess.DEVNULL)
+    assert "has a passphrase: load it with ssh-add" in refusal(replace(there.login, key=str(key)))
+    subprocess.run(["ssh-add", "-q", there.login.key], check=True)  # the same key
+    for named in (str(key), None):
+        host = SshHost(replace(there.login, key=named))
+        assert host.run("id", "-u").stdout == "0\n"
+        host.close()
+
+
 # --- what cannot be reached ------------------------------------------------------------------------------------------
 
 
