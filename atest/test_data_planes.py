@@ -84,7 +84,7 @@ def test_description_is_read_back_from_the_kernel() -> None:
     assert any("--to-destination" in line for line in nat)
 
 
-@pytest.mark.parametrize("name", ["ipvlan", "ovs-kernel"])
+@pytest.mark.parametrize("name", ["ipvlan", "ipip", "ovs-kernel"])
 def test_what_the_kernel_lacks_is_unavailable_with_the_reason(name: str) -> None:
     reason = DATA_PLANES[name].unavailable(LocalHost())
     if reason is None:

@@ -17,6 +17,8 @@ MACVLAN, 64 B                         macvlan         1       64
     [Tags]    macvlan    64B    quick
 Routed, 64 B                          routed          1       64
     [Tags]    routed    64B    quick
+IPIP, 64 B                            ipip            1       64
+    [Tags]    ipip    64B    quick
 Docker, 64 B                          docker          1       64
     [Tags]    docker    64B    quick
 IPVLAN, 64 B                          ipvlan          1       64
@@ -31,6 +33,8 @@ MACVLAN, 1518 B                       macvlan         1       1518
     [Tags]    macvlan    1518B
 Routed, 1518 B                        routed          1       1518
     [Tags]    routed    1518B
+IPIP, 1518 B                          ipip            1       1518
+    [Tags]    ipip    1518B
 Docker, 1518 B                        docker          1       1518
     [Tags]    docker    1518B
 IPVLAN, 1518 B                        ipvlan          1       1518
@@ -45,6 +49,8 @@ MACVLAN, 128 B                        macvlan         1       128
     [Tags]    macvlan    128B
 Routed, 128 B                         routed          1       128
     [Tags]    routed    128B
+IPIP, 128 B                           ipip            1       128
+    [Tags]    ipip    128B
 Docker, 128 B                         docker          1       128
     [Tags]    docker    128B
 IPVLAN, 128 B                         ipvlan          1       128
@@ -59,6 +65,8 @@ MACVLAN, 256 B                        macvlan         1       256
     [Tags]    macvlan    256B
 Routed, 256 B                         routed          1       256
     [Tags]    routed    256B
+IPIP, 256 B                           ipip            1       256
+    [Tags]    ipip    256B
 Docker, 256 B                         docker          1       256
     [Tags]    docker    256B
 IPVLAN, 256 B                         ipvlan          1       256
@@ -73,6 +81,8 @@ MACVLAN, 512 B                        macvlan         1       512
     [Tags]    macvlan    512B
 Routed, 512 B                         routed          1       512
     [Tags]    routed    512B
+IPIP, 512 B                           ipip            1       512
+    [Tags]    ipip    512B
 Docker, 512 B                         docker          1       512
     [Tags]    docker    512B
 IPVLAN, 512 B                         ipvlan          1       512
@@ -87,6 +97,8 @@ MACVLAN, 1024 B                       macvlan         1       1024
     [Tags]    macvlan    1024B
 Routed, 1024 B                        routed          1       1024
     [Tags]    routed    1024B
+IPIP, 1024 B                          ipip            1       1024
+    [Tags]    ipip    1024B
 Docker, 1024 B                        docker          1       1024
     [Tags]    docker    1024B
 IPVLAN, 1024 B                        ipvlan          1       1024
@@ -101,6 +113,8 @@ MACVLAN, 1280 B                       macvlan         1       1280
     [Tags]    macvlan    1280B
 Routed, 1280 B                        routed          1       1280
     [Tags]    routed    1280B
+IPIP, 1280 B                          ipip            1       1280
+    [Tags]    ipip    1280B
 Docker, 1280 B                        docker          1       1280
     [Tags]    docker    1280B
 IPVLAN, 1280 B                        ipvlan          1       1280
@@ -115,6 +129,8 @@ MACVLAN, IMIX                         macvlan         1       IMIX
     [Tags]    macvlan    IMIX
 Routed, IMIX                          routed          1       IMIX
     [Tags]    routed    IMIX
+IPIP, IMIX                            ipip            1       IMIX
+    [Tags]    ipip    IMIX
 Docker, IMIX                          docker          1       IMIX
     [Tags]    docker    IMIX
 IPVLAN, IMIX                          ipvlan          1       IMIX
@@ -129,6 +145,8 @@ MACVLAN, 64 B, both directions        macvlan         1       64      bidirectio
     [Tags]    macvlan    64B    bidirectional
 Routed, 64 B, both directions         routed          1       64      bidirectional
     [Tags]    routed    64B    bidirectional
+IPIP, 64 B, both directions           ipip            1       64      bidirectional
+    [Tags]    ipip    64B    bidirectional
 Docker, 64 B, both directions         docker          1       64      bidirectional
     [Tags]    docker    64B    bidirectional
 IPVLAN, 64 B, both directions         ipvlan          1       64      bidirectional
@@ -143,6 +161,8 @@ MACVLAN, 64 B, 2 pods                 macvlan         2       64
     [Tags]    macvlan    64B
 Routed, 64 B, 2 pods                  routed          2       64
     [Tags]    routed    64B
+IPIP, 64 B, 2 pods                    ipip            2       64
+    [Tags]    ipip    64B
 Docker, 64 B, 2 pods                  docker          2       64
     [Tags]    docker    64B
 IPVLAN, 64 B, 2 pods                  ipvlan          2       64

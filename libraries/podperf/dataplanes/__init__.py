@@ -4,6 +4,7 @@ from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.docker import Docker
 from podperf.dataplanes.external import External
+from podperf.dataplanes.ipip import Ipip
 from podperf.dataplanes.ipvlan import Ipvlan
 from podperf.dataplanes.linux_bridge import LinuxBridge
 from podperf.dataplanes.macvlan import Macvlan
@@ -34,6 +35,7 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         Macvlan,
         Ipvlan,
         Routed,
+        Ipip,
         Docker,
         OvsKernel,
         OvsNetdev,

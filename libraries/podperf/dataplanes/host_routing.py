@@ -1,11 +1,11 @@
-"""Chains in which every frame between two pods passes the worker's routing table, point to point."""
+"""Chains in which every frame between two pods passes a routing table of its worker, point to point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from podperf.addressing import gateway_of, left_of, right_of
+from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK, gateway_of, left_of, right_of
 from podperf.dataplanes.base import Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, static_neighbour, sysctl
@@ -16,10 +16,10 @@ FIRST_TABLE = 100
 
 @dataclass(frozen=True)
 class HostSide:
-    """The worker's end of one pod interface, and the address of the pod behind it."""
+    """The worker's end of one pod interface, and the address of the pod behind it; None behind a tunnel."""
 
     interface: str
-    pod_address: str
+    pod_address: str | None
 
 
 def prepare_worker(worker: Worker, segments: int) -> None:
@@ -36,22 +36,24 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
     `pods` are the host sides of net1 and net2, from left to right. Where a frame goes depends on where it came in, not
     on its destination alone: each interface has a routing table of its own (ip-rule(8), `iif`).
     """
-    last = len(pods)
-    left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(last))
-    sides = [left, *(side for pod in pods for side in pod), right]
-    # Frames to the right come in on the even places (the left port, each net2), those to the left on the odd ones.
-    table = FIRST_TABLE
-    for place in range(0, len(sides), 2):
-        _route(worker.host, table, arriving=sides[place], leaving=sides[place + 1])
-        _route(worker.host, table + 1, arriving=sides[place + 1], leaving=sides[place])
-        table += 2
+    left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(len(pods)))
+    route_pairs(worker.host, [left, *(side for pod in pods for side in pod), right])
     return {
         Direction.LEFT_TO_RIGHT: Entry(mac=worker.left.mac),
         Direction.RIGHT_TO_LEFT: Entry(mac=worker.right.mac),
     }
 
 
-def _route(host: Host, table: int, arriving: HostSide, leaving: HostSide) -> None:
-    ip(host, "rule", "add", "iif", arriving.interface, "lookup", str(table))
-    hop = ("via", leaving.pod_address, "dev", leaving.interface, "onlink")
-    ip(host, "route", "add", "default", *hop, "table", str(table))
+def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
+    """Let frames pass between each two sides, from left to right. A side may be in two pairs, with its own direction
+    of each: which it is, the destination tells."""
+    for place in range(0, len(sides), 2):
+        left, right = sides[place : place + 2]
+        _route(host, FIRST_TABLE + place, left, right, RIGHT_NETWORK)
+        _route(host, FIRST_TABLE + place + 1, right, left, LEFT_NETWORK)
+
+
+def _route(host: Host, table: int, arriving: HostSide, leaving: HostSide, network: str) -> None:
+    ip(host, "rule", "add", "iif", arriving.interface, "to", network, "lookup", str(table))
+    hop = ("via", leaving.pod_address, "onlink") if leaving.pod_address else ()
+    ip(host, "route", "add", "default", *hop, "dev", leaving.interface, "table", str(table))

@@ -36,26 +36,35 @@ class Routed(KernelPods):
         # Proxy ARP answers only for addresses that the worker can route: 169.254.1.1 needs a default route.
         hop = ("via", right_of(chain.pods), "dev", worker.right.interface, "onlink")
         ip(worker.host, "route", "add", "default", *hop)
-        pods, sides = [], []
-        for number in range(1, chain.pods + 1):
-            pod = worker.pods.start(f"pod{number}", [], undo)
-            net1 = self._attach(worker, pod, "net1", f"cali{number}a", right_of(number - 1))
-            net2 = self._attach(worker, pod, "net2", f"cali{number}b", left_of(number))
-            forward(pod, to_left=NextHop("net1", GATEWAY), to_right=NextHop("net2", GATEWAY))
-            pods.append(pod)
-            sides.append((net1, net2))
-        self._worker, self._pods = worker, pods
+        self._worker = worker
+        self._pods, sides = start_routed_pods(worker, worker.host, chain.pods, undo)
         return route_chain(worker, sides)
 
-    def _attach(self, worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
-        add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
-        ip(pod.host, "address", "add", f"{address}/32", "dev", interface)
-        ip(worker.host, "route", "add", f"{address}/32", "dev", host_interface, "scope", "link")
-        sysctl(
-            worker.host,
-            **{
-                f"net__ipv4__conf__{host_interface}__proxy_arp": 1,
-                f"net__ipv4__neigh__{host_interface}__proxy_delay": 0,
-            },
-        )
-        return HostSide(host_interface, address)
+
+def start_routed_pods(
+    worker: Worker, node: Host, count: int, undo: ExitStack
+) -> tuple[list[Pod], list[tuple[HostSide, HostSide]]]:
+    """Pods that forward by way of a node, and the node's sides of their interfaces, from left to right."""
+    pods, sides = [], []
+    for number in range(1, count + 1):
+        pod = worker.pods.start(f"pod{number}", [], undo)
+        net1 = _attach(node, worker.mtu, pod, "net1", f"cali{number}a", right_of(number - 1))
+        net2 = _attach(node, worker.mtu, pod, "net2", f"cali{number}b", left_of(number))
+        forward(pod, to_left=NextHop("net1", GATEWAY), to_right=NextHop("net2", GATEWAY))
+        pods.append(pod)
+        sides.append((net1, net2))
+    return pods, sides
+
+
+def _attach(node: Host, mtu: int, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
+    add_veth(node, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=mtu)
+    ip(pod.host, "address", "add", f"{address}/32", "dev", interface)
+    ip(node, "route", "add", f"{address}/32", "dev", host_interface, "scope", "link")
+    sysctl(
+        node,
+        **{
+            f"net__ipv4__conf__{host_interface}__proxy_arp": 1,
+            f"net__ipv4__neigh__{host_interface}__proxy_delay": 0,
+        },
+    )
+    return HostSide(host_interface, address)

@@ -124,13 +124,14 @@ def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None
     ip(host, "neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
 
 
-def missing_link_type(host: Host, kind: str) -> str | None:
+def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
     """Whether the kernel can make links of this kind, tried in a namespace that is thrown away: None, or the reason."""
     namespace = f"podperf-probe-{kind}"
     ip(host, "netns", "add", namespace)
     try:
         ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
-        done = host.run("ip", "-n", namespace, "link", "add", "probe", "link", "base", "type", kind, check=False)
+        probe = ("link", "add", "probe", "link", "base", "type", kind, *settings)
+        done = host.run("ip", "-n", namespace, *probe, check=False)
     finally:
         ip(host, "netns", "del", namespace)
     return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"

@@ -1,0 +1,68 @@
+"""Calico's way between nodes: the pods are on another one, and an IPIP tunnel (RFC 2003) carries frames there and back.
+
+The other node is a network namespace of the worker, at the far end of a veth pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.addressing import left_of, right_of
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pairs
+from podperf.dataplanes.kernel_state import KernelPods, network_of
+from podperf.dataplanes.routed import start_routed_pods
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, ip, missing_link_type, sysctl
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.base import Pod
+
+HEADER = 20  # bytes that the tunnel puts before each packet
+UNDERLAY, TUNNEL = "node", "ipip"  # interfaces, of the same name on both nodes
+FIRST_NODE, SECOND_NODE = "10.254.255.1", "10.254.255.2"
+
+
+class Ipip(KernelPods):
+    """The first node has the ports and forwards between them and the tunnel, the second one has the pods."""
+
+    name: ClassVar[str] = "ipip"
+
+    _node: Pod
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        # One without a remote end would be the same as that which each namespace has from the beginning.
+        return missing_link_type(host, "ipip", "remote", SECOND_NODE)
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        self._worker = worker
+        self._node = node = worker.pods.start("node2", [], undo)
+        far = {"far": UNDERLAY, "far_namespace": node.namespace}
+        add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)
+        _add_tunnel(worker.host, worker.mtu, FIRST_NODE, SECOND_NODE)
+        _add_tunnel(node.host, worker.mtu, SECOND_NODE, FIRST_NODE)
+        # Proxy ARP, by which pods find this node, answers only for addresses that it can route.
+        ip(node.host, "route", "add", "default", "dev", TUNNEL)
+        sysctl(node.host, net__ipv4__ip_forward=1)
+        prepare_worker(worker, chain.pods)
+        self._pods, sides = start_routed_pods(worker, node.host, chain.pods, undo)
+        tunnel = HostSide(TUNNEL, None)
+        route_pairs(node.host, [tunnel, *(side for pod in sides for side in pod), tunnel])
+        left = HostSide(worker.left.interface, left_of(0))
+        right = HostSide(worker.right.interface, right_of(chain.pods))
+        route_pairs(worker.host, [left, tunnel, tunnel, right])
+        return {
+            Direction.LEFT_TO_RIGHT: Entry(mac=worker.left.mac),
+            Direction.RIGHT_TO_LEFT: Entry(mac=worker.right.mac),
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "second_node": network_of(self._node.host)}
+
+
+def _add_tunnel(node: Host, mtu: int, local: str, remote: str) -> None:
+    ip(node, "address", "add", local, "peer", remote, "dev", UNDERLAY)
+    ip(node, "link", "add", "name", TUNNEL, "mtu", str(mtu), "type", "ipip", "local", local, "remote", remote)
+    ip(node, "link", "set", TUNNEL, "up")
