@@ -6,8 +6,12 @@ Its machine boots once for all of these.
 from __future__ import annotations
 
 import multiprocessing
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +32,7 @@ _STATE = """
 for each in /sys/bus/pci/devices/*; do echo "$each $(readlink $each/driver) $(cat $each/driver_override)"; done
 grep -H . /sys/bus/pci/devices/*/sriov_numvfs
 grep -H . /sys/devices/system/node/node*/hugepages/*/*_hugepages
-ip -brief link | sed 's/@.*//'
+ip -brief link | sed 's/@.*//' | sort
 ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
 """
 
@@ -69,6 +73,43 @@ def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: 
     # The switch is on the left port's node, the pods on the right one's, as the topology says.
     placed = {(each["numa_node"], *each["held_to"]) for each in description["pollers"]}
     assert placed == {(0, "1"), (1, "4"), (1, "5")}
+
+
+@pytest.fixture(scope="module")
+def vpp(lab: Lab) -> None:
+    """VPP on the worker: no distribution has it, so it comes from here, where somebody has built it."""
+    program = shutil.which("vpp")
+    if program is None:
+        pytest.skip("VPP is not installed on this machine, from which the virtual worker could have it")
+    build = Path(program).resolve().parents[1]
+    binaries = [program, *map(str, build.glob("lib/**/*_plugin.so"))]
+    needed = re.findall(r"=> (/\S+)", subprocess.check_output(["ldd", *binaries], text=True))
+    create = ["tar", "--create", "--gzip", "--dereference", "--directory=/"]
+    files = sorted({f".{each}" for each in (build / "bin", build / "lib", *needed)})
+    lab.worker.put(subprocess.run([*create, *files], check=True, capture_output=True).stdout, "/vpp.tar.gz")
+    extract = ["tar", "--extract", "--gzip", "--skip-old-files", "--directory=/", "--file=/vpp.tar.gz"]
+    lab.worker.run(*extract, timeout=UP_TIMEOUT)
+    lab.worker.run("ln", "-sf", f"{build}/bin/vpp", f"{build}/bin/vppctl", "/usr/local/bin/")
+
+
+@pytest.mark.usefixtures("vpp")
+def test_east_west_through_vpp(lab: Lab) -> None:
+    description = forward(Chain("sriov-vpp", 2), testbed=lab.testbed)
+    assert [each["driver"] for each in description["virtual_functions"]] == ["vfio-pci"] * 2
+    assert set(description["applications"]) == {"pod1", "pod2"}
+    assert not any("host-" in line for line in description["vpp"]["interfaces"]), "it has no port of the worker"
+    assert any(thread["nodes"].get("l2-patch") for thread in description["vpp"]["runtime"])
+
+
+@pytest.mark.usefixtures("vpp")
+@pytest.mark.parametrize("name", ["vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"])
+def test_vpp_drives_the_cards_of_its_ports(lab: Lab, name: str) -> None:
+    """By DPDK; one that was built without it reaches them by way of the kernel."""
+    description = forward(Chain(name, 1), testbed=lab.testbed)["vpp"]
+    if not any("dpdk" in each for each in description["plugins"]):
+        pytest.skip("this VPP was built without DPDK; frames crossed by way of the kernel")
+    assert {"left", "right"} <= {line.split()[0] for line in description["interfaces"]}
+    assert not any("host-" in line for line in description["interfaces"])
 
 
 def test_what_the_topology_says_of_virtual_functions_is_in_force(lab: Lab) -> None:

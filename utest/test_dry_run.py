@@ -207,8 +207,9 @@ def test_virtual_functions_are_made_as_the_topology_says() -> None:
         assert re.search(rf"ip link set dev enp3s0f0 vf 2 .*{setting}", made), setting
     assert "--rxq=2 --txq=2" in made
     assert re.search(r"ethtool -L net1 combined 2", text(plan(lab, Chain("sriov", 1, "kernel"), SMALL)))
-    with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
-        plan(lab, Chain("sriov-ovs-dpdk", 2), SMALL)
+    for combination in ("sriov-ovs-dpdk", "sriov-vpp"):
+        with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
+            plan(lab, Chain(combination, 2), SMALL)
 
 
 @pytest.fixture
@@ -358,8 +359,8 @@ def test_the_command_line_shows_all_plans(lab: str, capsys: pytest.CaptureFixtur
     without = {name for name, part in parts.items() if part.startswith("no plan: ")}
     assert not [name for name in without if "\n" in parts[name]]
     assert all(parts[name].startswith(f"{name}, ") for name in parts.keys() - without)
-    off_lab = {"wire", "external", "xdp-offload"}
-    assert without == ({"external", "xdp-offload", "sriov", "sriov-ovs-dpdk"} if lab == "local" else off_lab)
+    on_functions = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
+    assert without == {"external", "xdp-offload", *(on_functions if lab == "local" else {"wire"})}
 
 
 def test_pods_of_all_plans_are_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def worker() -> Worker:
 
 @pytest.mark.parametrize("pods", [1, 2, 5])
 def test_what_leaves_a_segment_to_the_right_enters_the_next_one_from_the_left(worker: Worker, pods: int) -> None:
-    chain = segments(worker, pods)
+    chain = segments(worker, ("host-w-left", "host-w-right"), pods)
     assert [each.number for each in chain] == list(range(pods + 1))
     for one, other in pairwise(chain):
         assert one.right.neighbour == other.left.mac

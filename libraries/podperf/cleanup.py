@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.testbed.access import lock, machines_of
@@ -24,8 +24,8 @@ def put_back(host: Host) -> list[str]:
     """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
 
     Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
-    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it. There is
-    nothing else to look for.
+    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
+    their shared memory. There is nothing else to look for.
     """
     found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
     if go_back(host, str(RUN_DIRECTORY)):  # ports are where they were by now, as some of this is done by their names
@@ -38,6 +38,7 @@ def put_back(host: Host) -> list[str]:
     found += namespaces
     if give_back(host, str(RUN_DIRECTORY)):
         found.append("hugepages")
+    free_shared_memory(host)
     if not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code:
         host.run("rm", "-rf", str(RUN_DIRECTORY))
         found.append(str(RUN_DIRECTORY))

@@ -17,6 +17,7 @@ from podperf.dataplanes.ptp import PointToPoint
 from podperf.dataplanes.routed import Routed
 from podperf.dataplanes.sriov import Sriov
 from podperf.dataplanes.sriov_ovs_dpdk import SriovOvsDpdk
+from podperf.dataplanes.sriov_vpp import SriovVpp
 from podperf.dataplanes.tc_redirect import TcRedirect, TcRedirectPeer
 from podperf.dataplanes.vpp_bridge_domain import VppBridgeDomain
 from podperf.dataplanes.vpp_l2patch import VppL2Patch
@@ -53,5 +54,6 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         Sriov,
         XdpOffload,
         SriovOvsDpdk,
+        SriovVpp,
     )
 }

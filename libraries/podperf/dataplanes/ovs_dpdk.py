@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
+from podperf.dataplanes.user_space_ports import take_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
-from podperf.hosts.way_back import WayBack
 from podperf.kernel import hugepages, pci
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
@@ -95,21 +94,13 @@ class OvsDpdk:
     def _take_ports(self, undo: ExitStack) -> Mapping[str, str]:
         """The worker's two ports as DPDK has them: by their name on the switch, the device."""
         worker = self._worker
+        addresses = take_ports(worker, undo)
+        if addresses:
+            self._device_driver = pci.FOR_USER_SPACE
+            return addresses
+        driver = self._device_driver = _device_driver(worker.host)
         ports = {"left": worker.left, "right": worker.right}
-        self._device_driver = _device_driver(worker.host)
-        if not all(map(partial(_for_user_space, worker.host), ports.values())):
-            return {name: f"{self._device_driver}_{name},iface={port.interface}" for name, port in ports.items()}
-        self._device_driver = pci.FOR_USER_SPACE
-        for port in ports.values():
-            # They come back into the first network namespace; whoever takes the testbed down looks for them here.
-            undo.callback(pci.move_into_namespace, worker.host, port.interface, worker.namespace, port.interface)
-        way_back = WayBack(worker.host, worker.directory, undo)
-        for port in ports.values():
-            assert port.pci is not None
-            pci.remember(worker.host, port.pci, way_back, port.interface)
-            pci.give_to_user_space(worker.host, port.pci)
-            del worker.ports[port.interface]
-        return {name: port.pci or "" for name, port in ports.items()}
+        return {name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items()}
 
     def _connect(self, sockets: Mapping[str, str]) -> None:
         """Add the ports from left to right, and join each two that make a segment."""
@@ -184,13 +175,6 @@ class OvsDpdk:
 
 def _device_driver(host: Host) -> str | None:
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
-
-
-def _for_user_space(host: Host, port: WorkerPort) -> bool:
-    """True for a port whose device DPDK can have by itself."""
-    if port.pci is None or pci.missing_user_space_driver(host):
-        return False
-    return pci.link(host, port.pci, "driver") not in pci.BIFURCATED
 
 
 def _virtio(number: int, socket: str) -> str:

@@ -1,4 +1,4 @@
-"""Chains whose segments VPP switches: host interfaces for the worker's ports, memif to DPDK applications in the pods.
+"""Chains whose segments VPP switches: the worker's ports by DPDK or host interfaces, memif to applications in the pods.
 
 How VPP forwards within a segment is what tells its data planes apart.
 """
@@ -13,15 +13,18 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import network_of
-from podperf.dataplanes.vpp import REMEDY, Vpp
+from podperf.dataplanes.user_space_ports import take_ports
+from podperf.dataplanes.vpp import REMEDY, Vpp, drives_cards
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, threads_named, unix_socket
+from podperf.hosts.linux import ip, package_versions, threads_named, unix_socket
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
-from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
+
+SWITCH_MEMORY = 128  # MiB that DPDK needs where it drives the ports
 
 
 @dataclass(frozen=True)
@@ -77,41 +80,69 @@ class VppChain(ABC):
         # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
         # leaves no CPU it has the first of the switch's; with a single CPU there are no workers.
         cpus = switch if set(switch) >= set(worker.cpus) else (pod_cpus[-1], *switch)
-        vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo)
+        beside = self._beside_switch(chain)
+        devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
+        in_hugepages = worker.reserve_hugepages(SWITCH_MEMORY * bool(devices) + chain.pods * POD_MEMORY, undo)
+        vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo, devices, in_hugepages=in_hugepages)
         self._worker, self.vpp, self.applications = worker, vpp, []
-        for port in (worker.left, worker.right):
-            vpp.create(
-                f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
-                host_interface(port),
-            )
         pollers = vpp.pollers()
-        # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
-        for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
-            pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
-        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
+        for name in devices:
+            vpp.configure(f"set interface state {name} up")
+            vpp.configure(f"set interface promiscuous on {name}")
+        if not devices and not beside:
+            self._share_ports(pollers)
         for number in range(1, chain.pods + 1):
             cpu = pod_cpus[(number - 1) % len(pod_cpus)]
-            self.applications.append(self._start_pod(chain, number, Share(cpu, in_hugepages), undo))
+            self.applications.append(self._start_pod(chain, number, beside, Share(cpu, in_hugepages), undo))
             pollers.setdefault(cpu, []).extend(self.applications[-1].pollers())
-        for segment in segments(worker, chain.pods):
+        names = tuple(devices) or tuple(map(host_interface, (worker.left, worker.right)))
+        along = segments(worker, names, chain.pods)
+        for segment in along[1:-1] if beside else along:
             self.connect(vpp, worker, segment)
         self._turns = take_turns(worker.host, pollers, undo)
         vpp.configure("clear runtime")
         return self.entries(worker)
 
-    def _start_pod(self, chain: Chain, number: int, share: Share, undo: ExitStack) -> Application:
+    def _beside_switch(self, chain: Chain) -> Mapping[str, str]:
+        """Ends of pods (`pod1a`) that are not VPP's, and the devices that they are. With any, VPP has no port."""
+        return {}
+
+    def _forwarder(self, chain: Chain, devices: Sequence[str]) -> Forwarder:
+        return forwarder_of(chain)
+
+    def _share_ports(self, pollers: dict[int, list[int]]) -> None:
+        """Give VPP the worker's two ports by way of the kernel, whose threads that poll for them join the pollers."""
+        worker = self._worker
+        for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+            self.vpp.create(
+                f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
+                host_interface(port),
+            )
+            # A card takes only frames that are for it, and here they may be for the tester's other port.
+            ip(worker.host, "link", "set", "dev", port.interface, "promisc", "on")
+            # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
+            pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
+
+    def _start_pod(
+        self, chain: Chain, number: int, beside: Mapping[str, str], share: Share, undo: ExitStack
+    ) -> Application:
         worker, vpp = self._worker, self.vpp
+        name = f"pod{number}"
         socket = unix_socket(worker.directory, f"memif{number}.sock")
         vpp.configure(f"create memif socket id {number} filename {socket}")
-        for connection in (0, 1):
+        devices = []
+        for connection, end in enumerate("ab"):
+            if device := beside.get(f"{name}{end}"):
+                devices.append(device)
+                continue
             interface = f"id {connection} socket-id {number} hw-addr {memif_mac(number, connection)}"
             vpp.create(
                 f"create interface memif {interface} master ring-size {2**memif.RING_SIZE}",
                 memif_name(number, connection),
             )
-        pod = worker.pods.start(f"pod{number}", [], undo)
-        devices = [memif.dpdk_device(connection, "client", socket, connection) for connection in (0, 1)]
-        return start(forwarder_of(chain), pod.host, pod.name, devices, share, undo)
+            devices.append(memif.dpdk_device(connection, "client", socket, connection))
+        pod = worker.pods.start(name, [], undo)
+        return start(self._forwarder(chain, devices), pod.host, name, devices, share, undo)
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""
@@ -148,13 +179,17 @@ def memif_mac(pod: int, connection: int) -> str:
     return f"02:fe:00:00:{pod:02x}:{connection:02x}"
 
 
-def segments(worker: Worker, pods: int) -> list[Segment]:
-    """The segments of a chain, from left to right. A pod passes frames on as they are, so its far side is the next."""
-    names, macs = [host_interface(worker.left)], [worker.left.mac]
+def segments(worker: Worker, ports: Sequence[str], pods: int) -> list[Segment]:
+    """The segments of a chain, from left to right; `ports` is what VPP calls the worker's two.
+
+    A pod passes frames on as they are, so its far side is the next.
+    """
+    left, right = ports
+    names, macs = [left], [worker.left.mac]
     for pod in range(1, pods + 1):
         names += [memif_name(pod, connection) for connection in (0, 1)]
         macs += [memif_mac(pod, connection) for connection in (0, 1)]
-    names.append(host_interface(worker.right))
+    names.append(right)
     macs.append(worker.right.mac)
     # Interfaces 2n and 2n + 1 make segment n; beyond 2n, through a pod, lies 2n - 1, and beyond 2n + 1 lies 2n + 2.
     beyond = [worker.left.tester_mac, *macs[1:-1], worker.right.tester_mac]

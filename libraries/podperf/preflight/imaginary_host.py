@@ -397,6 +397,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),
         (r"ldd .*ovs-vswitchd", lambda _: "libxdp.so.1"),
+        (r" vpp_plugins/(\S+)$", lambda question: question.found[1]),
         (r"trex_ask\.py ", lambda _: json.dumps(_SERVER)),
     )
 ]

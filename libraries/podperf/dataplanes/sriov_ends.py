@@ -1,0 +1,63 @@
+"""Chains whose ends are virtual functions (VFs), while a virtual switch joins the pods between them.
+
+The combination that draft section 4.1.5 describes: north/south frames pass the NIC's embedded switch straight into the
+first and the last pod, east/west frames the virtual switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
+from podperf.errors import Unavailable
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import pci
+from podperf.kernel.sriov import VirtualFunction
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.forwarders.testpmd import TestpmdForwarder
+
+
+@dataclass(frozen=True)
+class FunctionsAtEnds:
+    """The first pod has a VF of the left port, the last one a VF of the right port."""
+
+    worker: Worker
+    first: VirtualFunction
+    last: VirtualFunction
+
+    def beside_switch(self, chain: Chain) -> Mapping[str, str]:
+        """The ends of pods that are not the switch's, and the devices that they are."""
+        return {"pod1a": self.first.address, f"pod{chain.pods}b": self.last.address}
+
+    def forwarder(self, devices: Sequence[str]) -> TestpmdForwarder:
+        """What a pod with these devices runs: a switch that looks at no MAC needs none, the NIC's does."""
+        peers = {self.first.address: self.worker.left.tester_mac, self.last.address: self.worker.right.tester_mac}
+        return on_to({each: peers[each] for each in devices if each in peers})
+
+    @property
+    def entries(self) -> Mapping[Direction, Entry]:
+        """How frames must be addressed."""
+        return {Direction.LEFT_TO_RIGHT: Entry(mac=self.first.mac), Direction.RIGHT_TO_LEFT: Entry(mac=self.last.mac)}
+
+    def describe(self) -> dict[str, Any]:
+        """Both, and their ports, as the kernel has them."""
+        return describe_vfs(self.worker, [self.first, self.last])
+
+
+def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> FunctionsAtEnds:
+    """Both VFs, ready for DPDK, until `undo`. Unavailable when this worker cannot have them."""
+    if reason := missing(worker.host):
+        raise Unavailable(reason)
+    if worker.sriov.queues > 1:  # testpmd has as many on each of its devices
+        raise Unavailable(
+            f"{data_plane} has pods between a virtual function and a socket of the switch with one queue: "
+            f"worker.sriov.queues must be 1 for it, not {worker.sriov.queues}"
+        )
+    first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, worker.directory, undo))
+    for vf in (first, last):
+        pci.give_to_user_space(worker.host, vf.address)
+    return FunctionsAtEnds(worker, first, last)

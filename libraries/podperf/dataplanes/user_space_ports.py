@@ -1,0 +1,37 @@
+"""The worker's two ports in the hands of a user-space switch that drives their cards itself, by DPDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.hosts.base import Host
+from podperf.hosts.way_back import WayBack
+from podperf.kernel import pci
+
+
+def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
+    """Take both ports from the kernel until `undo`: the PCI addresses of `left` and `right`.
+
+    Empty where they stay with it, because there is no card behind one, no IOMMU, or its driver serves both.
+    """
+    ports = {"left": worker.left, "right": worker.right}
+    addresses = {name: port.pci for name, port in ports.items() if port.pci and _can_be_had(worker.host, port)}
+    if len(addresses) < len(ports):
+        return {}
+    for port in ports.values():
+        # They come back into the first network namespace; whoever takes the testbed down looks for them here.
+        undo.callback(pci.move_into_namespace, worker.host, port.interface, worker.namespace, port.interface)
+    way_back = WayBack(worker.host, worker.directory, undo)
+    for name, address in addresses.items():
+        pci.remember(worker.host, address, way_back, ports[name].interface)
+        pci.give_to_user_space(worker.host, address)
+        del worker.ports[ports[name].interface]
+    return addresses
+
+
+def _can_be_had(host: Host, port: WorkerPort) -> bool:
+    if port.pci is None or pci.missing_user_space_driver(host):
+        return False
+    return pci.link(host, port.pci, "driver") not in pci.BIFURCATED
