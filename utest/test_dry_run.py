@@ -64,6 +64,10 @@ def text(made: Plan, phase: str = SET_UP) -> str:
     return "\n".join(f"[{each.namespace}] {each.kind}: {each.text}" for each in made.steps if each.phase == phase)
 
 
+ON_FUNCTIONS = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
+ON_FUNCTIONS_OF_MELLANOX = {("appendix_a_contiv_vpp", name) for name in ON_FUNCTIONS}
+
+
 @pytest.mark.parametrize("lab", ["local", *LABS])
 @pytest.mark.parametrize("name", PLANNED)
 def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> None:
@@ -72,7 +76,7 @@ def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> No
             topology(lab), Chain(name, 0 if name == "xdp-offload" else max(1, DATA_PLANES[name].least_pods)), SMALL
         )
     except Unavailable as reason:
-        assert lab == "local" or name == "xdp-offload", reason
+        assert lab == "local" or name == "xdp-offload" or (lab, name) in ON_FUNCTIONS_OF_MELLANOX, reason
         assert "PCI" in str(reason) or "NIC" in str(reason) or "virtual functions" in str(reason)
         return
     assert {each.phase for each in made.steps} == {SET_UP, TEAR_DOWN}
@@ -246,6 +250,14 @@ def test_a_card_whose_driver_keeps_it_is_not_taken_away(first_lab: Topology) -> 
     )
 
 
+def test_virtual_functions_of_such_a_card_forward_in_the_kernel_only() -> None:
+    lab = topology("appendix_a_contiv_vpp")  # its ports have mlx5_core
+    for data_plane in ON_FUNCTIONS:
+        with pytest.raises(Unavailable, match=r"only together with mlx5_core.*forwarder=kernel"):
+            plan(lab, Chain(data_plane, 2), SMALL)
+    assert "vfio-pci" not in text(plan(lab, Chain("sriov", 2, "kernel"), SMALL))
+
+
 def test_a_veth_as_the_port_of_a_worker_has_a_thread_of_the_kernel(first_lab: Topology) -> None:
     ports = {side: WorkerPortSettings(side[0], driver="veth") for side in ("left", "right")}
     lab = replace(first_lab, worker=replace(first_lab.worker, **ports))
@@ -359,8 +371,8 @@ def test_the_command_line_shows_all_plans(lab: str, capsys: pytest.CaptureFixtur
     without = {name for name, part in parts.items() if part.startswith("no plan: ")}
     assert not [name for name in without if "\n" in parts[name]]
     assert all(parts[name].startswith(f"{name}, ") for name in parts.keys() - without)
-    on_functions = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
-    assert without == {"external", "xdp-offload", *(on_functions if lab == "local" else {"wire"})}
+    wanted = {"external", "xdp-offload", *(ON_FUNCTIONS if lab == "local" else {"wire"})}
+    assert without == wanted | {name for where, name in ON_FUNCTIONS_OF_MELLANOX if where == lab}
 
 
 def test_pods_of_all_plans_are_as_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
+from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.dataplanes.user_space_ports import take_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
@@ -49,6 +50,9 @@ class OvsDpdk:
     _ports: Mapping[str, str]
     _device_driver: str | None = None
 
+    def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
+        self._ends = ends
+
     @staticmethod
     def unavailable(host: Host) -> str | None:
         if reason := missing(host, WITH_DPDK):
@@ -65,13 +69,14 @@ class OvsDpdk:
 
         # What each end of a pod is: a socket to the switch, or a device beside the switch.
         ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
-        beside = self._beside_switch(chain)
+        beside = self._ends.beside_switch(chain) if self._ends else {}
         sockets = {end: unix_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
         devices = [beside.get(end) or _virtio(place % 2, sockets[end]) for place, end in enumerate(ends)]
         self._pods = []
         for number, cpu in enumerate(pod_cpus):
             own = devices[2 * number : 2 * number + 2]
-            self._pods.append(self._start_pod(self._forwarder(chain, own), f"pod{number + 1}", own, cpu, undo))
+            forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
+            self._pods.append(self._start_pod(forwarder, f"pod{number + 1}", own, cpu, undo))
         self._ports = {} if beside else self._take_ports(undo)
         self._switch = self._start(worker, undo)
         self._connect(sockets)
@@ -83,13 +88,6 @@ class OvsDpdk:
             pollers.setdefault(cpu, []).extend(pod.pollers())
         self._turns = take_turns(worker.host, busy_threads(worker, pollers), undo)
         return {}  # bridge and pods pass frames on as they are
-
-    def _beside_switch(self, chain: Chain) -> Mapping[str, str]:
-        """Ends of pods (`pod1a`) that are not the switch's, and the devices that they are."""
-        return {}
-
-    def _forwarder(self, chain: Chain, devices: Sequence[str]) -> Forwarder:
-        return forwarder_of(chain)
 
     def _take_ports(self, undo: ExitStack) -> Mapping[str, str]:
         """The worker's two ports as DPDK has them: by their name on the switch, the device."""

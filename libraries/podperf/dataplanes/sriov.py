@@ -57,7 +57,7 @@ class Sriov:
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
         in_kernel = chain.forwarder == "kernel"
-        reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker.host)
+        reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)
         self._worker, self._applications, self._turns = worker, [], []
@@ -132,9 +132,15 @@ class Sriov:
         }
 
 
-def missing(host: Host) -> str | None:
-    """Why pods on this host cannot run DPDK on VFs, with the remedy, or None."""
-    return pci.missing_user_space_driver(host) or missing_drivers(host, "mempool_ring")
+def missing(worker: Worker) -> str | None:
+    """Why pods of this worker cannot run DPDK on VFs, with the remedy, or None."""
+    for port in (worker.left, worker.right):
+        if port.pci is not None and (driver := pci.link(worker.host, port.pci, "driver")) in pci.BIFURCATED:
+            return (
+                f"DPDK drives virtual functions of {port.interface} only together with {driver}, which podperf "
+                "cannot set up: let the pods' kernels forward (data plane sriov, forwarder=kernel)"
+            )
+    return pci.missing_user_space_driver(worker.host) or missing_drivers(worker.host, "mempool_ring")
 
 
 def ports_along(pods: int) -> list[int]:

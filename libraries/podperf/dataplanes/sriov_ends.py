@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
+from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
-from podperf.kernel import pci
+from podperf.kernel import pci, sriov
 from podperf.kernel.sriov import VirtualFunction
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
 
@@ -50,7 +51,7 @@ class FunctionsAtEnds:
 
 def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> FunctionsAtEnds:
     """Both VFs, ready for DPDK, until `undo`. Unavailable when this worker cannot have them."""
-    if reason := missing(worker.host):
+    if reason := missing(worker):
         raise Unavailable(reason)
     if worker.sriov.queues > 1:  # testpmd has as many on each of its devices
         raise Unavailable(
@@ -61,3 +62,54 @@ def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> Funct
     for vf in (first, last):
         pci.give_to_user_space(worker.host, vf.address)
     return FunctionsAtEnds(worker, first, last)
+
+
+class Switch(Protocol):
+    """A data plane whose switch can do without the worker's ports."""
+
+    def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
+        """With `ends` the switch has no port of the worker."""
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        """As DataPlane has it, and so the others."""
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]: ...
+
+    def check(self) -> None: ...
+
+    def describe(self) -> Mapping[str, Any]: ...
+
+
+class SriovAndSwitch:
+    """The head of a data plane that combines the two: only the switch differs."""
+
+    name: ClassVar[str]
+    model: ClassVar[NetworkingModel] = NetworkingModel.COMBINATION
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+    least_pods: ClassVar[int] = 2
+    forwarders: ClassVar[Sequence[str]] = ("testpmd-mac",)
+    switch: ClassVar[type[Switch]]
+
+    _ends: FunctionsAtEnds
+    _between: Switch
+
+    @classmethod
+    def unavailable(cls, host: Host) -> str | None:
+        """Why this host cannot have it, with the remedy, or None."""
+        return sriov.missing(host) or cls.switch.unavailable(host)
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        """Both VFs first, as pods start with them."""
+        self._ends = functions_at_ends(worker, self.name, undo)
+        self._between = self.switch(self._ends)
+        self._between.set_up(worker, chain, undo)
+        return self._ends.entries
+
+    def check(self) -> None:
+        """PodperfError when a part of it is gone."""
+        self._between.check()
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the switch says of itself, and the VFs."""
+        return {**self._between.describe(), **self._ends.describe()}

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import network_of
+from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.dataplanes.user_space_ports import take_ports
 from podperf.dataplanes.vpp import REMEDY, Vpp, drives_cards
 from podperf.hosts.base import Host
@@ -21,7 +22,7 @@ from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
-from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 SWITCH_MEMORY = 128  # MiB that DPDK needs where it drives the ports
@@ -60,6 +61,9 @@ class VppChain(ABC):
     applications: list[Application]
     _turns: Sequence[Turns]
 
+    def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
+        self._ends = ends
+
     @staticmethod
     def unavailable(host: Host) -> str | None:
         if host.run("which", "vpp", "vppctl", check=False).exit_code:
@@ -80,7 +84,7 @@ class VppChain(ABC):
         # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
         # leaves no CPU it has the first of the switch's; with a single CPU there are no workers.
         cpus = switch if set(switch) >= set(worker.cpus) else (pod_cpus[-1], *switch)
-        beside = self._beside_switch(chain)
+        beside = self._ends.beside_switch(chain) if self._ends else {}
         devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
         in_hugepages = worker.reserve_hugepages(SWITCH_MEMORY * bool(devices) + chain.pods * POD_MEMORY, undo)
         vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo, devices, in_hugepages=in_hugepages)
@@ -102,13 +106,6 @@ class VppChain(ABC):
         self._turns = take_turns(worker.host, pollers, undo)
         vpp.configure("clear runtime")
         return self.entries(worker)
-
-    def _beside_switch(self, chain: Chain) -> Mapping[str, str]:
-        """Ends of pods (`pod1a`) that are not VPP's, and the devices that they are. With any, VPP has no port."""
-        return {}
-
-    def _forwarder(self, chain: Chain, devices: Sequence[str]) -> Forwarder:
-        return forwarder_of(chain)
 
     def _share_ports(self, pollers: dict[int, list[int]]) -> None:
         """Give VPP the worker's two ports by way of the kernel, whose threads that poll for them join the pollers."""
@@ -142,7 +139,8 @@ class VppChain(ABC):
             )
             devices.append(memif.dpdk_device(connection, "client", socket, connection))
         pod = worker.pods.start(name, [], undo)
-        return start(self._forwarder(chain, devices), pod.host, name, devices, share, undo)
+        forwarder = self._ends.forwarder(devices) if self._ends else forwarder_of(chain)
+        return start(forwarder, pod.host, name, devices, share, undo)
 
     def check(self) -> None:
         """PodperfError when VPP or the application of a pod is gone."""
