@@ -12,11 +12,13 @@ import pytest
 
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
 from robot_run import Robot, podperf
 from ssh_machine import ADDRESS, SshMachine
 from test_ssh import left_there, ports
+from test_tester_contract import PYTHON, TREX
 
 
 @pytest.fixture
@@ -86,6 +88,29 @@ def test_what_a_killed_run_left_there_the_next_one_removes(there: SshMachine, tm
     done = podperf("clean", str(tmp_path / "topology.yaml"))
     assert f"podperf-tester on {ADDRESS}" in done.stdout
     assert left_there(there) == []
+
+
+@pytest.mark.skipif(TREX is None, reason="PODPERF_TREX names no TRex")
+def test_a_trex_is_started_there_and_stopped_again(cabled: SshMachine, tmp_path: Path) -> None:
+    with ExitStack() as undo:
+        machine = SshHost(cabled.login)
+        undo.callback(machine.close)
+        machine.run("ip", "netns", "add", "trex-ports")
+        undo.callback(machine.run, "ip", "netns", "del", "trex-ports")
+        for port in ("ens4", "ens5"):
+            machine.run("ip", "link", "set", port, "netns", "trex-ports")
+            machine.run("ip", "-n", "trex-ports", "link", "set", port, "up")
+        lab = json.loads(topology(cabled, cabled=True))
+        for port in lab["tester"]["ports"].values():
+            port["namespace"] = "trex-ports"
+        lab["tester"] |= {"type": "trex", "trex": {"server": {"directory": TREX}, "interpreter": PYTHON}}
+        robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=json.dumps(lab))
+        assert robot.wait(300) == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["outcome"] == "passed", record["reason"]
+    assert record["tester"]["engine"] == "trex"
+    assert record["placement"]["apart"]
+    assert left_there(cabled) == []
 
 
 def test_check_names_the_machines_and_what_they_can_do(cabled: SshMachine, tmp_path: Path) -> None:

@@ -199,7 +199,11 @@ CASES: dict[str, str | tuple[str, ...]] = {
     ),
     "tester: {type: trex, connection: ssh, ssh: {address: a}}": (
         "3: tester.connection: found 'ssh'; "
-        "allowed: local with `type: trex`, as a TRex is reached at tester.trex.address"
+        "allowed: local with a TRex that runs already, which is reached at tester.trex.address"
+    ),
+    "tester: {type: trex, connection: ssh, ssh: {address: a}, trex: {server: {directory: /opt/trex}}}": (
+        "3: tester.ports: found nothing; "
+        "allowed: interfaces for left and right, as a run makes no cable from another machine"
     ),
     "worker: {connection: virtual}\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; "

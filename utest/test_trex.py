@@ -19,7 +19,8 @@ from podperf.hosts.base import Completed
 from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, bucket_lower_ns
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED
-from podperf.testers.trex import CLIENT_PROGRAM, TrexTester, explained, request_line
+from podperf.testers.trex import TrexTester, explained, request_line
+from podperf.testers.trex_programs import CLIENT
 from podperf.testers.trex_results import bucket_index, latency_of, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, read_version, server_version
 from podperf.testers.trex_server import Interfaces, configuration, running
@@ -412,7 +413,7 @@ def test_the_registry_has_both_testers() -> None:
 
 
 def test_the_clients_program_imports_nothing_of_podperf_and_keeps_to_old_python() -> None:
-    tree = ast.parse(CLIENT_PROGRAM.read_text(), feature_version=(3, 7))
+    tree = ast.parse(CLIENT.read_text(), feature_version=(3, 7))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported == {"__future__", "importlib", "json", "os", "sys", "time", "typing"}

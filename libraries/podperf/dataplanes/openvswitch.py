@@ -17,7 +17,8 @@ PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # what Debian and Ubuntu call it
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 MOST_COMPLAINTS = 4
-START_TIMEOUT = 10.0  # seconds; ovs-vswitchd answers after 0.2 to 1 s
+START_TIMEOUT = 30.0  # seconds, on an emulated CPU; ovs-vswitchd answers after 0.2 to 1 s where a core is free
+ANSWER_TIMEOUT = 60  # likewise; a port with DPDK takes 0.1 s
 
 
 def missing(host: Host, daemon: str) -> str | None:
@@ -143,7 +144,8 @@ class OpenVSwitch:
 
     def vsctl(self, *arguments: str) -> str:
         """Configure through the database; waits until ovs-vswitchd has taken it in."""
-        return self._host.run(*self._vsctl(timeout=10), *arguments).stdout
+        done = self._host.run(*self._vsctl(ANSWER_TIMEOUT), *arguments, timeout=ANSWER_TIMEOUT + 5)
+        return done.stdout
 
     def _vsctl(self, timeout: int) -> list[str]:
         return ["ovs-vsctl", f"--db={self._remote}", f"--timeout={timeout}"]

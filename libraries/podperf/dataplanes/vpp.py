@@ -15,7 +15,7 @@ from podperf.hosts.run_directory import SHARED_MEMORY, free_shared_memory
 from podperf.kernel import pci
 
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; VPP answers after 0.5 to 1 s where a core is free
-ANSWER_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 30.0  # likewise
 REMEDY = (
     "packages vpp and vpp-plugin-core of https://packagecloud.io/fdio/release, or a build of "
     "https://github.com/FDio/vpp whose bin folder is on the PATH"

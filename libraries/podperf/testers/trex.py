@@ -6,7 +6,6 @@ import json
 import platform
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError
@@ -16,13 +15,13 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.model import Direction, Trial, TrialResult
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import UNPACED, Site
+from podperf.testers.trex_programs import HERE, Programs, programs_on
 from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
 from podperf.testers.trex_streams import streams_of
 from podperf.topology import TrexSettings
 
-CLIENT_PROGRAM = Path(__file__).with_name("trex_client.py")
 CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
 START_TIMEOUT = 30.0  # seconds until the client has loaded its libraries and has taken the ports
 ANSWER_TIMEOUT = 20.0  # seconds that an answer may take beyond the trial itself
@@ -38,12 +37,18 @@ class TrexTester:
     shortest_trial: ClassVar[float] = 0.5  # below, the moments of start and end are not known well enough for a rate
 
     def __init__(
-        self, host: Host, settings: TrexSettings, endpoint: Endpoint, publisher_port: int, client: str | None
+        self,
+        host: Host,
+        settings: TrexSettings,
+        endpoint: Endpoint,
+        publisher_port: int,
+        client: str | None,
+        programs: Programs = HERE,
     ) -> None:
         self._undo = ExitStack()
         self._groups = 1
         self._endpoint, self._client = endpoint, client
-        self._version = server_version(host, endpoint)
+        self._version = server_version(host, endpoint, programs=programs)
         options = {
             "client": client,
             "address": endpoint.address,
@@ -53,7 +58,7 @@ class TrexTester:
             "user": f"podperf@{platform.node()}",
             "api": list(self._version.api),
         }
-        process = host.spawn(settings.interpreter, str(CLIENT_PROGRAM), json.dumps(options))
+        process = host.spawn(settings.interpreter, programs.client, json.dumps(options))
         self._process: Process | None = process
         try:
             answer = self._answer(START_TIMEOUT)
@@ -74,9 +79,11 @@ class TrexTester:
             return cls(site.host, settings, endpoint, settings.publisher_port, settings.client)
         with ExitStack() as undo:
             host, interfaces = _plugged(site, undo)
-            endpoint = undo.enter_context(running(host, settings.server, interfaces, site.cpus))
             client = settings.client or f"{settings.server.directory}/{CLIENT_BELOW_SERVER}"
-            tester = cls(host, settings, endpoint, PUBLISHER_PORT, client)
+            elsewhere = site.settings.ssh.address is not None
+            programs = programs_on(host, settings.interpreter, client) if elsewhere else HERE
+            endpoint = undo.enter_context(running(host, settings.server, interfaces, site.cpus, programs))
+            tester = cls(host, settings, endpoint, PUBLISHER_PORT, client, programs)
             tester._undo = undo.pop_all()
         return tester
 

@@ -1,15 +1,24 @@
-"""`trex_ask.py ADDRESS PORT SECONDS`: asks a TRex server for its version and for that of its stateless API.
+"""`trex_ask.py ADDRESS PORT SECONDS [CLIENT]`: asks a TRex server for its version and for that of its stateless API.
 
-Prints the server's two answers as JSON; exit code 3 when there is none within SECONDS. Imports nothing of podperf.
+Prints the server's two answers as JSON; exit code 3 when there is none within SECONDS. Imports nothing of podperf. An
+interpreter without zmq finds that of TRex's client, by the folder CLIENT.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from typing import Any
 
-import zmq
+try:
+    import zmq
+except ImportError:
+    if len(sys.argv) < 5:
+        raise
+    sys.path.insert(0, sys.argv[4])
+    importlib.import_module("trex.stl.api")  # makes the libraries that it brings along known
+    import zmq
 
 NOBODY_THERE = 3
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.testers.trex_programs import HERE, Programs
 
 ANSWER_TIMEOUT = 5.0  # seconds
-PROGRAM = Path(__file__).with_name("trex_ask.py")
 NOBODY_THERE = 3  # its exit code
 
 
@@ -42,9 +40,11 @@ class ServerVersion:
     api: tuple[int, int]
 
 
-def server_version(host: Host, endpoint: Endpoint, timeout: float = ANSWER_TIMEOUT) -> ServerVersion:
+def server_version(
+    host: Host, endpoint: Endpoint, timeout: float = ANSWER_TIMEOUT, programs: Programs = HERE
+) -> ServerVersion:
     """The server that answers at this endpoint. PodperfError, with what to do, when none does or it cannot be used."""
-    done = host.run(*command(endpoint, timeout), check=False, timeout=2 * timeout + 10)
+    done = host.run(*command(endpoint, timeout, programs), check=False, timeout=2 * timeout + 10)
     if done.exit_code == NOBODY_THERE:
         raise PodperfError(
             f"no TRex server answers at {endpoint} within {timeout:g} s, asked from {host.name}: "
@@ -55,9 +55,9 @@ def server_version(host: Host, endpoint: Endpoint, timeout: float = ANSWER_TIMEO
     return read_version(endpoint, json.loads(done.stdout))
 
 
-def command(endpoint: Endpoint, timeout: float) -> tuple[str, ...]:
+def command(endpoint: Endpoint, timeout: float, programs: Programs = HERE) -> tuple[str, ...]:
     """The command that asks; it succeeds when the server answers within `timeout` seconds."""
-    return (sys.executable, "-I", str(PROGRAM), endpoint.address, str(endpoint.port), f"{timeout:g}")
+    return (*programs.ask, endpoint.address, str(endpoint.port), f"{timeout:g}", *programs.libraries)
 
 
 def read_version(endpoint: Endpoint, answers: Mapping[str, Any]) -> ServerVersion:

@@ -17,6 +17,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.testers.trex_programs import HERE, Programs
 from podperf.testers.trex_rpc import Endpoint, command
 from podperf.topology import TrexServerSettings
 
@@ -84,7 +85,7 @@ def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_
 
 @contextmanager
 def running(
-    host: Host, settings: TrexServerSettings, interfaces: Interfaces, cpus: Sequence[int]
+    host: Host, settings: TrexServerSettings, interfaces: Interfaces, cpus: Sequence[int], programs: Programs = HERE
 ) -> Iterator[Endpoint]:
     """A server on this host, which must be a namespace of its own; gone when the context ends.
 
@@ -105,7 +106,7 @@ def running(
     process = host.spawn("sh", "-c", _START, "sh", settings.directory, PROGRAM, log, *options)
     endpoint = Endpoint(LOCAL, RPC_PORT)
     try:
-        if not await_success(host, process, START_TIMEOUT, *command(endpoint, 1.0)):
+        if not await_success(host, process, START_TIMEOUT, *command(endpoint, 1.0, programs)):
             raise PodperfError(f"the TRex server in {settings.directory} does not come up: {_said(host, log)}")
         yield endpoint
     finally:

@@ -145,11 +145,12 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
     here = ("tester", "connection")
     if sound.value(*here) != "ssh":
         return
-    if _is_trex(sound):
-        yield sound.problem(here, "local with `type: trex`, as a TRex is reached at tester.trex.address")
+    if _is_trex(sound) and not sound.given("tester", "trex", "server"):
+        allowed = "local with a TRex that runs already, which is reached at tester.trex.address"
+        yield sound.problem(here, allowed)
     elif sound.value("worker", "connection") == "virtual":
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
-    elif not _one_machine(sound) and not sound.given("tester", "ports", "left", "interface"):
+    elif not (_one_machine(sound) or _has_own_ports(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
 

@@ -16,7 +16,7 @@ from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command
 Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
 MARK = "end-of-answer"  # no command of testpmd: its echo shows that the answer before is complete
-ANSWER_TIMEOUT = 5.0
+ANSWER_TIMEOUT = 30.0  # seconds, on an emulated CPU
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
 POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
 
