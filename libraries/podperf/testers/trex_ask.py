@@ -30,15 +30,21 @@ def ask(address: str, port: int, seconds: float) -> dict[str, Any]:
         "get_version": {},
         "api_sync_v2": {"name": "STL", "major": 0, "minor": 0},
     }
-    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.RCVTIMEO, int(seconds * 1000))
-        socket.setsockopt(zmq.IPV6, 1)
+    # The zmq that TRex's client brings has neither context managers nor JSON.
+    context = zmq.Context()
+    socket = context.socket(zmq.REQ)
+    try:
+        for option, value in ((zmq.LINGER, 0), (zmq.RCVTIMEO, int(seconds * 1000)), (zmq.IPV6, 1)):
+            socket.setsockopt(option, value)
         socket.connect(f"tcp://{host}:{port}")
         answers = {}
         for method, parameters in requests.items():
-            socket.send_json({"jsonrpc": "2.0", "id": method, "method": method, "params": parameters})
-            answers[method] = socket.recv_json()
+            request = {"jsonrpc": "2.0", "id": method, "method": method, "params": parameters}
+            socket.send(json.dumps(request).encode())
+            answers[method] = json.loads(socket.recv())
+    finally:
+        socket.close()
+        context.term()
     return answers
 
 
