@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from podperf.test_in_progress import TestIdentity as Identity
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, topology_schema
+from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, topology_schema
 from podperf.verdicts.claims import Claim
 
 SMALL = FrameSize.parse(64)
@@ -117,6 +117,22 @@ def run(tmp_path: Path) -> Run:
     made.environment = {}
     made._quietness = None  # type: ignore[assignment]
     return made
+
+
+def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robot Framework closes no testbed that did not open."""
+    given_back = []
+
+    def refused(_topology: Topology, _here: Host, undo: ExitStack, _password: str | None) -> None:
+        undo.callback(given_back.append, True)
+        raise PodperfError("the worker refuses the login")
+
+    monkeypatch.setattr("podperf.run.RunLock", nullcontext)
+    monkeypatch.setattr("podperf.run.put_back", lambda _: [])
+    monkeypatch.setattr("podperf.run.machines_of", refused)
+    with pytest.raises(PodperfError, match="refuses the login"):
+        Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
+    assert given_back == [True]
 
 
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:

@@ -76,7 +76,14 @@ class Run:
         self._patience = Patience(0)
 
     def open(self) -> None:
-        """Take the machines: one run at a time, and nothing of an earlier one in the way."""
+        """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
+        try:
+            self._open()
+        except BaseException:
+            self._undo.close()
+            raise
+
+    def _open(self) -> None:
         self._undo.enter_context(RunLock())
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")

@@ -39,6 +39,8 @@ for link in /sys/class/net/*; do
 done
 ip link set dev lo up
 
-/usr/sbin/sshd -E /run/sshd.log || say 'sshd did not start'
+/usr/sbin/sshd -E /run/sshd.log || say "sshd did not start: $(tail -n 1 /run/sshd.log)"
+# It has gone into the background before it listens, and writes this file as soon as it does.
+until [ -s /run/sshd.pid ]; do sleep 0.1; done
 say ready
 exec tini -- sleep infinity
