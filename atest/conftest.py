@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from machine import snapshot
 from robot_run import podperf
 from ssh_machine import SshMachine, ssh_machine
 
+BEGAN = time.monotonic()
+VIRTUAL_SECONDS = float(os.environ.get("PODPERF_VIRTUAL_SECONDS", "inf"))  # after which no test on that worker begins
 PATIENCE = 30.0  # seconds: the kernel takes removed namespaces and large processes down in the background
 
 
@@ -26,6 +29,13 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
     """A machine behind SSH."""
     with ssh_machine(tmp_path_factory.mktemp("ssh")) as machine:
         yield machine
+
+
+@pytest.fixture
+def time_is_left() -> None:
+    """Skip, with the reason, when the time is up that there is for tests on the virtual worker."""
+    if time.monotonic() - BEGAN > VIRTUAL_SECONDS:
+        pytest.skip(f"the {VIRTUAL_SECONDS:.0f} s of PODPERF_VIRTUAL_SECONDS are over")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import multiprocessing
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,14 +19,16 @@ import pytest
 
 from chains import forward
 from podperf.cleanup import put_back
-from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize, VirtualFunctionSettings
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.model import Chain, Direction, FrameSize, VirtualFunctionSettings
 from podperf.testbed.access import log_in
 from podperf.topology import Topology
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
-pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("ports_as_before")]
+pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
 UP_TIMEOUT = 180  # seconds
+FRAME_TIMEOUT = 20  # seconds
+VLAN = 7
 
 # One line for each device, interface, namespace and count of free hugepages that a set-up may touch.
 _STATE = """
@@ -113,13 +116,33 @@ def test_vpp_drives_the_cards_of_its_ports(lab: Lab, name: str) -> None:
 
 
 def test_what_the_topology_says_of_virtual_functions_is_in_force(lab: Lab) -> None:
-    wanted = VirtualFunctionSettings(number=3, vlan=7, trust=True, spoof_check=False)
+    wanted = VirtualFunctionSettings(number=3, vlan=VLAN, trust=True, spoof_check=False)
     with lab.with_functions(wanted).testbed.build(Chain("sriov", 1, "testpmd-mac"), FrameSize.parse(64)) as sut:
         for port in sut.data_plane.describe()["physical_functions"]:
             assert port["virtual_functions"] == 3
             assert [(each["vlan"], each["trust"], each["spoof_check"]) for each in port["settings"].values()] == [
-                (7, True, False)
+                (VLAN, True, False)
             ] * 3
+
+
+def test_pods_have_as_many_queues_as_the_topology_says(lab: Lab) -> None:
+    testbed = lab.with_functions(VirtualFunctionSettings(queues=2)).testbed
+    (application,) = forward(Chain("sriov", 1, "testpmd-mac"), testbed=testbed)["applications"].values()
+    polled = {each for line in application["forwarding"] for each in re.findall(r"RX P=(\d)/Q=(\d)", line)}
+    assert polled == {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")}
+
+
+def test_a_vlan_is_on_the_wire_and_not_in_the_pods(lab: Lab) -> None:
+    """Frames without its tag reach no virtual function, and those that a pod sent have it."""
+    ports = lab.topology.tester
+    chain, settings = Chain("sriov", 1, "testpmd-mac"), VirtualFunctionSettings(vlan=VLAN)
+    with lab.with_functions(settings).testbed.build(chain, FrameSize.parse(64)) as sut:
+        entry = sut.entries[Direction.LEFT_TO_RIGHT]
+        assert ports.left.interface and ports.left.namespace and ports.right.interface and entry.mac
+        script = [sys.executable, str(Path(__file__).with_name("tagged_frames.py"))]
+        arguments = [ports.left.interface, ports.right.interface, entry.mac, str(VLAN), str(FRAME_TIMEOUT)]
+        said = NetworkNamespace(ports.left.namespace).run(*script, *arguments, timeout=2 * FRAME_TIMEOUT).stdout
+    assert said.splitlines() == [f"tagged {VLAN}"]
 
 
 @pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])

@@ -18,7 +18,7 @@ from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
 BOOT_TIMEOUT = 900  # with an image to build
 
-pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("machine_as_before")]
+pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "machine_as_before")]
 
 
 @pytest.fixture(autouse=True, scope="module")

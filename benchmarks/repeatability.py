@@ -1,6 +1,6 @@
 """Do five quick measurements in a row agree? On a device whose rate does not depend on the CPU's: an nft limiter. Root.
 
-    python benchmarks/repeatability.py [rate, default 50000] [repeats, default 5]
+    .venv/bin/python benchmarks/repeatability.py [rate, default 50000] [repeats, default 5]
 
 On a real data plane two runs differ by the machine as well as by the method, and a virtual machine whose CPUs change
 their speed by a factor of two says nothing of the method. Here the limiter decides, as long as half a CPU carries its

@@ -1,6 +1,6 @@
 """How long a search takes and how well it repeats, for variants of the `quick` preset, on models of a VM.
 
-    python benchmarks/search_presets.py [searches for each row, default 60]
+    .venv/bin/python benchmarks/search_presets.py [searches for each row, default 60]
 
 A row gives the median of the searches' duration and trials, and for NDR and PDR the median relative to the capacity,
 the spread of the middle 90 %, and in how many of the groups of five searches all five lay within 10 % of each other.

@@ -1,7 +1,6 @@
 """The search and a plain bisection on a real device whose rate is known: an nft limiter on a bridge. Root.
 
-    make -C tester BUILD=/tmp/podperf-tester
-    python benchmarks/search_real.py /tmp/podperf-tester/podperf-tester [rate, default 50000] [repeats, default 3]
+    sudo .venv/bin/python benchmarks/search_real.py [rate, default 50000] [repeats, default 3]
 
 The limiter is a token bucket, full again before the next trial starts: a trial of d seconds carries rate x d + burst
 frames without loss. So the truth for trials of d seconds is not the rate but rate + burst / d, and errors are against
@@ -32,6 +31,7 @@ from podperf.quietness.watch import Quietness
 from podperf.testers.base import TesterLimits
 from podperf.testers.software import SoftwareTester
 from search_vs_bisection import bisection
+from tester_common import BINARY
 
 BURST = 2000  # frames; with fewer the limiter drops when the kernel hands it frames in batches
 FINAL_TRIAL = 5.0  # seconds
@@ -68,9 +68,8 @@ def limited_path(rate: int) -> Iterator[None]:
 
 def main() -> None:
     """Print one line a search, then medians."""
-    binary = sys.argv[1]
-    rate = int(sys.argv[2]) if len(sys.argv) > 2 else 50_000
-    repeats = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    rate = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
+    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     truth = rate + BURST / FINAL_TRIAL
     csit = PRESETS["csit"]
     preset = replace(
@@ -86,7 +85,7 @@ def main() -> None:
     with (
         limited_path(rate),
         SoftwareTester(
-            LocalHost(), "h-l", "h-r", binary=binary, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
+            LocalHost(), "h-l", "h-r", binary=BINARY, cpus=[TESTER_CPU], left_namespace=TESTER, right_namespace=TESTER
         ) as tester,
     ):
         source = ValidTrials(

@@ -1,6 +1,6 @@
 """Our search beside a plain RFC 2544 bisection at the same relative precision: time, trials, error.
 
-    python benchmarks/search_vs_bisection.py [searches for each row, default 50]      no root needed
+    .venv/bin/python benchmarks/search_vs_bisection.py [searches for each row, default 50]      no root needed
 
 Our search finds NDR and PDR at once; the peer needs one bisection for each. It runs with trials of the same length as
 ours, and with trials as long as the sum of ours: only those stand on as much evidence. Simulated time counts 0.1 s

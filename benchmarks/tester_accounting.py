@@ -4,7 +4,7 @@ Wanted, in every trial: it is valid, each frame that was sent is received once, 
 is. Two receiving ends in turn: in the sender's own softirq, where nothing can get lost, and in a thread on the other
 CPU, where the machine's other work can overrun the 256 frames of a veth's ring.
 Exits with 1 when one trial in one place is not so.
-Run: sudo python benchmarks/tester_accounting.py
+Run: sudo .venv/bin/python benchmarks/tester_accounting.py
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both are counted over the same time by the same interface counter or by sequence numbers. Wanted: within 0.1 % at every
 load. Trials in which the machine kept the sender from its CPU come back as invalid: they are shown, and not counted.
-Run: sudo python benchmarks/tester_accuracy.py [repeats]
+Run: sudo .venv/bin/python benchmarks/tester_accuracy.py [repeats]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All send from the same interface and CPU to the same receiving end, which drops; one second each, in turn, repeated.
 The receiving end has the same CPU, as on the bare path that the tester calibrates itself on, and then another one.
 Wanted: on one core, the XDP engine sends at least 3 times as fast as the best of the others. A sender that is not
-installed is skipped and named. Run: sudo python benchmarks/tester_rate.py [repeats]
+installed is skipped and named. Run: sudo .venv/bin/python benchmarks/tester_rate.py [repeats]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fills docs/comparison.md with the figures of a run: `python docs/make_comparison.py RESULTS...`.
+"""Fills docs/comparison.md with the figures of a run: `.venv/bin/python docs/make_comparison.py RESULTS...`.
 
 Of several runs the latest record of each test counts.
 Writes the tables between the page's markers, and a plot for each frame size to docs/images.

@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.errors import PodperfError
 from podperf.hosts import environment
-from podperf.hosts.base import Completed, Process
-
-
-class ScriptedHost:
-    """A host that has these files and answers these commands, and has nothing else."""
-
-    name = "scripted host"
-
-    def __init__(self, files: dict[str, str], answers: dict[str, str]) -> None:
-        self._files, self._answers = files, answers
-
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        for start, answer in self._answers.items():
-            if " ".join(command).startswith(start):
-                return Completed(command, 0, answer, "")
-        raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
-
-    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        raise NotImplementedError
-
-    def put(self, content: bytes, path: str) -> None:
-        raise NotImplementedError
-
-    def get(self, path: str) -> bytes:
-        if path not in self._files:
-            raise FileNotFoundError(path)
-        return self._files[path].encode()
-
+from scripted_host import ScriptedHost
 
 SERVER = ScriptedHost(
     files={

@@ -14,6 +14,7 @@ from podperf.kernel.cpus import Cpus, allowed_cpus, read_cpus
 from podperf.model import BOTH_DIRECTIONS, Direction, Placement
 from podperf.testbed.placement import place, remarks
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
+from scripted_host import ScriptedHost
 
 ONE_WAY = (Direction.LEFT_TO_RIGHT,)
 
@@ -124,6 +125,15 @@ def test_remarks_name_what_is_unsound(topology: Callable[..., Topology]) -> None
 def test_the_affinity_is_read_from_the_process_status(allowed: set[int]) -> None:
     status = f"Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{format_cpu_list(allowed)}\nMems_allowed_list:\t0\n"
     assert allowed_cpus(status) == tuple(sorted(allowed))
+
+
+def test_cpus_that_the_kernel_keeps_free_can_be_had_by_asking() -> None:
+    """A machine with `isolcpus=2-3`: no process is there by itself, and its cpuset has CPU 3 only."""
+    system, status = "/sys/devices/system/cpu", "Cpus_allowed_list:\t0-1\n"
+    files = {f"{system}/online": "0-3", f"{system}/isolated": "2-3", "/proc/self/status": status}
+    asked = {"taskset --cpu-list 2-3 cat /proc/self/status": "Cpus_allowed_list:\t3\n"}
+    assert read_cpus(ScriptedHost(files, asked)).usable == (0, 1, 3)
+    assert read_cpus(ScriptedHost(files | {f"{system}/isolated": "\n"})).usable == (0, 1)
 
 
 def test_this_machine_can_be_read() -> None:

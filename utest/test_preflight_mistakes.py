@@ -202,7 +202,7 @@ def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Finding]:
 def test_every_mistake_is_found_on_a_worker_where_it_was_made() -> None:
     found = found_on(Lab(functions=[{"vf": 0, "vlan": 100}, {"vf": 1}]))
     mistakes = [each.subject for each in found if each.state is State.WARNING]
-    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "VLANs", "TRex, by label"]
+    assert mistakes == ["switch CPUs", "CPU masks", "socket memory", "pods", "interrupts", "VLANs", "TRex, by label"]
     assert all(each.remedy for each in found if each.state is State.WARNING)
     sound = [each.subject for each in found if each.state is State.OK]
     assert sound == ["CPU masks, planned", "socket memory, planned"], "podperf's own switch makes none"

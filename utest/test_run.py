@@ -15,6 +15,8 @@ from podperf.dataplanes.base import DataPlane
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
 from podperf.progress import Progress
@@ -133,6 +135,29 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
     with pytest.raises(PodperfError, match="refuses the login"):
         Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
     assert given_back == [True]
+
+
+def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each later test would say that another run is measuring there, which is this one."""
+    held: list[str] = []
+
+    def lock(machine: Host, undo: ExitStack) -> None:
+        held.append(machine.name)
+        undo.callback(held.remove, machine.name)
+
+    def broken(_: Host) -> list[str]:
+        raise PodperfError("its port is gone")
+
+    monkeypatch.setattr("podperf.run.lock", lock)
+    monkeypatch.setattr("podperf.run.put_back", broken)
+    there = SshHost(Login("192.0.2.20"))
+    run._machines = (there, there)
+    for _ in range(2):
+        with pytest.raises(PodperfError, match="its port is gone"):
+            run._take_machines()
+        assert held == ["192.0.2.20"]
+        run._give_machines_back()
+        assert not held
 
 
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import struct
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,15 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, bucket_lower_ns
 from podperf.testers import TESTERS
-from podperf.testers.base import UNPACED
+from podperf.testers.base import UNPACED, Site
 from podperf.testers.trex import TrexTester, explained, request_line
 from podperf.testers.trex_programs import CLIENT
 from podperf.testers.trex_results import bucket_index, latency_of, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, read_version, server_version
 from podperf.testers.trex_server import Interfaces, configuration, running
 from podperf.testers.trex_streams import Stream, intended, streams_of
-from podperf.topology import TrexServerSettings, TrexSettings
+from podperf.topology import SCHEMA_PATH, TrexServerSettings, TrexSettings, load_topology
+from scripted_host import ScriptedHost
 from trex_dialogue import Dialogue, PlayedHost
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
@@ -436,7 +438,17 @@ def test_three_cpus_are_for_master_latency_and_data() -> None:
     assert made["interfaces"] == ["0000:81:00.0", "0000:81:00.1"]
     assert made["c"] == 2
     assert made["platform"]["dual_if"] == [{"socket": 0, "threads": [4, 5]}]
+    (far,) = yaml.safe_load(configuration(replace(devices, node=1), (2, 3, 4, 5), "p"))
+    assert far["platform"]["dual_if"][0]["socket"] == 1
     assert (made["platform"]["master_thread_id"], made["platform"]["latency_thread_id"]) == (2, 3)
+
+
+def test_a_card_whose_driver_stays_with_the_kernel_is_refused() -> None:
+    server = TrexServerSettings("/opt/trex", devices=("0000:81:00.0", "0000:81:00.1"))
+    settings = replace(load_topology(SCHEMA_PATH.parent / "local.yaml").tester, trex=TrexSettings(server=server))
+    host = ScriptedHost(answers={"readlink": "../../../bus/pci/drivers/mlx5_core\n"})
+    with pytest.raises(PodperfError, match=r"drives 0000:81:00\.0 only together with mlx5_core"):
+        TrexTester.at(Site(host, settings, "auto", (0,)))
 
 
 def test_packet_rings_are_larger_than_those_that_lose_by_themselves() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,8 +11,17 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.testbed.worker_ports import PortBefore, _name_of, _pci_address, _refuse_another_driver
+from podperf.testbed.worker_ports import (
+    PortBefore,
+    _name_of,
+    _pci_address,
+    _queues,
+    _refuse_another_driver,
+    _set_queues,
+    give_back,
+)
 from podperf.topology import WorkerPortSettings
+from scripted_host import ScriptedHost
 
 MAC = "52:54:00:00:00:01"
 
@@ -46,6 +57,49 @@ def test_the_device_is_the_one_that_the_topology_says() -> None:
         _pci_address(named, {"bus-info": "0000:81:00.1"}, LocalHost())
     with pytest.raises(PodperfError, match="of no address, not"):
         _pci_address(named, {}, LocalHost())
+
+
+CHANNELS = """Channel parameters for ens4:
+Pre-set maximums:
+RX:		n/a
+TX:		n/a
+Combined:	64
+Current hardware settings:
+RX:		n/a
+TX:		n/a
+Combined:	8
+"""
+
+
+def test_a_card_has_one_queue_for_the_one_cpu_that_receives_and_gets_its_own_back() -> None:
+    card = ScriptedHost(answers={"ethtool -l ens4": CHANNELS}, patient=True)
+    assert _queues(card, "ens4") == {"combined": 8}
+    _set_queues(card, "ens4", {"combined": 1})
+    assert card.commands[-1] == "ethtool -L ens4 combined 1"
+    _set_queues(card, "ens4", {"combined": 8})
+    assert card.commands[-1] == "ethtool -l ens4", "it has as many"
+    without = ScriptedHost(patient=True)
+    assert _queues(without, "tap0") == {}
+    _set_queues(without, "tap0", {})
+    assert without.commands == ["ethtool -l tap0"]
+
+
+def test_a_port_that_cannot_be_given_back_keeps_no_other_and_stays_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = [PortBefore(name, MAC, None, 1500, True, True, 0) for name in ("ens4", "ens5", "ens6")]
+    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(each) for each in ports])}, patient=True)
+    given_back = []
+
+    def one(_: object, port: PortBefore) -> None:
+        if port.interface == "ens5":
+            raise PodperfError("ens5 is gone")
+        given_back.append(port.interface)
+
+    monkeypatch.setattr("podperf.testbed.worker_ports._give_back", one)
+    with pytest.raises(PodperfError, match="ens5 is gone"):
+        give_back(host, "/run/x")
+    assert given_back == ["ens4", "ens6"]
+    assert [each["interface"] for each in json.loads(host.get("/run/x/ports-before"))] == ["ens5"]
+    assert not any(each.startswith("rm") for each in host.commands)
 
 
 class Card(LocalHost):

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import left_behind, remove_namespace
@@ -15,6 +16,7 @@ from podperf.kernel.hugepages import give_back
 from podperf.testbed.access import lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
+from podperf.testbed.worker_ports import forget as forget_ports
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.topology import load_topology
 from podperf.virtual_worker.image import forget as forget_images
@@ -27,9 +29,7 @@ def put_back(host: Host) -> list[str]:
     changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
     their shared memory. There is nothing else to look for.
     """
-    found = [f"{port} from the system under test" for port in give_ports_back(host, str(RUN_DIRECTORY))]
-    if go_back(host, str(RUN_DIRECTORY)):  # ports are where they were by now, as some of this is done by their names
-        found.append("virtual functions and drivers of devices")
+    found = _ports_and_devices(host)
     if go_back(host, str(TESTER_DIRECTORY)):
         found.append("the tester's ports")
     namespaces = left_behind(host)
@@ -43,6 +43,24 @@ def put_back(host: Host) -> list[str]:
         host.run("rm", "-rf", str(RUN_DIRECTORY))
         found.append(str(RUN_DIRECTORY))
     return found
+
+
+def _ports_and_devices(host: Host) -> list[str]:
+    """Ports first, as some of what is done to devices needs their names, but for a port that a program's driver has."""
+    directory = str(RUN_DIRECTORY)
+    try:
+        ports = give_ports_back(host, directory)
+    except PodperfError:
+        devices = go_back(host, directory)
+        try:
+            ports = give_ports_back(host, directory)
+        except PodperfError:
+            forget_ports(host, directory)
+            raise
+    else:
+        devices = go_back(host, directory)
+    found = [f"{port} from the system under test" for port in ports]
+    return [*found, "virtual functions and drivers of devices"] if devices else found
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -94,6 +94,7 @@ class Run:
 
     def _take_machines(self) -> None:
         undo = self._undo.enter_context(ExitStack())
+        self._give_machines_back = undo.close
         tester, worker = self._machines
         for machine in self._behind_ssh():
             lock(machine, undo)
@@ -114,7 +115,6 @@ class Run:
             "podperf": podperf_version(self._host),
             **({"tester": collect(tester)} if apart else {}),
         }
-        self._give_machines_back = undo.close
         self._losses = [each.losses for each in self._behind_ssh()]
 
     def _behind_ssh(self) -> list[SshHost]:

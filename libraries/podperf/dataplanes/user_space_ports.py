@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
@@ -14,21 +15,35 @@ from podperf.kernel import pci
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     """Take both ports from the kernel until `undo`: the PCI addresses of `left` and `right`.
 
-    Empty where they stay with it, because there is no card behind one, no IOMMU, or its driver serves both.
+    Empty where they stay with it, because there is no card behind one, no IOMMU, or its driver serves both. Unavailable
+    when one has virtual functions, which would be gone with its driver.
     """
     ports = {"left": worker.left, "right": worker.right}
     addresses = {name: port.pci for name, port in ports.items() if port.pci and _can_be_had(worker.host, port)}
     if len(addresses) < len(ports):
         return {}
     for port in ports.values():
-        # They come back into the first network namespace; whoever takes the testbed down looks for them here.
-        undo.callback(pci.move_into_namespace, worker.host, port.interface, worker.namespace, port.interface)
+        _refuse_virtual_functions(worker.host, port)
+    for port in ports.values():
+        # They come back into the first network namespace; whoever takes the testbed down looks for them here. One that
+        # never left, because it could not be taken, is here already.
+        move = pci.moving_into_namespace(port.interface, worker.namespace, port.interface)
+        undo.callback(worker.host.run, *move, check=False)
     way_back = WayBack(worker.host, worker.directory, undo)
     for name, address in addresses.items():
         pci.remember(worker.host, address, way_back, ports[name].interface)
         pci.give_to_user_space(worker.host, address)
         del worker.ports[ports[name].interface]
     return addresses
+
+
+def _refuse_virtual_functions(host: Host, port: WorkerPort) -> None:
+    number = pci.attribute(host, port.pci, "sriov_numvfs") if port.pci is not None else None
+    if number not in {None, "", "0"}:
+        raise Unavailable(
+            f"{port.interface} of {host.name} has {number} virtual functions, which taking it from the kernel would "
+            f"remove: echo 0 > {pci.DEVICES}/{port.pci}/sriov_numvfs, where nobody needs them"
+        )
 
 
 def _can_be_had(host: Host, port: WorkerPort) -> bool:

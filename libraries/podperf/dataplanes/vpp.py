@@ -13,6 +13,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import threads_named, unix_socket
 from podperf.hosts.run_directory import SHARED_MEMORY, free_shared_memory
 from podperf.kernel import pci
+from podperf.kernel.hugepages import PAGE_MIB
 
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; VPP answers after 0.5 to 1 s where a core is free
 ANSWER_TIMEOUT = 30.0  # likewise
@@ -69,7 +70,7 @@ class Vpp:
             directory=directory,
             shared_memory=SHARED_MEMORY,
             main_core=main_core,
-            page_size="default-hugepage" if devices and in_hugepages else "default",
+            page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
             plugin=_WITH_DPDK if devices else "",
             devices=_dpdk_section(devices, in_hugepages) if devices else "",
             workers=f"corelist-workers {','.join(map(str, workers))}" if workers else "",

@@ -7,9 +7,15 @@ from pathlib import Path
 from podperf.hosts.base import Host
 
 RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
-SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it in /dev/shm
+SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
+# In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case.
+_FREE = """
+for folder in /dev/shm $(findmnt --noheadings --types hugetlbfs --output TARGET); do
+  find "$folder" -maxdepth 1 -name "$1-*" -delete
+done
+"""
 
 
 def free_shared_memory(host: Host) -> None:
     """Remove what programs that have ended left."""
-    host.run("find", "/dev/shm", "-maxdepth", "1", "-name", f"{SHARED_MEMORY}-*", "-delete")
+    host.run("sh", "-c", _FREE, "sh", SHARED_MEMORY)

@@ -6,14 +6,14 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from podperf.cpu_lists import parse_cpu_list
+from podperf.cpu_lists import format_cpu_list, parse_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
 
 @dataclass(frozen=True)
 class Cpus:
-    """The CPUs of a host. `allowed` is what this process may run on (taskset, cpuset).
+    """The CPUs of a host. `allowed` is what programs may be held to here (taskset, cpuset), isolated CPUs included.
 
     A CPU without an entry in `siblings` has its physical core to itself; without one in `nodes` it is on node 0.
     """
@@ -38,7 +38,7 @@ class Cpus:
 
 
 def read_cpus(host: Host) -> Cpus:
-    """The CPUs of a host, from sysfs and this process's affinity."""
+    """The CPUs of a host, from sysfs and what its processes may be held to."""
     online = parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode())
     siblings = {
         cpu: frozenset(_list(host, f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or (cpu,))
@@ -49,7 +49,17 @@ def read_cpus(host: Host) -> Cpus:
         for node in _list(host, "/sys/devices/system/node/online")
         for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
     }
-    return Cpus(online, allowed_cpus(host.get("/proc/self/status").decode()), siblings, nodes)
+    allowed = {*allowed_cpus(host.get("/proc/self/status").decode()), *_isolated(host)}
+    return Cpus(online, tuple(sorted(allowed)), siblings, nodes)
+
+
+def _isolated(host: Host) -> tuple[int, ...]:
+    """The CPUs of `isolcpus` that a program gets when it asks for them: by itself the kernel puts none there."""
+    isolated = _list(host, "/sys/devices/system/cpu/isolated")
+    if not isolated:
+        return ()
+    asked = host.run("taskset", "--cpu-list", format_cpu_list(isolated), "cat", "/proc/self/status", check=False)
+    return allowed_cpus(asked.stdout) if asked.exit_code == 0 else ()
 
 
 def allowed_cpus(status: str) -> tuple[int, ...]:

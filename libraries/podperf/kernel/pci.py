@@ -124,7 +124,12 @@ def give_to_kernel(host: Host, address: str) -> str:
 
 def move_into_namespace(host: Host, interface: str, namespace: str, name: str) -> None:
     """Move an interface from the machine's first network namespace into this one, under this name."""
-    host.run(*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name)
+    host.run(*moving_into_namespace(interface, namespace, name))
+
+
+def moving_into_namespace(interface: str, namespace: str, name: str) -> tuple[str, ...]:
+    """The command for that."""
+    return (*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name)
 
 
 def describe_device(host: Host, address: str) -> dict[str, object]:

@@ -24,6 +24,7 @@ from podperf.preflight.journal import NO_MAC, program, within
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
+QUEUES = 8  # of each card
 OTHER_NAMES = ("lcore-worker", "dpdk-worker")  # of DPDK's threads, before 22.11 and since 23.03
 VETH = "veth"
 RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
@@ -46,6 +47,7 @@ class ImaginaryHost:
         self.files: dict[str, bytes] = {}
         self.processes: dict[int, ImaginaryProcess] = {}
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
+        self.queues: dict[str, int] = {}  # by interface, once it was said
         self.switch_ports = count(1)
         self._numbers = count(FIRST_PROCESS)
         self._macs: dict[str, str] = {}
@@ -299,6 +301,22 @@ def _driver(question: Question) -> str:
     return f"driver: {device.driver}\nbus-info: {device.pci or ''}\n"
 
 
+def _queues(question: Question) -> str:
+    usual = QUEUES if question.host.device(question.found[1]).pci else 1
+    return f"Current hardware settings:\nCombined: {question.host.queues.get(question.found[1], usual)}\n"
+
+
+def _remember_queues(question: Question) -> str:
+    question.host.queues[question.found[1]] = int(question.found[2])
+    return ""
+
+
+def _is_there(question: Question) -> str:
+    if question.found[1] not in question.host.files:
+        raise _Refused
+    return ""
+
+
 def _driver_of_device(question: Question) -> str:
     return f"../{question.host.driver_of(question.found[1])}"
 
@@ -384,7 +402,9 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^ethtool -i (\S+)$", _driver),
         (r"^ethtool -k (\S+)$", _offloads),
         (r"^unshare .* link set dev (\S+) xdpoffload object ", _offload_program),
-        (r"^ethtool -l ", lambda _: "Current hardware settings:\nCombined: 1\n"),
+        (r"^ethtool -l (\S+)$", _queues),
+        (r"^ethtool -L (\S+) combined (\d+)$", _remember_queues),
+        (r"^test -e (\S+/ports-before)$", _is_there),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
         (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),
         (r"^cat \S+/driver_override$", lambda _: "(null)"),

@@ -129,6 +129,14 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{format_cpu_list(numbers)} of {port}" for port, numbers in functions.items() if numbers)
 
 
+def interrupt_balancer(running: bool) -> Finding:
+    """Irqbalance, which after seconds undoes what a run does with the interrupts of the ports."""
+    if not running:
+        return _sound("interrupts", "no irqbalance moves those of the ports")
+    detail = "irqbalance runs, and moves the ports' interrupts away from the CPUs that a run gives them"
+    return _mistake("interrupts", detail, "systemctl stop irqbalance, for as long as you measure")
+
+
 def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
     """A version of TRex beside ports that offer virtual functions: some drop frames there that others do not."""
     found = version.lower().removeprefix("v")
@@ -174,6 +182,8 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
         if pods:
             yield unpinned_pods(pods)
     ports = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    if ports:
+        yield interrupt_balancer(host.run("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
     if functions:
         yield vlans_of_some(functions)

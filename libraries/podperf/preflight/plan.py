@@ -18,7 +18,7 @@ from podperf.figures import count as count_of
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
-from podperf.preflight.imaginary_host import THIS_MACHINE, VETH, Device, ImaginaryHost
+from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Placed, Scenario
@@ -154,6 +154,7 @@ def _assumed_ports(topology: Topology) -> Iterator[str]:
             yield f"The PCI address of {port.interface} is not in the topology: {device.pci} stands for it."
         if port.driver is None:
             yield f"The driver of {port.interface} is not in the topology: it is taken to be {device.driver}."
+        yield f"{port.interface} is taken to have {QUEUES} queues."
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

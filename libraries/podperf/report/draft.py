@@ -10,7 +10,6 @@ URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
 
 INFORMATIVE = "informative section: nothing to measure"
 NOT_IMPLEMENTED = "not implemented in this version"
-NEEDS_TWO_NUMA_NODES = "not implemented in this version; needs two NUMA nodes"
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ SECTIONS = (
         "4.1.5",
         "Model Combination",
         "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
-        "Virtual functions to the network and OVS-DPDK between the pods, chains of 2 and 3 pods.",
+        "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods.",
         suite="4.1.5_model_combination.robot",
     ),
     Section("4.2", "Resources Configuration", "Placement of CPU, memory and pages changes the result."),
@@ -108,7 +107,8 @@ SECTIONS = (
         "4.2.1",
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
-        not_covered=NEEDS_TWO_NUMA_NODES,
+        "Pods on CPUs of their own, shared or any, on the NIC's NUMA node or another, in the order that was published.",
+        suite="A_contiv_vpp.robot, B_sriov_dpdk.robot and C_multi_pod.robot",
     ),
     Section(
         "4.2.2",
@@ -126,14 +126,14 @@ SECTIONS = (
         "4.2.4",
         "Service Function Chaining",
         "Chains of pods, also across models: how throughput falls with their length.",
-        "A finding orders chains of 1, 2 and 4 pods; every data plane has rows with 2.",
+        "Findings order chains of 1 to 6 pods; every data plane has rows with 2.",
         suite="4.1_findings.robot",
     ),
     Section(
         "4.2.5",
         "Additional Considerations",
         "Several hosts: overlay (VXLAN, …) or underlay (BGP) between the nodes.",
-        not_covered=NOT_IMPLEMENTED,
+        not_covered=f"{NOT_IMPLEMENTED}; `ipip` (4.1.1) has the tunnel to a second node, on one worker",
     ),
     Section(
         "5",

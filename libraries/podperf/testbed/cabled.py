@@ -21,7 +21,7 @@ from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PROBE_PATIENCE, SystemUnderTest
-from podperf.testbed.worker_ports import WorkerPorts
+from podperf.testbed.worker_ports import CARRIER_PATIENCE, WorkerPorts, has_carrier
 from podperf.testers.base import Tester
 from podperf.topology import PortSettings
 
@@ -41,7 +41,9 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
     worker, received_by = _worker(machines, tester, mtu, undo)
     entries = data_plane.set_up(worker, chain, undo)
-    sut = SystemUnderTest(chain, tester, data_plane, entries, worker.ports, received_by)
+    sut = SystemUnderTest(
+        chain, tester, data_plane, entries, worker.ports, received_by, link_patience=_await_links(machines)
+    )
     return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
 
 
@@ -53,8 +55,21 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
     _way_back(machines, undo)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
-    sut = SystemUnderTest(chain, tester, data_plane, entries, hosts)
+    sut = SystemUnderTest(chain, tester, data_plane, entries, hosts, link_patience=_await_links(machines))
     return _by_an_engine_that_sends(machines, sut, 0, undo)
+
+
+def _await_links(machines: Machines) -> float:
+    """Wait until the tester's ports have a link: a card loses it for seconds when it gets a program or another driver.
+
+    Returns how many seconds more it may take where that cannot be seen, because the ports are TRex's own.
+    """
+    ports = (machines.topology.tester.left, machines.topology.tester.right)
+    for port in ports:
+        if port.interface is None:
+            return CARRIER_PATIENCE
+        has_carrier(_seen_from(machines.host, port), port.interface)
+    return 0.0
 
 
 def _entry(port: PortSettings) -> Entry:

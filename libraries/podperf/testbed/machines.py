@@ -10,6 +10,7 @@ from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
+from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
 from podperf.topology import Engine, PortSettings, Topology
@@ -56,7 +57,12 @@ class Machines:
     def make_run_directory(self, undo: ExitStack) -> None:
         """The run directory on the worker, until `undo`."""
         self.worker_host.run("mkdir", "-p", str(RUN_DIRECTORY))
-        undo.callback(self.worker_host.run, "rm", "-rf", str(RUN_DIRECTORY))
+        undo.callback(self._remove_run_directory)
+
+    def _remove_run_directory(self) -> None:
+        """But for what the next run needs to give back a port that could not be given back."""
+        if self.worker_host.run("test", "-e", f"{RUN_DIRECTORY}/{PORTS_BEFORE}", check=False).exit_code:
+            self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
         """The worker as data planes see it, with these ports in this namespace."""

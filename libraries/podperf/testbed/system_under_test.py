@@ -25,6 +25,7 @@ class SystemUnderTest:
     entries: Mapping[Direction, Entry]
     port_hosts: Mapping[str, Host]  # the host on which each port's interface is seen, by the interface's name
     received_by: Mapping[str, str] = field(default_factory=dict)  # who does what arriving frames cause, in words
+    link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
 
     def forwards(self, traffic: Traffic) -> bool:
         """Whether frames cross in each direction, by one short trial."""
@@ -37,8 +38,9 @@ class SystemUnderTest:
             self.data_plane.check()
 
     def probe(self, traffic: Traffic) -> None:
-        """Wait until frames cross in each direction. PodperfError when none does within 5 s."""
-        deadline = time.monotonic() + PROBE_PATIENCE
+        """Wait until frames cross in each direction. PodperfError when none does within 5 s and what links may take."""
+        patience = PROBE_PATIENCE + self.link_patience
+        deadline = time.monotonic() + patience
         while True:
             result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
             dead = [each.direction.value for each in result.directions if not each.received]
@@ -50,7 +52,7 @@ class SystemUnderTest:
                 detail = f" ({corrupted} arrived corrupted)" if corrupted else ""
                 raise PodperfError(
                     f"no test frame crossed {self.chain.data_plane} with {self.chain.pods} pods {' and '.join(dead)} "
-                    f"in {PROBE_PATIENCE:.0f} s{detail}: the data plane is set up but does not forward"
+                    f"in {patience:.0f} s{detail}: the data plane is set up but does not forward"
                 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -35,7 +35,8 @@ _TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done
 
 @dataclass(frozen=True)
 class PortBefore:
-    """What a port was like. `interrupts` has the CPU list of each interrupt of its device."""
+    """What a port was like. `interrupts` has the CPU list of each interrupt of its device at `pci`, `queues` the number
+    of each kind of queue, as ethtool(8) names them."""
 
     interface: str
     mac: str
@@ -46,7 +47,9 @@ class PortBefore:
     threaded: int  # 1: threads of the kernel receive (threaded NAPI)
     promiscuous: bool = False  # DPDK's drivers switch it on, and leave it on
     alias: str = ""  # in which the CNI plug-in host-device notes its name
+    pci: str | None = None
     interrupts: Mapping[str, str] = field(default_factory=dict)
+    queues: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,9 @@ class WorkerPorts:
 
         PodperfError when it is not there, is another device than the topology says, or has no carrier.
         """
-        name, host = settings.interface, self._host
-        link = _link(host, name)
+        host = self._host
+        link = _link(host, settings.interface)
+        name = link["ifname"]  # the topology may have another one (altname)
         driver = parse_ethtool(host.run("ethtool", "-i", name, check=False).stdout)
         pci = _pci_address(settings, driver, host)
         _refuse_another_driver(settings, driver, pci, host)
@@ -83,60 +87,83 @@ class WorkerPorts:
         threaded = read_attribute(host, name, "threaded")
         flags, alias = link["flags"], link.get("ifalias", "")
         before = PortBefore(
-            name, link["address"], kind, link["mtu"], "UP" in flags, gro, threaded, "PROMISC" in flags, alias
+            name, link["address"], kind, link["mtu"], "UP" in flags, gro, threaded, "PROMISC" in flags, alias, pci
         )
         self._remember(before)
         ip(host, "link", "set", "dev", name, "netns", self._namespace.namespace)
         ip(self._namespace, "link", "set", "dev", name, "mtu", str(mtu), "up")
-        return TakenPort(name, link["address"], pci, self._receive_on(cpu, before, pci))
+        return TakenPort(name, link["address"], pci, self._receive_on(cpu, before))
 
-    def _receive_on(self, cpu: int, port: PortBefore, pci: str | None) -> str:
+    def _receive_on(self, cpu: int, port: PortBefore) -> str:
         if port.kind == "veth":
             dedicate_receive_processing(self._namespace, port.interface, cpu)
             return f"a thread of the kernel (threaded NAPI) on CPU {cpu}"
-        found = affinities(self._host, pci) if pci is not None else {}
-        if found:
-            self._remember(replace(port, interrupts=found))
-        steered = steer(self._host, list(found), cpu)
+        if port.pci is None:
+            found, steered = {}, []
+        else:
+            found, queues = affinities(self._host, port.pci), _queues(self._namespace, port.interface)
+            self._remember(replace(port, interrupts=found, queues=queues))
+            _set_queues(self._namespace, port.interface, dict.fromkeys(queues, 1))
+            steered = steer(self._host, list(affinities(self._host, port.pci)), cpu)
         if not steered:
             return "its driver, on whichever CPU it takes: it has no interrupt that can be steered"
         return f"its driver, interrupt {', '.join(steered)} on CPU {cpu}"
 
     def _remember(self, port: PortBefore) -> None:
         self._before = [*(each for each in self._before if each.interface != port.interface), port]
-        path = f"{self._directory}/{BEFORE}"
-        self._host.put(json.dumps([asdict(each) for each in self._before]).encode(), path)
+        _write(self._host, f"{self._directory}/{BEFORE}", self._before)
 
     def await_carrier(self) -> None:
         """Wait until each port has a link. PodperfError when one has none after 15 s."""
         for port in self._before:
-            wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", port.interface)
-            if self._namespace.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code:
+            if not has_carrier(self._namespace, port.interface):
                 raise PodperfError(
                     f"{port.interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
                     "up: is it cabled to the tester's port of the same side, and is that one up?"
                 )
 
 
+def has_carrier(host: Host, interface: str) -> bool:
+    """Wait until an interface has a link; False when it has none after 15 s."""
+    wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
+    return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
+
+
 def give_back(host: Host, directory: str) -> list[str]:
-    """Give the ports back that a set-up took, also one that was killed; returns their names."""
+    """Give the ports back that a set-up took, also one that was killed; returns their names.
+
+    One that cannot be given back does not keep the other; then PodperfError says why, and it stays on record.
+    """
     path = f"{directory}/{BEFORE}"
     try:
         before = [PortBefore(**each) for each in json.loads(host.get(path))]
     except FileNotFoundError:
         return []
-    missing = [port.interface for port in before if not _give_back(host, port)]
+    kept, reasons = [], []
+    for port in before:
+        try:
+            _give_back(host, port)
+        except PodperfError as error:
+            kept.append(port)
+            reasons.append(str(error))
+    if kept:
+        _write(host, path, kept)
+        raise PodperfError("; ".join(reasons))
     host.run("rm", "-f", path)
-    if missing:
-        raise PodperfError(
-            f"{host.name} has lost its interface {', '.join(missing)}: the namespace that it was in is gone, and a "
-            "virtual interface goes with it; make it again"
-        )
     return [port.interface for port in before]
 
 
-def _give_back(host: Host, port: PortBefore) -> bool:
-    """False when there is no such interface any more."""
+def forget(host: Host, directory: str) -> None:
+    """Take ports off the record that cannot be given back."""
+    host.run("rm", "-f", f"{directory}/{BEFORE}")
+
+
+def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
+    host.put(json.dumps([asdict(each) for each in ports]).encode(), path)
+
+
+def _give_back(host: Host, port: PortBefore) -> None:
+    """PodperfError when there is no such interface any more."""
     for namespace in left_behind(host):
         if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
             inside = NetworkNamespace(namespace, host)
@@ -151,15 +178,39 @@ def _give_back(host: Host, port: PortBefore) -> bool:
         # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
         name = _name_of(port, ip_json(host, "-details", "link", "show"))
         if name is None:
-            return False
+            raise PodperfError(
+                f"{host.name} has lost its interface {port.interface}: the namespace that it was in is gone, and a "
+                "virtual interface goes with it; make it again"
+            )
         if name != port.interface:
             ip(host, "link", "set", "dev", name, "down")
             ip(host, "link", "set", "dev", name, "name", port.interface)
     host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
-    restore(host, port.interrupts)
+    _set_queues(host, port.interface, port.queues)
+    if port.pci is not None:  # a driver that was bound anew may have other interrupts, and others these
+        now = affinities(host, port.pci)
+        restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
     modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
     ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "alias", port.alias, *modes)
-    return True
+
+
+def _queues(host: Host, interface: str) -> dict[str, int]:
+    """How many receive queues a card has, where it can have another number: one CPU serves them all, and a socket of
+    AF_XDP has frames of one only."""
+    said = host.run("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
+    numbers = {key.lower(): value for key, value in parse_ethtool(said).items()}
+    return {
+        kind: int(numbers[kind])
+        for kind in ("combined", "rx")
+        if numbers.get(kind, "").isdigit() and int(numbers[kind])
+    }
+
+
+def _set_queues(host: Host, interface: str, queues: Mapping[str, int]) -> None:
+    """A driver that refuses keeps what it has."""
+    if queues and queues != _queues(host, interface):
+        words = [word for kind, number in queues.items() for word in (kind, str(number))]
+        host.run("ethtool", "-L", interface, *words, check=False)
 
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:

@@ -12,6 +12,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
+from podperf.kernel import pci
 from podperf.model import Direction, Trial, TrialResult
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import UNPACED, Site
@@ -153,7 +154,15 @@ def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
     """Where the server runs, and what its ports are there: a namespace in any case."""
     server = site.settings.trex.server
     if server is not None and server.devices is not None:
-        return add_namespace(site.host, "trex", undo), Interfaces(*server.devices, kernel=False)
+        for device in server.devices:
+            if (driver := pci.link(site.host, device, "driver")) in pci.BIFURCATED:
+                raise PodperfError(
+                    f"tester.trex.server.devices: TRex drives {device} only together with {driver}, whose interface is "
+                    "not in the namespace of a TRex that podperf starts: start TRex yourself, and leave `server` out"
+                )
+        node = int(pci.attribute(site.host, server.devices[0], "numa_node") or 0)
+        interfaces = Interfaces(*server.devices, kernel=False, node=max(0, node))
+        return add_namespace(site.host, "trex", undo), interfaces
     left, right = site.left, site.right
     if left is None or right is None or left.namespace is None or left.namespace != right.namespace:
         raise PodperfError(

@@ -16,7 +16,7 @@ import yaml
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.run_directory import RUN_DIRECTORY, SHARED_MEMORY, free_shared_memory
 from podperf.testers.trex_programs import HERE, Programs
 from podperf.testers.trex_rpc import Endpoint, command
 from podperf.topology import TrexServerSettings
@@ -31,11 +31,12 @@ RPC_PORT, PUBLISHER_PORT = 4501, 4500
 
 @dataclass(frozen=True)
 class Interfaces:
-    """What the two ports are, left first: interfaces of the kernel, or PCI addresses of devices."""
+    """What the two ports are, left first: interfaces of the kernel, or PCI addresses of devices on this NUMA node."""
 
     left: str
     right: str
     kernel: bool
+    node: int = 0
 
     def of_trex(self) -> list[str]:
         """As TRex's configuration names them."""
@@ -78,7 +79,7 @@ def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_
         platform["platform"] = {
             "master_thread_id": master,
             "latency_thread_id": latency,
-            "dual_if": [{"socket": 0, "threads": threads}],
+            "dual_if": [{"socket": interfaces.node, "threads": threads}],
         }
     return yaml.safe_dump([platform], sort_keys=False)
 
@@ -97,7 +98,7 @@ def running(
             f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
             "TRex release (or `scripts` of a built one)"
         )
-    prefix = f"podperf-{token_hex(4)}"  # names what DPDK writes to /run/dpdk
+    prefix = f"{SHARED_MEMORY}-{token_hex(4)}"  # names what DPDK writes to /run/dpdk and its files of hugepages
     folder = f"{RUN_DIRECTORY}/{prefix}"
     path, log = f"{folder}/trex.yaml", f"{folder}/trex.log"
     host.put(configuration(interfaces, cpus, prefix, settings.low_end).encode(), path)
@@ -112,6 +113,7 @@ def running(
     finally:
         process.stop()
         host.run("rm", "-rf", folder, f"/run/dpdk/{prefix}")
+        free_shared_memory(host)
         host.run("rmdir", "--ignore-fail-on-non-empty", str(RUN_DIRECTORY), check=False)
 
 

@@ -1,0 +1,41 @@
+"""A host for tests of what is read from one: it has some files, answers some commands, and remembers all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Completed, Process
+
+
+class ScriptedHost:
+    """It has these files and answers commands that begin so. Others are not installed, or say nothing if `patient`."""
+
+    name = "scripted host"
+
+    def __init__(
+        self, files: Mapping[str, str] | None = None, answers: Mapping[str, str] | None = None, *, patient: bool = False
+    ) -> None:
+        self.files, self._answers, self._patient = dict(files or {}), answers or {}, patient
+        self.commands: list[str] = []
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        said = " ".join(command)
+        self.commands.append(said)
+        for start, answer in self._answers.items():
+            if said.startswith(start):
+                return Completed(command, 0, answer, "")
+        if self._patient:
+            return Completed(command, 0, "", "")
+        raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        raise NotImplementedError
+
+    def put(self, content: bytes, path: str) -> None:
+        self.files[path] = content.decode()
+
+    def get(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path].encode()
