@@ -19,10 +19,12 @@ import pytest
 
 from chains import forward
 from podperf.cleanup import put_back
+from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.model import Chain, Direction, FrameSize, VirtualFunctionSettings
 from podperf.testbed.access import log_in
 from podperf.topology import Topology
+from podperf.virtual_worker.machine import LEFT
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
 pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
@@ -36,6 +38,7 @@ for each in /sys/bus/pci/devices/*; do echo "$each $(readlink $each/driver) $(ca
 grep -H . /sys/bus/pci/devices/*/sriov_numvfs
 grep -H . /sys/devices/system/node/node*/hugepages/*/*_hugepages
 ip -brief link | sed 's/@.*//' | sort
+for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
 ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
 """
 
@@ -145,11 +148,23 @@ def test_a_vlan_is_on_the_wire_and_not_in_the_pods(lab: Lab) -> None:
     assert said.splitlines() == [f"tagged {VLAN}"]
 
 
-@pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])
-def test_what_a_killed_run_left_is_taken_back_by_the_next(lab: Lab, forwarder: str) -> None:
+def test_virtual_functions_that_are_there_are_not_removed_by_taking_their_port(lab: Lab) -> None:
+    wanted = f"/sys/bus/pci/devices/{LEFT.pci}/sriov_numvfs"
+    lab.worker.run("tee", wanted, stdin="1")
+    try:
+        with pytest.raises(Unavailable, match="has 1 virtual functions"):
+            forward(Chain("ovs-dpdk", 1), testbed=lab.testbed)
+    finally:
+        lab.worker.run("tee", wanted, stdin="0")
+
+
+@pytest.mark.parametrize(
+    "chain", [Chain("sriov", 1, "testpmd-mac"), Chain("sriov", 1, "kernel"), Chain("ovs-dpdk", 1)], ids=str
+)
+def test_what_a_killed_run_left_is_taken_back_by_the_next(lab: Lab, chain: Chain) -> None:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    run = context.Process(target=hold, args=(lab.topology, Chain("sriov", 1, forwarder), theirs))
+    run = context.Process(target=hold, args=(lab.topology, chain, theirs))
     run.start()
     theirs.close()
     assert ours.poll(UP_TIMEOUT) and ours.recv() == "up"

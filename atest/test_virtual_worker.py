@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chains import forward
+from podperf.cpu_lists import parse_cpu_list
 from podperf.model import Chain
 from podperf.testbed.scenarios import SCENARIOS, Node
-from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT
+from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
 from robot_run import ROOT, Robot, podperf
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
@@ -72,6 +74,19 @@ class TestInside:
     @pytest.mark.parametrize("name", ["ipvlan", "ipip", "ovs-kernel"])
     def test_a_data_plane_that_this_kernel_may_lack_forwards(self, lab: Lab, name: str, pods: int) -> None:
         assert len(forward(Chain(name, pods), testbed=lab.testbed)["pods"]) == pods
+
+    def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
+        isolated = parse_cpu_list(ISOLATED)
+        worker = replace(lab.topology.worker, cpus=isolated, switch_cpus=isolated[:1])
+        testbed = replace(lab, topology=replace(lab.topology, worker=worker)).testbed
+        pollers = forward(Chain("memif", 2), testbed=testbed)["pollers"]
+        assert {each["held_to"] for each in pollers} == {str(cpu) for cpu in isolated}
+
+    def test_af_xdp_has_all_frames_of_a_card_with_many_queues(self, lab: Lab) -> None:
+        before = lab.worker.run("ethtool", "-l", LEFT.interface).stdout
+        assert "Combined:\t\t1" not in before
+        forward(Chain("af-xdp", 1), testbed=lab.testbed)
+        assert lab.worker.run("ethtool", "-l", LEFT.interface).stdout == before
 
     def test_from_inside_nothing_is_reached(self, lab: Lab) -> None:
         host = lab.worker

@@ -121,6 +121,17 @@ def test_disturbed_trials_are_no_failures_of_the_tester() -> None:
     assert len(seen) == 7
 
 
+def test_a_tester_that_a_noisy_machine_holds_up_has_ten_seconds_more() -> None:
+    seen: list[TrialResult] = []
+    source = patient(ScriptedQuietness([0.5] * 9), Patience(0), *["sent only 80 %"] * 8, None, seen=seen)
+    assert source.measure(1000, 1) is seen[8]
+    seen.clear()
+    source = patient(ScriptedQuietness([0.5] * 20), Patience(0), *["sent only 80 %"] * 20, seen=seen)
+    with pytest.raises(errors.TesterLimit, match="sent only 80 %"):
+        source.measure(1000, 1)
+    assert len(seen) == 14
+
+
 def test_waiting_takes_from_the_same_patience() -> None:
     seen: list[TrialResult] = []
     quietness, patience = ScriptedQuietness([0.5, 0.5, 0.5], waits=[1.5, 0.0, 3.0]), Patience(3)

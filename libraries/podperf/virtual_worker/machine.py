@@ -40,6 +40,7 @@ class NumaNode:
 # Four CPUs each, because a published placement puts a switch, two pods and all else on one node.
 LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
 RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
+ISOLATED = "6-7"  # CPUs that the kernel uses for nothing of its own accord, as labs do with those that measure
 
 
 @dataclass(frozen=True)
@@ -101,5 +102,5 @@ def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     # the time from a device then, which is slow, and now and then lets the machine stand still.
     return (
         "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
-        f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages}"
+        f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages} isolcpus={ISOLATED}"
     )
