@@ -17,6 +17,8 @@ from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
+ATTEMPTS = 4
+
 
 def local_testbed() -> Testbed:
     """The testbed of topologies/local.yaml."""
@@ -37,13 +39,19 @@ def need(name: str) -> None:
 
 
 def send(sut: SystemUnderTest, size: str = "64") -> None:
-    """Frames of this size, both ways: nearly all of them arrive, as they were and once."""
+    """Frames of this size, both ways: nearly all of them arrive, as they were and once.
+
+    In one of some trials: what is on its way while a hypervisor stops a CPU is not waited for.
+    """
     traffic = addressed(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
     sut.probe(traffic)
-    for each in sut.tester.measure(Trial(traffic, 2000, 0.1)).directions:
-        assert each.received >= 0.9 * each.sent, f"{each.direction}: {each}"
-        assert not each.duplicated
-        assert not each.corrupted
+    for _ in range(ATTEMPTS):
+        directions = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
+        assert not any(each.duplicated or each.corrupted for each in directions), directions
+        if all(each.received >= 0.9 * each.sent > 0 for each in directions):
+            return
+        sut.check()
+    raise AssertionError(f"frames are lost every time, the last time: {directions}")
 
 
 def forward(chain: Chain, size: str = "64", testbed: Testbed | None = None) -> dict[str, Any]:

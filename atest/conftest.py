@@ -53,10 +53,9 @@ def machine_as_before() -> Iterator[None]:
 def at_rest() -> dict[str, object]:
     """The machine when nothing changes any more: what the test before took down may still be going."""
     deadline = time.monotonic() + PATIENCE
-    last = snapshot()
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        if (now := snapshot()) == last:
-            return now
-        last = now
+    last, alike = snapshot(), 1
+    while alike < 3 and time.monotonic() < deadline:
+        time.sleep(0.3)
+        now = snapshot()
+        last, alike = now, alike + 1 if now == last else 1
     return last

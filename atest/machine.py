@@ -17,6 +17,8 @@ VOLATILE_SETTINGS = (
     "net.netfilter.nf_conntrack_count",
     "kernel.perf_event_max_sample_rate",
     "kernel.perf_cpu_time_max_percent",
+    "kernel.tainted",
+    "kernel.hung_task_detect_count",
 )
 # As the kernel names them: at most 15 characters. Kernel threads of veths are among them.
 PROCESSES = ("podperf", "napi/", "ovs", "dpdk-", "vpp", "qemu-system", "tcpdump", "robot")
@@ -43,7 +45,7 @@ def snapshot() -> dict[str, object]:
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*podperf*") if path.is_dir()),
         "bpf programs": sorted(_bpf_programs()),
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
-        "packet filter": _lines("nft", "list", "ruleset"),
+        "packet filter": _lines("nft", "--stateless", "list", "ruleset"),
         "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
         "queueing disciplines": _lines("tc", "qdisc", "show"),  # tc filters hang on one of their own, clsact
         "files": sorted(_files() - {"/sys/fs/bpf/xdp"}),  # libxdp makes that folder at its first use, and leaves it

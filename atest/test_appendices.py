@@ -26,7 +26,7 @@ def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_pat
     )
     tests = [word for name in chosen for word in ("--test", name)]
     robot = Robot(tmp_path, *tests, str(ROOT / "tests"))
-    assert robot.wait(300) == 0, robot.messages()
+    assert robot.wait(600) == 0, robot.messages()
     found = {each["test"]["name"]: each for each in robot.records()}
     assert len(found) == len(chosen)
 

@@ -50,9 +50,9 @@ def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: T
     """The SUT's work runs on the SUT's CPU: with that CPU taken away, the load stays and the loss shows it."""
     load = 20_000
     with testbed.build(Chain(name, 1), FRAME) as sut, busy(testbed.placement.sut[0]):
-        traffic = addressed(Traffic(FRAME), sut)
-        result = sut.tester.measure(Trial(traffic, load, duration=0.5))
-    assert result.invalid is None
+        trial = Trial(addressed(Traffic(FRAME), sut), load, duration=0.5)
+        results = (sut.tester.measure(trial) for _ in range(20))  # a busy machine may spoil some, the SUT all
+        result = next(each for each in results if each.invalid is None)
     assert result.achieved_load == pytest.approx(load, rel=0.01)
     assert result.loss_ratio > 0.2
 
@@ -60,8 +60,9 @@ def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: T
 @contextmanager
 def busy(cpu: int) -> Iterator[None]:
     """A process that leaves the ordinary ones of this CPU next to nothing."""
-    hog = LocalHost().spawn("chrt", "--fifo", "1", "sh", "-c", "while :; do :; done", cpus=[cpu])
+    hog = LocalHost().spawn("chrt", "--fifo", "1", "sh", "-c", "echo at work; while :; do :; done", cpus=[cpu])
     try:
+        assert hog.receive(10) == "at work"
         yield
     finally:
         hog.stop()

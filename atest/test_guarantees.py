@@ -126,7 +126,10 @@ def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite:
 
 def _tester_of(robot: int) -> int:
     for path in Path("/proc").glob("[0-9]*/stat"):
-        name, _, rest = path.read_text().partition(" (")[2].rpartition(") ")
+        try:
+            name, _, rest = path.read_text().partition(" (")[2].rpartition(") ")
+        except OSError:  # it ended meanwhile
+            continue
         if name == "podperf-tester" and int(rest.split()[1]) == robot:
             return int(path.parent.name)
     raise AssertionError("the run has no podperf-tester")

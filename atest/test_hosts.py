@@ -75,9 +75,9 @@ def test_standard_input_arrives_whole_and_ends(host: Host) -> None:
 
 def test_a_command_that_overruns_is_killed(host: Host) -> None:
     began = time.monotonic()
-    with pytest.raises(CommandFailed, match="did not end in time: 1 s"):
-        host.run("sh", "-c", "echo $$ >/tmp/podperf-overrun; exec sleep 1000", timeout=1.0)
-    assert time.monotonic() - began < 5
+    with pytest.raises(CommandFailed, match="did not end in time: 3 s"):
+        host.run("sh", "-c", "echo $$ >/tmp/podperf-overrun; exec sleep 1000", timeout=3.0)
+    assert time.monotonic() - began < 15
     assert gone(int(host.run("cat", "/tmp/podperf-overrun").stdout))
     host.run("rm", "/tmp/podperf-overrun")
 
@@ -130,7 +130,7 @@ def test_no_answer_is_an_error_in_time(host: Host) -> None:
     began = time.monotonic()
     with pytest.raises(PodperfError, match="gave no answer in 0 s"):
         process.receive(0.2)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     process.stop()
 
 

@@ -17,7 +17,7 @@ from podperf.preflight.checks import check
 from podperf.preflight.finding import State
 from robot_run import Robot, podperf
 from ssh_machine import ADDRESS, SshMachine
-from test_ssh import left_there, ports
+from test_ssh import await_links, left_there, ports
 from test_tester_contract import PYTHON, TREX
 
 
@@ -28,6 +28,7 @@ def cabled(there: SshMachine) -> Iterator[SshMachine]:
         for near, far in (("worker-left", "ens4"), ("worker-right", "ens5")):
             add_veth(LocalHost(), near=near, far=far, far_namespace=there.network.namespace, mtu=1500)
             undo.callback(ip, LocalHost(), "link", "del", near)
+        await_links(there, "ens4", "ens5")
         yield there
 
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,6 +31,7 @@ from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
 UP_TIMEOUT = 180  # seconds
 FRAME_TIMEOUT = 20  # seconds
+PATIENCE = 30  # seconds: processes and namespaces are taken down in the background
 VLAN = 7
 
 # One line for each device, interface, namespace and count of free hugepages that a set-up may touch.
@@ -53,7 +55,10 @@ def lab() -> Iterator[Lab]:
 def ports_as_before(lab: Lab) -> Iterator[None]:
     before = lab.worker.run("sh", "-c", _STATE).stdout
     yield
-    assert lab.worker.run("sh", "-c", _STATE).stdout == before
+    deadline = time.monotonic() + PATIENCE
+    while (after := lab.worker.run("sh", "-c", _STATE).stdout) != before and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert after == before
 
 
 @pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])

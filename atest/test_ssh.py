@@ -140,13 +140,13 @@ def test_no_route_is_said(there: SshMachine) -> None:
     unroutable = "198.51.100.129"
     ip(LocalHost(), "route", "add", "unreachable", f"{unroutable}/32")
     try:
-        assert f"no route to {unroutable}" in refusal(replace(there.login, address=unroutable), within=2)
+        assert f"no route to {unroutable}" in refusal(replace(there.login, address=unroutable), within=8)
     finally:
         ip(LocalHost(), "route", "del", "unreachable", f"{unroutable}/32")
 
 
 def test_a_closed_port_is_said(there: SshMachine) -> None:
-    assert "port 2222 refuses connections" in refusal(replace(there.login, port=2222), within=2)
+    assert "port 2222 refuses connections" in refusal(replace(there.login, port=2222), within=8)
 
 
 def test_a_name_that_is_none_is_said(there: SshMachine) -> None:
@@ -282,7 +282,15 @@ def lab(there: SshMachine) -> Iterator[SshMachine]:
         for near, far in (("left", "ens4"), ("right", "ens5")):
             ends = {"near_namespace": "ssh-lab", "far_namespace": there.network.namespace}
             add_veth(LocalHost(), near=near, far=far, mtu=1500, **ends)
+        await_links(there, "ens4", "ens5")
         yield there
+
+
+def await_links(there: SshMachine, *interfaces: str) -> None:
+    """Until the machine says that they are up, which the kernel does some time after they are."""
+    for interface in interfaces:
+        up = f"until ip link show dev {interface} | grep -q 'state UP'; do sleep 0.05; done"
+        there.network.run("timeout", "20", "sh", "-c", up)
 
 
 def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
@@ -293,7 +301,7 @@ def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
 def ports(there: SshMachine) -> list[Any]:
     """Everything of the machine's network that a run could leave changed."""
     links = ip_json(there.network, "-details", "link", "show")
-    kept = ("ifname", "address", "flags", "mtu", "operstate", "master", "xdp", "qdisc", "ifalias")
+    kept = ("ifname", "address", "flags", "mtu", "operstate", "master", "xdp", "qdisc", "ifalias", "altnames")
     return [{key: link.get(key) for key in kept} for link in links]
 
 
@@ -353,6 +361,19 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
         assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
     assert ports(lab) == before
     assert left_there(lab) == []
+
+
+def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: Path) -> None:
+    """As systemd gives them to the ports of a server, which are moved and renamed by their own."""
+    lab.network.run("ip", "link", "property", "add", "dev", "ens4", "altname", "slot4")
+    before = ports(lab)
+    file = tmp_path / "topology.yaml"
+    file.write_text(topology(lab).replace("interface: ens4", "interface: slot4"))
+    settings = load_topology(file, DATA_PLANES)
+    with ExitStack() as undo:
+        worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
+        forward(Chain("linux-bridge", 1), testbed=remote_testbed(worker, settings))
+    assert ports(lab) == before
 
 
 def test_the_password_is_in_nothing_that_a_run_writes(

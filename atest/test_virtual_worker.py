@@ -75,6 +75,15 @@ class TestInside:
     def test_a_data_plane_that_this_kernel_may_lack_forwards(self, lab: Lab, name: str, pods: int) -> None:
         assert len(forward(Chain(name, pods), testbed=lab.testbed)["pods"]) == pods
 
+    def test_a_module_that_a_tunnel_needs_is_gone_with_it(self, lab: Lab) -> None:
+        """It makes an interface of its own in every namespace."""
+        host = lab.worker
+        host.run("modprobe", "--remove", "ipip")
+        before = host.run("ip", "-brief", "link").stdout
+        assert "tunl0" not in before
+        forward(Chain("ipip", 1), testbed=lab.testbed)
+        assert host.run("ip", "-brief", "link").stdout == before
+
     def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
         isolated = parse_cpu_list(ISOLATED)
         worker = replace(lab.topology.worker, cpus=isolated, switch_cpus=isolated[:1])
@@ -135,7 +144,7 @@ def test_frames_cross_a_bridge_on_it_and_the_result_says_that_it_compares_with_n
 
 def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> None:
     robot = run(tmp_path, trials=100)
-    robot.wait_for("trial 1", BOOT_TIMEOUT)
+    robot.wait_for("| mrr, trial ", BOOT_TIMEOUT)
     machine = machines()
     assert machine
     robot.process.kill()

@@ -17,6 +17,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.run import Run
+from podperf.testbed.access import session_to
 from podperf.testbed.frame_watch import TEST_NETWORK, FrameWatch
 from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
@@ -38,7 +39,7 @@ class Isolation:
 
     def __init__(self) -> None:
         self._undo = ExitStack()
-        self._watch: FrameWatch | None = None
+        self._watches: list[FrameWatch] = []
 
     @property
     def _run(self) -> Run:
@@ -48,8 +49,8 @@ class Isolation:
     @keyword
     def ports_should_be_isolated(self) -> None:
         """The tester's ports of this topology carry nothing but test traffic."""
-        topology = self._run.topology
-        refuse_shared_ports(topology)
+        topology, host = self._run.topology, self._run.testbed.host
+        refuse_shared_ports(topology, host, ssh=session_to(host))
         logger.info("the ports exist and are free" if topology.external else "the run makes its own ports")
 
     @keyword
@@ -82,16 +83,19 @@ class Isolation:
                 raise AssertionError(f"an interface that carries a {use} was accepted as a tester port")
 
     @keyword
-    def watch_this_machine_for_test_frames(self) -> None:
-        """From now on, look at every interface outside of the testbed for frames with addresses of the test network."""
-        self._watch = FrameWatch(LocalHost(), self._undo)
+    def watch_machines_for_test_frames(self) -> None:
+        """From now on, look for frames with addresses of the test network at every interface outside of the testbed, on
+        this machine and on the worker."""
+        machines = {host.name: host for host in (LocalHost(), self._run.testbed.worker_host)}
+        self._watches = [FrameWatch(host, self._undo) for host in machines.values()]
 
     @keyword
     def no_test_frame_should_have_left_the_testbed(self) -> None:
         """Fails when a frame was seen outside, or when the watch sees none inside either and so proves nothing."""
-        if self._watch is None:
-            raise PodperfError("nothing was watched: call `Watch This Machine For Test Frames` before the traffic")
-        seen, self._watch = self._watch.stop(), None
+        if not self._watches:
+            raise PodperfError("nothing was watched: call `Watch Machines For Test Frames` before the traffic")
+        seen = [line for watch in self._watches for line in watch.stop()]
+        self._watches = []
         if seen:
             raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
         sut = self._run.current.sut

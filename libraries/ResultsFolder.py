@@ -22,12 +22,17 @@ class ResultsFolder:
         run = Path(BuiltIn().get_variable_value("${OUTPUT DIR}")).resolve()
         if run.parent == self._folder:
             self._run = run
-            latest = self._folder / "latest"
-            latest.unlink(missing_ok=True)
-            latest.symlink_to(run.name)
+            self._point_at(run)
+
+    def _point_at(self, run: Path) -> None:
+        latest = self._folder / "latest"
+        latest.unlink(missing_ok=True)
+        latest.symlink_to(run.name)
 
     def close(self) -> None:
         """Last of all, after output, log, report and xunit files."""
+        if self._run is not None:
+            self._point_at(self._run)  # a second run that was refused meanwhile may have taken it
         if self._run is not None and "SUDO_UID" in os.environ:
             owner, group = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
             for path in (self._folder, self._folder / "latest", self._run, *self._run.rglob("*")):

@@ -340,7 +340,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
-    assert "[pod2] sysctl -qw net.ipv4.ip_forward=1" in shown
+    assert "[pod2] sysctl -eqw net.ipv4.ip_forward=1" in shown
     with pytest.raises(SystemExit) as caught:
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert caught.value.code == 2
@@ -434,7 +434,7 @@ def test_questions_change_nothing(question: str) -> None:
         "ip link set left up",
         "ip netns add podperf-pod1",
         "ip netns del podperf-pod1",
-        "sysctl -qw net.ipv4.ip_forward=1",
+        "sysctl -eqw net.ipv4.ip_forward=1",
         "ovs-vsctl --db=unix:/x --timeout=10 add-br ovs-br0",
         "env OVS_RUNDIR=/x ovs-ofctl add-flow ovs-br0 in_port=1,actions=output:2",
         "vppctl -s /x set interface state host-left up",

@@ -29,7 +29,7 @@ SERVER = ScriptedHost(
         "/sys/bus/pci/devices/0000:af:00.0/numa_node": "1\n",
     },
     answers={
-        "lscpu --json": json.dumps(
+        "env LC_ALL=C lscpu --json": json.dumps(
             {
                 "lscpu": [
                     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,12 @@ def test_figures_of_a_drifting_device() -> None:
     record = json.loads(json.dumps(result.as_record()))
     assert set(record["rates_by_direction"]) == {"left-to-right", "right-to-left"}
     assert record["trial_count"] == 5 and record["latency"]["p50"] == 1000
+
+
+def test_a_device_that_gives_all_back_that_a_slow_moment_of_the_tester_sent() -> None:
+    """The calibration was faster: what came back is still no figure of the device."""
+    result = replace(Mrr(2, 0.5).run(SimulatedDut(2e6, maximum_load=1e6)), maximum_load=1.5e6)
+    assert result.rate < 0.95 * result.maximum_load and result.tester_limited
 
 
 def test_a_device_as_fast_as_the_tester() -> None:

@@ -14,6 +14,17 @@ class Terminal(io.StringIO):
         return True
 
 
+class Gone(io.StringIO):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_pipe_that_is_gone_ends_no_run() -> None:
+    progress = Progress(Gone())
+    progress.note("the summary")
+    progress.test_begins("one", 1)
+
+
 def test_time_left_comes_from_the_tests_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])

@@ -222,6 +222,37 @@ def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(
     assert outcome.measured == pytest.approx(0.9e5 / wire.metrics["mrr"].value)
 
 
+def test_ratios_of_the_calibration_are_of_the_engine_that_sent(run: Run) -> None:
+    run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    slow = measured(run, "linux-bridge", 1, "slow")
+    run.testbed = SimulatedTestbed("xdp")  # type: ignore[assignment]
+    fast = measured(run, "linux-bridge", 1, "fast")
+    for record in (slow, fast):
+        (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
+        assert outcome.measured == pytest.approx(0.9, rel=0.1)
+
+
+def test_a_link_that_is_slower_than_the_tester_is_its_limit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit on it is no loss of the system under test: a rate near it is a lower bound."""
+    monkeypatch.setattr(SimulatedTestbed, "ports", {"ens4": LocalHost()})
+    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    record = measured(run, "linux-bridge", 1, "slow link")
+    assert record.limits is not None
+    assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
+    assert {each.load for each in run.testbed.trials[-3:]} == {500_000}  # type: ignore[attr-defined]
+
+
+def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run: Run) -> None:
+    def lost() -> None:
+        raise PodperfError("the worker is gone")
+
+    measured(run, "linux-bridge", 1, "measured")
+    run._undo.callback(lost)
+    said = run.close()
+    assert "1 test: 1 passed" in said and "podperf: the worker is gone; once: sudo ./podperf clean" in said
+    assert (run.results / "conformance.html").exists()
+
+
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
     trex = replace(run.topology.tester, type="trex", engine="trex", maximum_load=5000.0)

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -133,9 +132,7 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
 
 
 def test_a_second_set_up_does_nothing(ready: Machine) -> None:
-    start = time.monotonic()
     done = ready.podperf("set-up")
-    assert time.monotonic() - start < 2
     assert ready.calls() == []
     assert done.stdout == "podperf: everything is there\n"
 

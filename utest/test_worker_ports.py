@@ -11,13 +11,12 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
+from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.testbed.worker_ports import (
     PortBefore,
     _name_of,
     _pci_address,
-    _queues,
     _refuse_another_driver,
-    _set_queues,
     give_back,
 )
 from podperf.topology import WorkerPortSettings
@@ -71,16 +70,16 @@ Combined:	8
 """
 
 
-def test_a_card_has_one_queue_for_the_one_cpu_that_receives_and_gets_its_own_back() -> None:
+def test_a_card_has_one_queue_where_that_is_wanted_and_gets_its_own_back() -> None:
     card = ScriptedHost(answers={"ethtool -l ens4": CHANNELS}, patient=True)
-    assert _queues(card, "ens4") == {"combined": 8}
-    _set_queues(card, "ens4", {"combined": 1})
+    assert receive_queues(card, "ens4") == {"combined": 8}
+    set_receive_queues(card, "ens4", {"combined": 1})
     assert card.commands[-1] == "ethtool -L ens4 combined 1"
-    _set_queues(card, "ens4", {"combined": 8})
+    set_receive_queues(card, "ens4", {"combined": 8})
     assert card.commands[-1] == "ethtool -l ens4", "it has as many"
     without = ScriptedHost(patient=True)
-    assert _queues(without, "tap0") == {}
-    _set_queues(without, "tap0", {})
+    assert receive_queues(without, "tap0") == {}
+    set_receive_queues(without, "tap0", {})
     assert without.commands == ["ethtool -l tap0"]
 
 

@@ -49,10 +49,10 @@ def valid(bench: Bench, trial: Trial) -> TrialResult:
 
 
 def lossless(bench: Bench, trial: Trial) -> TrialResult:
-    """The first result without loss of some."""
+    """The first result of some without loss, in which all was sent that was intended."""
     for _ in range(ATTEMPTS):
         result = valid(bench, trial)
-        if not result.lost:
+        if not result.lost and all(each.sent == each.intended for each in result.directions):
             return result
     raise AssertionError(f"frames are lost every time, the last time {result.lost} of {result.sent}")
 
@@ -99,7 +99,7 @@ def test_a_flow_is_a_pair_of_addresses(bench: Bench, flows: int) -> None:
 
 
 def test_an_entry_addresses_the_frames(bench: Bench) -> None:
-    valid(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, SECONDS))
+    lossless(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, SECONDS))
     assert bench.frames_elsewhere() >= LOW * SECONDS
 
 
@@ -121,11 +121,14 @@ def test_a_trial_shows_nothing_of_the_one_before(bench: Bench) -> None:
 
 
 def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
-    result = bench.tester.measure(Trial(SMALL, UNPACED, SECONDS))
-    assert result.sent == result.intended_count
-    assert result.achieved_load > 10 * LOW
-    assert 0 < result.received <= result.sent
-    assert 0.9 * SECONDS <= result.duration < 1.5 * SECONDS  # TRex stops late when it cannot keep up
+    for _ in range(ATTEMPTS):
+        result = bench.tester.measure(Trial(SMALL, UNPACED, SECONDS))
+        assert result.sent == result.intended_count
+        assert 0 < result.received <= result.sent
+        if 0.9 * SECONDS <= result.duration < 1.5 * SECONDS:  # TRex stops late when it cannot keep up
+            assert result.achieved_load > 10 * LOW
+            return
+    raise AssertionError(f"it never lasts as long as it should, the last time {result.duration} s")
 
 
 def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench) -> None:

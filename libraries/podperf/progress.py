@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -91,6 +92,10 @@ class Progress:
             self._write(line, stays=True)
 
     def _write(self, text: str, *, stays: bool) -> None:
+        with suppress(OSError):  # a terminal or a pipe that is gone ends no run
+            self._write_to_stream(text, stays=stays)
+
+    def _write_to_stream(self, text: str, *, stays: bool) -> None:
         if not self.stream.isatty():
             self.stream.write(text + "\n")
         elif stays:

@@ -28,7 +28,7 @@ from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.noise import total
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
@@ -85,6 +85,7 @@ class Run:
 
     def _open(self) -> None:
         self._undo.enter_context(RunLock())
+        self._undo.callback(put_back, self._host)  # whatever a signal kept from being taken down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.worker.connection == "virtual":
@@ -140,11 +141,15 @@ class Run:
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
-        self._undo.close()
+        not_given_back = ""
+        try:
+            self._undo.close()
+        except PodperfError as error:  # it takes nothing from what was measured
+            not_given_back = f"\n\npodperf: {error}; once: sudo ./podperf clean {self.topology.path}"
         if not any((self.results / "records").glob("*")):
-            return "no test was measured, so there is nothing to report"
+            return f"no test was measured, so there is nothing to report{not_given_back}"
         report = write_reports(self.results)
-        return f"{summary(self.results)}\n\nConformance: {report}"
+        return f"{summary(self.results)}\n\nConformance: {report}{not_given_back}"
 
     @property
     def current(self) -> TestInProgress:
@@ -175,10 +180,9 @@ class Run:
         sut.probe(record.traffic)
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
-        record.limits = self._limits_for(traffic, record.tester["engine"])
         record.interfaces = _interfaces(sut)
-        speeds = [each["speed_bits_per_second"] for each in record.interfaces.values()]
-        record.link_bits_per_second = min(speeds) if speeds and all(speeds) else None
+        record.link_bits_per_second = _link_speed(record.interfaces)
+        record.limits = self._limits_on(record.link_bits_per_second, traffic, record.tester["engine"])
         test.sut = sut
 
     def compare(self, identity: TestIdentity, order: Order) -> Finding:
@@ -207,9 +211,10 @@ class Run:
                 if name not in described:
                     described[name] = sut.data_plane.describe()
                     record.data_plane, record.tester = described, sut.tester.describe()
-                    on_path = {f"{name}: {interface}": each for interface, each in _interfaces(sut).items()}
-                    record.interfaces = {**record.interfaces, **on_path}
-                    limits[name] = self._limits_for(traffics[name], record.tester["engine"])
+                    on_path = _interfaces(sut)
+                    named = {f"{name}: {interface}": each for interface, each in on_path.items()}
+                    record.interfaces = {**record.interfaces, **named}
+                    limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
@@ -233,13 +238,14 @@ class Run:
 
     def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
         record.topology, record.traffic = self.topology, traffic
+        patience = Patience(0)
         if traffic is not None:
             self._take_lost_machines_again()
             said = remarks(self.placement, self.worker_cpus, len(traffic.directions))
             record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
             # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.
-            self._patience = Patience(self._patience.left + self.topology.method.patience)
-        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness, self._patience)
+            patience = self._patience = Patience(self._patience.left + self.topology.method.patience)
+        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness, patience)
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
@@ -251,10 +257,13 @@ class Run:
             else:
                 with self.testbed.bare_path(traffic.frame, engine) as bare:
                     limits = calibrate(bare.tester, traffic)
-            limits = self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
-            limit = Measured(limits.maximum_load, lower_bound=True)
-            self._baselines.setdefault(kind, {"mrr": limit, "pdr": limit})
+            self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
         return self._limits[kind, engine]
+
+    def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
+        """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
+        limits = self._limits_for(traffic, engine)
+        return limits.held_to(line_rate(link, traffic.frame), "the line rate of the link") if link else limits
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
@@ -297,7 +306,7 @@ class Run:
         assert record.chain is not None and record.traffic is not None
         noise = total(self.current.noises)
         kind = _kind_of(record.traffic)
-        baseline = self._baselines.get(kind)
+        baseline = self._baselines.get(kind) or _baseline_of(record.limits)
         if any(each.unit == "ratio of baseline" for each in record.thresholds):
             record.baseline = self._baseline_records.get(kind)
         record.verdict = judge(
@@ -337,6 +346,21 @@ class Run:
         result = method.run(test.trials(test.sut, method.name))
         test.record.methods = {**test.record.methods, method.name: result.as_record()}
         return result
+
+
+def _baseline_of(limits: TesterLimits | None) -> Metrics | None:
+    """What the tester of this test can do, where nobody has measured the bare path at length."""
+    if limits is None:
+        return None
+    limit = Measured(limits.maximum_load, lower_bound=True)
+    return {"mrr": limit, "pdr": limit}
+
+
+def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """That of the slowest, in bit/s; None where one has none."""
+    speeds = [each.get("speed_bits_per_second") for each in interfaces.values()]
+    known = [float(each) for each in speeds if each]
+    return min(known) if known and len(known) == len(speeds) else None
 
 
 def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:

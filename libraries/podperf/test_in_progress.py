@@ -109,11 +109,13 @@ class TestInProgress:
 
     def end(self, outcome: Outcome, reason: str) -> str:
         """Close the record, with how the test ended; returns its rates in a line."""
-        self.take_down()
         record = self.record
-        record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
-        record.waited = self.patience.spent
-        self.writer.finish(record)
+        try:
+            self.take_down()
+        finally:
+            record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
+            record.waited = self.patience.spent
+            self.writer.finish(record)
         rates = {each: record.metrics[each] for each in _RATES if each in record.metrics}
         found = [f"{name.upper()} {rate.sign}{kpps(rate.value)}{rate.mark}" for name, rate in rates.items()]
         return f"{', '.join(found)} kpps" if found else ""

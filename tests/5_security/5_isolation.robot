@@ -24,7 +24,7 @@ Port With The SSH Session Is Refused
 
 No Test Frame Leaves The Testbed
     [Tags]    linux-bridge    64B
-    Watch This Machine For Test Frames
+    Watch Machines For Test Frames
     Set Up Chain    linux-bridge    pods=1    frame=64
     Measure Maximum Receive Rate
     No Test Frame Should Have Left The Testbed

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
@@ -49,6 +50,7 @@ class AfXdp:
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
+        leave_one_queue_each(worker)
         self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
         self._applications = []
         in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)

@@ -15,7 +15,8 @@ from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pair
 from podperf.dataplanes.kernel_state import KernelPods, network_of
 from podperf.dataplanes.routed import start_routed_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, missing_link_type, sysctl
+from podperf.hosts.linux import add_veth, ip, missing_link_type, module_loaded, sysctl, unload
+from podperf.hosts.way_back import WayBack
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Pod
 
@@ -38,6 +39,8 @@ class Ipip(KernelPods):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         self._worker = worker
+        if not module_loaded(worker.host, "ipip"):
+            WayBack(worker.host, worker.directory, undo).note("the kernel's module ipip", *unload("ipip"))
         self._node = node = worker.pods.start("node2", [], undo)
         far = {"far": UNDERLAY, "far_namespace": node.namespace}
         add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.hosts.linux import dedicate_receive_processing, package_versions, threads_named, unix_socket
 from podperf.kernel.poller_sharing import Turns, take_turns
@@ -44,6 +45,7 @@ class Memif:
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         memif.refuse_large_frames(worker.mtu)
+        leave_one_queue_each(worker)
         self._worker, self._pods, self.applications = worker, [], []
         sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
         in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)

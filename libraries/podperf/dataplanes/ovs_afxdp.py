@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
+from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
@@ -37,6 +38,7 @@ class OvsAfxdp(OvsKernel):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu)
+        leave_one_queue_each(worker)
         self._pmd_cpus = iter(poller_cpus(worker.placement.switch, 2 * chain.pods + 2))
         entries = super().set_up(worker, chain, undo)
         self._switch.confine(worker.cpus)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import Cabling, Worker
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
-from podperf.dataplanes.user_space_ports import take_ports
+from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.kernel import hugepages, pci
@@ -96,6 +96,7 @@ class OvsDpdk:
         if addresses:
             self._device_driver = pci.FOR_USER_SPACE
             return addresses
+        leave_one_queue_each(worker)
         driver = self._device_driver = _device_driver(worker.host)
         ports = {"left": worker.left, "right": worker.right}
         return {name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items()}

@@ -1,4 +1,4 @@
-"""The worker's two ports in the hands of a user-space switch that drives their cards itself, by DPDK."""
+"""The worker's two ports in the hands of a program in user space: driven by its DPDK, or read through AF_XDP."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
+from podperf.kernel.queues import leave_one_queue
 
 
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
@@ -35,6 +36,16 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
         pci.give_to_user_space(worker.host, address)
         del worker.ports[ports[name].interface]
     return addresses
+
+
+def leave_one_queue_each(worker: Worker) -> None:
+    """Let all frames of a port go to one queue, for who takes the ports by AF_XDP: a socket has one queue's frames.
+
+    The port's queues are put back when the port is given back.
+    """
+    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+        if port.pci is not None:
+            leave_one_queue(worker.host, port.interface, port.pci, cpu)
 
 
 def _refuse_virtual_functions(host: Host, port: WorkerPort) -> None:

@@ -176,7 +176,7 @@ def _platform(host: Host) -> dict[str, Any]:
 
 
 def _cpu(host: Host) -> dict[str, Any]:
-    facts = parse_lscpu(_output(host, "lscpu", "--json"))
+    facts = parse_lscpu(_output(host, "env", "LC_ALL=C", "lscpu", "--json"))
     cpuinfo = _file(host, "/proc/cpuinfo") or ""
     microcode = re.search(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE)
     system = "/sys/devices/system/cpu"

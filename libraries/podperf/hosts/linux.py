@@ -37,8 +37,11 @@ def ip_json(host: Host, *arguments: str) -> Any:
 
 
 def sysctl(host: Host, **settings: int) -> None:
-    """Set kernel parameters; a double underscore in a name stands for the dot: `net__ipv4__ip_forward=1`."""
-    host.run("sysctl", "-qw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
+    """Set kernel parameters; a double underscore in a name stands for the dot: `net__ipv4__ip_forward=1`.
+
+    Those that the kernel lacks, as one without IPv6 does, are left out.
+    """
+    host.run("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
 
 
 def mac_address(host: Host, interface: str) -> str:
@@ -127,6 +130,7 @@ def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None
 def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
     """Whether the kernel can make links of this kind, tried in a namespace that is thrown away: None, or the reason."""
     namespace = f"podperf-probe-{kind}"
+    loaded_by_us = not module_loaded(host, kind)
     ip(host, "netns", "add", namespace)
     try:
         ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
@@ -134,7 +138,19 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
         done = host.run("ip", "-n", namespace, *probe, check=False)
     finally:
         ip(host, "netns", "del", namespace)
+        if loaded_by_us:
+            host.run(*unload(kind))
     return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"
+
+
+def module_loaded(host: Host, module: str) -> bool:
+    """Whether the kernel has this module, loaded or built in so that it shows."""
+    return host.run("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
+
+
+def unload(module: str) -> tuple[str, ...]:
+    """The command that takes a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
+    return ("sh", "-c", f"modprobe --quiet --remove {module} || :")
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

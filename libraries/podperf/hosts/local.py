@@ -104,6 +104,7 @@ class LocalHost:
                 text=True,
                 timeout=timeout,
                 check=False,
+                start_new_session=True,  # a terminal's Ctrl-C is for us: what is being taken down is taken down
             )
         except FileNotFoundError as error:
             raise PodperfError(f"on {self.name}, `{command[0]}` is not installed") from error
@@ -118,7 +119,9 @@ class LocalHost:
 
     def put(self, content: bytes, path: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(content)
+        whole = Path(f"{path}.new")  # whoever reads finds all of it, or what was there before
+        whole.write_bytes(content)
+        whole.replace(path)
 
     def get(self, path: str) -> bytes:
         return Path(path).read_bytes()

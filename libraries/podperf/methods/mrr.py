@@ -14,7 +14,7 @@ from podperf.methods.base import TrialSource
 from podperf.methods.trials import latency_record, merged_latency
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
-from podperf.testers.base import TESTER_LIMIT_SHARE, UNPACED
+from podperf.testers.base import ACHIEVED_LOAD_FLOOR, TESTER_LIMIT_SHARE, UNPACED
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,11 @@ class MrrResult:
 
     @property
     def tester_limited(self) -> bool:
-        """True when the rate is so near the tester's maximum that the SUT may do more: the rate is a lower bound."""
-        return self.rate >= TESTER_LIMIT_SHARE * self.maximum_load
+        """True when the SUT may do more, so that the rate is a lower bound.
+
+        It is near the tester's maximum, or all that was sent came back.
+        """
+        return self.rate >= TESTER_LIMIT_SHARE * self.maximum_load or self.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
 
     @property
     def latency(self) -> Latency | None:

@@ -41,7 +41,13 @@ FEATURES = (
     ),
     Feature("macvlan", f"{_VETH}; ip link add link left name m type macvlan mode bridge", "modprobe macvlan"),
     Feature("ipvlan", f"{_VETH}; ip link add link left name i type ipvlan mode l2", "modprobe ipvlan"),
-    Feature("ipip", "ip link add ipip type ipip remote 10.254.255.2", "modprobe ipip"),
+    Feature(
+        "ipip",
+        # The module makes an interface in every namespace, and stays.
+        "[ -e /sys/module/ipip ] || trap 'modprobe --quiet --remove ipip || :' EXIT; "
+        "ip link add ipip type ipip remote 10.254.255.2",
+        "modprobe ipip",
+    ),
     Feature("openvswitch datapath", "genl ctrl get name ovs_datapath", "modprobe openvswitch"),
 )
 

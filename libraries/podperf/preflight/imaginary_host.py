@@ -404,7 +404,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^unshare .* link set dev (\S+) xdpoffload object ", _offload_program),
         (r"^ethtool -l (\S+)$", _queues),
         (r"^ethtool -L (\S+) combined (\d+)$", _remember_queues),
-        (r"^test -e (\S+/ports-before)$", _is_there),
+        (r"^test -e (\S+/(?:ports-before|hugepages-before|way-back))$", _is_there),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
         (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),
         (r"^cat \S+/driver_override$", lambda _: "(null)"),

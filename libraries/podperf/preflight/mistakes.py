@@ -19,7 +19,7 @@ from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.finding import Finding, State
 from podperf.preflight.plan import plan
-from podperf.testbed.placement import nic_node
+from podperf.testbed.placement import device_of, nic_node
 from podperf.topology import Topology, WorkerSettings
 
 AREA = "mistakes"
@@ -264,7 +264,9 @@ def parse_vlans(link: Mapping[str, Any]) -> dict[int, int]:
 
 def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:
     """Whether a port of the worker can have some, though it may have none yet: a run makes its own."""
-    return any(port is not None and _total_functions(host, port.device) for port in (worker.left, worker.right))
+    return any(
+        port is not None and _total_functions(host, device_of(host, port)) for port in (worker.left, worker.right)
+    )
 
 
 def _total_functions(host: Host, device: str) -> int:

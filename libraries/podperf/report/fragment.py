@@ -58,7 +58,7 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
     chain, traffic, limits = record["chain"], record["traffic"], record["tester_limits"]
     rows: list[tuple[str, str]] = []
     if chain:
-        rows.append(("Chain", f"{chain['data_plane']}, pods: {chain['pods']}, forwarder: {chain['forwarder']}"))
+        rows.append(("Chain", f"{chain['data_plane']}, pods: {chain['pods']}, forwarder: {chain['forwarder'] or '-'}"))
     if traffic:
         frame = f"{traffic['frame']['name']} frames with FCS"
         rows.append(("Traffic", f"{frame}, {' and '.join(traffic['directions'])}, flows: {traffic['flows']}"))

@@ -56,7 +56,7 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     _way_back(machines, undo)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
     sut = SystemUnderTest(chain, tester, data_plane, entries, hosts, link_patience=_await_links(machines))
-    return _by_an_engine_that_sends(machines, sut, 0, undo)
+    return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
 
 
 def _await_links(machines: Machines) -> float:
@@ -157,5 +157,6 @@ def _by_an_engine_that_sends(
         if time.monotonic() > deadline:
             sut.tester.close()
             tester = undo.enter_context(machines.tester(settings.left, settings.right, "packet-ring"))
+            _await_links(machines)
             return replace(sut, tester=tester)
     return sut

@@ -20,7 +20,8 @@ class FrameWatch:
         if host.run("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
-        options = ("--interface=any", "-n", "--immediate-mode", "-l", "-c", str(ENOUGH))
+        # It stays root (-Z), as one that changes its user no longer ends with this program.
+        options = ("--interface=any", "-n", "--immediate-mode", "-l", "-Z", "root", "-c", str(ENOUGH))
         self._process = host.spawn("tcpdump", *options, "net", TEST_NETWORK)
         undo.callback(self._process.stop)
         deadline = time.monotonic() + START_TIMEOUT

@@ -8,6 +8,8 @@ from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.way_back import CHANGES
+from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
 from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
@@ -60,8 +62,9 @@ class Machines:
         undo.callback(self._remove_run_directory)
 
     def _remove_run_directory(self) -> None:
-        """But for what the next run needs to give back a port that could not be given back."""
-        if self.worker_host.run("test", "-e", f"{RUN_DIRECTORY}/{PORTS_BEFORE}", check=False).exit_code:
+        """But for what the next run needs, where something could not be put back as it was."""
+        kept = [f"{RUN_DIRECTORY}/{name}" for name in (PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES)]
+        if all(self.worker_host.run("test", "-e", path, check=False).exit_code for path in kept):
             self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:

@@ -8,14 +8,16 @@ there is another; of the rest, the tester's NUMA node comes first.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from dataclasses import replace
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.topology import Topology, WorkerSettings
+from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
 
 
 def place(topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: int | None = None) -> Placement:
@@ -94,13 +96,20 @@ def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
     return said
 
 
+def device_of(host: Host, port: WorkerPortSettings) -> str:
+    """The folder of a port's device in sysfs, which has no alternative names of interfaces."""
+    shown = "" if port.pci else host.run("ip", "-json", "link", "show", "dev", port.interface, check=False).stdout
+    links = json.loads(shown or "[]")
+    return replace(port, interface=links[0].get("ifname", port.interface)).device if links else port.device
+
+
 def nic_node(host: Host, worker: WorkerSettings) -> int | None:
     """The NUMA node of the card behind the worker's ports; None without a card, or where the kernel knows no nodes."""
     for port in (worker.left, worker.right):
         if port is None:
             return None
         try:
-            node = int(host.get(f"{port.device}/numa_node"))
+            node = int(host.get(f"{device_of(host, port)}/numa_node"))
         except (OSError, ValueError):
             continue
         if node >= 0:  # -1: the firmware does not say

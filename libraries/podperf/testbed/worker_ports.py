@@ -20,6 +20,7 @@ from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import left_behind
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
+from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.topology import WorkerPortSettings
 
 BEFORE = "ports-before"  # in the run directory
@@ -101,10 +102,9 @@ class WorkerPorts:
         if port.pci is None:
             found, steered = {}, []
         else:
-            found, queues = affinities(self._host, port.pci), _queues(self._namespace, port.interface)
+            found, queues = affinities(self._host, port.pci), receive_queues(self._namespace, port.interface)
             self._remember(replace(port, interrupts=found, queues=queues))
-            _set_queues(self._namespace, port.interface, dict.fromkeys(queues, 1))
-            steered = steer(self._host, list(affinities(self._host, port.pci)), cpu)
+            steered = steer(self._host, list(found), cpu)
         if not steered:
             return "its driver, on whichever CPU it takes: it has no interrupt that can be steered"
         return f"its driver, interrupt {', '.join(steered)} on CPU {cpu}"
@@ -186,31 +186,12 @@ def _give_back(host: Host, port: PortBefore) -> None:
             ip(host, "link", "set", "dev", name, "down")
             ip(host, "link", "set", "dev", name, "name", port.interface)
     host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
-    _set_queues(host, port.interface, port.queues)
+    set_receive_queues(host, port.interface, port.queues)
     if port.pci is not None:  # a driver that was bound anew may have other interrupts, and others these
         now = affinities(host, port.pci)
         restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
     modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
     ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "alias", port.alias, *modes)
-
-
-def _queues(host: Host, interface: str) -> dict[str, int]:
-    """How many receive queues a card has, where it can have another number: one CPU serves them all, and a socket of
-    AF_XDP has frames of one only."""
-    said = host.run("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
-    numbers = {key.lower(): value for key, value in parse_ethtool(said).items()}
-    return {
-        kind: int(numbers[kind])
-        for kind in ("combined", "rx")
-        if numbers.get(kind, "").isdigit() and int(numbers[kind])
-    }
-
-
-def _set_queues(host: Host, interface: str, queues: Mapping[str, int]) -> None:
-    """A driver that refuses keeps what it has."""
-    if queues and queues != _queues(host, interface):
-        words = [word for kind, number in queues.items() for word in (kind, str(number))]
-        host.run("ethtool", "-L", interface, *words, check=False)
 
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:

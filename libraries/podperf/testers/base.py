@@ -22,7 +22,7 @@ class TesterLimits:
     `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself;
     `own_loss_ratio` is what it lost at half of that, None where nobody knows. `source` is "calibration on the bare
     path", or what took its place.
-    With `held` the topology allows no more than this load, so that no trial is sent as fast as the tester can.
+    With `held` no more than this load is allowed, so that no trial is sent as fast as the tester can.
     """
 
     maximum_load: float
@@ -30,11 +30,11 @@ class TesterLimits:
     source: str
     held: bool = False
 
-    def held_to(self, load: float | None) -> TesterLimits:
-        """These limits where the topology allows no more than this load; None allows all."""
+    def held_to(self, load: float | None, source: str = "tester.maximum_load of the topology") -> TesterLimits:
+        """These limits where no more than this load is allowed, by this `source`; None allows all."""
         if load is None or load > self.maximum_load:
             return self
-        return replace(self, maximum_load=load, source="tester.maximum_load of the topology", held=True)
+        return replace(self, maximum_load=load, source=source, held=True)
 
     def bounds(self, rate: float) -> bool:
         """True when a rate is so near the tester's own limit that it is a lower bound for the SUT, not a result."""
