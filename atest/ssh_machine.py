@@ -38,7 +38,8 @@ UsePAM no
 PermitRootLogin yes
 PasswordAuthentication yes
 Subsystem sftp internal-sftp
-"""
+SetEnv HOME={folder}
+"""  # a home without the start-up files of who runs the tests, which may wait for something
 
 
 @dataclass

@@ -21,6 +21,7 @@ from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Pod
 
 HEADER = 20  # bytes that the tunnel puts before each packet
+MODULE = "ipip"  # makes an interface in every namespace, that of the user included, which stays as long as it does
 UNDERLAY, TUNNEL = "node", "ipip"  # interfaces, of the same name on both nodes
 FIRST_NODE, SECOND_NODE = "10.254.255.1", "10.254.255.2"
 
@@ -34,13 +35,17 @@ class Ipip(KernelPods):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
+        loaded = module_loaded(host, MODULE)
         # One without a remote end would be the same as that which each namespace has from the beginning.
-        return missing_link_type(host, "ipip", "remote", SECOND_NODE)
+        reason = missing_link_type(host, "ipip", "remote", SECOND_NODE)
+        if not loaded:
+            host.run(*unload(MODULE))
+        return reason
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         self._worker = worker
-        if not module_loaded(worker.host, "ipip"):
-            WayBack(worker.host, worker.directory, undo).note("the kernel's module ipip", *unload("ipip"))
+        if not module_loaded(worker.host, MODULE):
+            WayBack(worker.host, worker.directory, undo).note(f"the kernel's module {MODULE}", *unload(MODULE))
         self._node = node = worker.pods.start("node2", [], undo)
         far = {"far": UNDERLAY, "far_namespace": node.namespace}
         add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)

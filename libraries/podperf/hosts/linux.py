@@ -130,7 +130,6 @@ def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None
 def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
     """Whether the kernel can make links of this kind, tried in a namespace that is thrown away: None, or the reason."""
     namespace = f"podperf-probe-{kind}"
-    loaded_by_us = not module_loaded(host, kind)
     ip(host, "netns", "add", namespace)
     try:
         ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
@@ -138,8 +137,6 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
         done = host.run("ip", "-n", namespace, *probe, check=False)
     finally:
         ip(host, "netns", "del", namespace)
-        if loaded_by_us:
-            host.run(*unload(kind))
     return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"
 
 
