@@ -195,6 +195,22 @@ def test_several_runs_show_the_latest_and_the_history(
     assert "not run" in Balanced((tmp_path / "both" / "conformance.html").read_text()).text
 
 
+def test_a_test_on_another_testbed_is_another_one(results: Path, tmp_path: Path) -> None:
+    """The later run of a laptop takes nothing from that of a lab, and no bar of one stands beside one of the other."""
+    path = made_up.write(tmp_path / "lab", *made_up.forwarding_record("linux-bridge", 9e6, started=1.7952e9))
+    document = json.loads(path.read_text())
+    document["testbed"]["name"] = "the-lab"
+    path.write_text(json.dumps(document))
+    assert command.main([str(tmp_path / "lab"), str(results), "--output", str(tmp_path / "both")]) == 0
+    report = json.loads((tmp_path / "both" / "conformance.json").read_text())
+    section = next(each for each in report["sections"] if each["number"] == "4.1.1")
+    bridges = {each["testbed"]: each for each in section["tests"] if each["name"] == "Linux bridge, 64 B"}
+    assert len(bridges) == 2 and bridges["the-lab"]["run"] == "lab"
+    assert all(len(each["history"]) == 1 for each in bridges.values())
+    text = (tmp_path / "both" / "conformance.html").read_text()
+    assert "Linux bridge, 64 B (the-lab)" in text and "64B frames, the-lab" in text
+
+
 def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made_up.write(tmp_path, *BRIDGE)
     document = json.loads(path.read_text())

@@ -13,12 +13,17 @@ from podperf.pods.base import Pod
 
 
 def network_of(host: Host) -> dict[str, Any]:
-    """Links, addresses, routes, rules and neighbours of one network namespace."""
+    """Links, addresses, routes, rules and neighbours of one network namespace.
+
+    `bridge_nf_call_iptables`: whether bridged frames pass iptables as well, which costs; None where they cannot.
+    """
+    filtered = host.run("sysctl", "-n", "-e", "net.bridge.bridge-nf-call-iptables", check=False).stdout.strip()
     return {
         "links": [_link(each) for each in ip_json(host, "-details", "address", "show")],
         "routes": ip_json(host, "route", "show", "table", "all", "type", "unicast"),
         "rules": ip_json(host, "rule", "show"),
         "neighbours": ip_json(host, "neigh", "show"),
+        "bridge_nf_call_iptables": filtered == "1" if filtered else None,
         "ip_forward": host.run("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "1",
     }
 

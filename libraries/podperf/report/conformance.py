@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,16 @@ class Conformance:
         """Where the record lies, relative to the report."""
         return os.path.relpath(self.run_of(record).path_of(record), self.root)
 
+    @cached_property
+    def testbeds(self) -> tuple[str, ...]:
+        """The testbeds that the tests ran on."""
+        return tuple(dict.fromkeys(filter(None, map(testbed_of, self.latest))))
+
+    def name_of(self, record: Record) -> str:
+        """The test's name, with its testbed where there are several."""
+        name = str(record["test"]["name"])
+        return f"{name} ({testbed_of(record)})" if len(self.testbeds) > 1 and testbed_of(record) else name
+
     def history(self, record: Record) -> list[tuple[Run, Record]]:
         """The same test in every run that has it, oldest first."""
         wanted = _identity(record)
@@ -85,8 +96,14 @@ def latest_of(runs: Sequence[Run]) -> tuple[Record, ...]:
     return tuple(found.values())
 
 
-def _identity(record: Record) -> tuple[str, str]:
-    return record["test"]["suite"], record["test"]["name"]
+def testbed_of(record: Record) -> str:
+    """The name of the testbed that a test ran on; empty where that is not known."""
+    return str(record["testbed"]["name"]) if record["testbed"] else ""
+
+
+def _identity(record: Record) -> tuple[str, str, str]:
+    """The same test on another testbed is another one."""
+    return testbed_of(record), record["test"]["suite"], record["test"]["name"]
 
 
 def _section_report(section: Section, records: tuple[Record, ...], inner: Sequence[SectionReport]) -> SectionReport:
@@ -155,7 +172,7 @@ def to_json(conformance: Conformance) -> dict[str, Any]:
             for each in conformance.sections
         ],
         "skipped": [
-            {"test": each["test"]["name"], "reason": explanation(each)}
+            {"test": each["test"]["name"], "testbed": testbed_of(each), "reason": explanation(each)}
             for each in conformance.latest
             if each["outcome"] == "skipped"
         ],
@@ -165,6 +182,7 @@ def to_json(conformance: Conformance) -> dict[str, Any]:
 def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
     return {
         "name": record["test"]["name"],
+        "testbed": testbed_of(record),
         "record": conformance.link(record),
         "run": conformance.run_of(record).name,
         "verdict": verdict_word(record),

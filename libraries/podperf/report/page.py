@@ -11,7 +11,7 @@ import podperf
 from podperf.figures import count, kpps, number, percent
 from podperf.report import draft
 from podperf.report.bars import comparison
-from podperf.report.conformance import Conformance, SectionReport, SectionStatus
+from podperf.report.conformance import Conformance, SectionReport, SectionStatus, testbed_of
 from podperf.report.facts import environment_facts, flat
 from podperf.report.results import (
     Record,
@@ -39,7 +39,7 @@ def page(conformance: Conformance) -> str:
             "<h2>Measured sections</h2>",
             *(_section(each, conformance) for each in conformance.sections if each.records),
             _skipped(conformance.latest),
-            _calibration(conformance.latest),
+            _calibration(conformance),
             _environment(conformance),
             _problems(conformance.runs),
             f"<footer>podperf {escape(podperf.__version__)}. Rates are per direction; frame sizes include the FCS; "
@@ -121,8 +121,12 @@ def _section(report: SectionReport, conformance: Conformance) -> str:
         f"<p class='muted'>{escape(section.asks)}</p>",
     ]
     parts.append(_findings_table(report.records, conformance))
-    frames = dict.fromkeys(_frame(each) for each in report.records if each["results"])
-    parts += [_plot(report, frame) for frame in frames]
+    plots: dict[str, list[Record]] = {}
+    for each in report.records:
+        if each["results"]:  # those of two testbeds do not compare
+            of = f", {testbed_of(each)}" if len(conformance.testbeds) > 1 else ""
+            plots.setdefault(f"{_frame(each)} frames{of}", []).append(each)
+    parts += [_plot(records, title) for title, records in plots.items()]
     measured = [each for each in report.records if each["results"] or not each["findings"]]
     if measured:
         parts.append(_results_table(measured, conformance))
@@ -146,12 +150,11 @@ def _findings_table(records: Sequence[Record], conformance: Conformance) -> str:
     )
 
 
-def _plot(report: SectionReport, frame: str) -> str:
-    records = [each for each in report.records if _frame(each) == frame and each["results"]]
+def _plot(records: Sequence[Record], title: str) -> str:
     # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
     compared = [each for each in records if each["networking_model"] != "none"]
     bare = [each for each in records if each["networking_model"] == "none"] if compared else []
-    drawing = comparison(compared or records, f"{frame} frames")
+    drawing = comparison(compared or records, title)
     notes = [
         f"<p class='small muted'>Not drawn: the bare path ({escape(each['chain']['data_plane'])}), "
         f"MRR {escape(rate_cell(each, 'mrr'))} kpps, NDR {escape(rate_cell(each, 'ndr'))} kpps.</p>"
@@ -203,7 +206,7 @@ def _checks_table(records: Sequence[Record], conformance: Conformance) -> str:
 
 
 def _link(record: Record, conformance: Conformance) -> str:
-    return f"<a href='{escape(conformance.link(record), quote=True)}'>{escape(record['test']['name'])}</a>"
+    return f"<a href='{escape(conformance.link(record), quote=True)}'>{escape(conformance.name_of(record))}</a>"
 
 
 def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
@@ -215,7 +218,7 @@ def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
         cells = "".join(_cell(_past(past.get(run.directory)), "n") for run in conformance.runs)
-        rows.append(f"<tr><td>{escape(record['test']['name'])}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{escape(conformance.name_of(record))}</td>{cells}</tr>")
     return (
         "<p class='small muted'>The table and the plots above show the latest run of each test; all of them:</p>"
         f"<table><thead><tr><th>Test</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
@@ -246,13 +249,15 @@ def _skipped(records: Sequence[Record]) -> str:
     )
 
 
-def _calibration(records: Sequence[Record]) -> str:
-    """What the tester can do by itself: one row a kind of traffic."""
+def _calibration(conformance: Conformance) -> str:
+    """What the tester can do by itself: one row a kind of traffic, on each testbed."""
     rows: dict[str, str] = {}
+    records = conformance.latest
     for record in records:
         limits, traffic = record["tester_limits"], record["traffic"]
         if limits and traffic:
             kind = f"{_frame(record)}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
+            kind = f"{testbed_of(record)}: {kind}" if len(conformance.testbeds) > 1 else kind
             loss = limits["own_loss_ratio"]
             rows[kind] = (
                 f"<tr><td>{escape(kind)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"
