@@ -344,7 +344,7 @@ def test_an_unpaced_trial_sends_more_than_a_paced_one(lab: Lab, tester: Software
     results = [tester.measure(Trial(SMALL, UNPACED, 0.2)) for _ in range(5)]
     assert all(each.invalid is None and each.sent == each.intended_count for each in results)
     assert all(each.received <= each.sent for each in results)
-    assert any(each.achieved_load > 20_000 and each.received for each in results)
+    assert any(each.achieved_load > 20_000 and each.received > 0 for each in results)
 
 
 def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) -> None:
@@ -449,6 +449,7 @@ def test_a_port_that_another_program_holds_is_named(lab: Lab) -> None:
 def test_a_peer_that_takes_no_xdp_frames_makes_the_trial_invalid_and_says_what_to_do(lab: Lab) -> None:
     lab.sut.run("ethtool", "-K", "s0", "gro", "off")
     with lab.tester() as tester:
-        result = tester.measure(Trial(SMALL, 1000, 0.1))
-    assert result.own_drops == result.sent > 0
-    assert "ethtool -K PEER gro on" in str(result.invalid)
+        results = [tester.measure(Trial(SMALL, 1000, 0.1)) for _ in range(5)]
+    assert all(each.own_drops == each.sent for each in results)
+    assert any(each.sent == 100 for each in results), "a busy machine may send less in some trials, not in all"
+    assert all("ethtool -K PEER gro on" in str(each.invalid) for each in results)

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -132,9 +133,14 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
 
 
 def test_a_second_set_up_does_nothing(ready: Machine) -> None:
-    done = ready.podperf("set-up")
-    assert ready.calls() == []
-    assert done.stdout == "podperf: everything is there\n"
+    seconds = []
+    for _ in range(3):  # a busy machine may hold up one, not all
+        start = time.monotonic()
+        done = ready.podperf("set-up")
+        seconds.append(time.monotonic() - start)
+        assert ready.calls() == []
+        assert done.stdout == "podperf: everything is there\n"
+    assert min(seconds) < 2
 
 
 def test_only_what_is_missing_is_installed(ready: Machine) -> None:
