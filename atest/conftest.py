@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from machine import snapshot
-from robot_run import podperf
+from namespaces import remove_left_behind
+from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 
 BEGAN = time.monotonic()
@@ -17,9 +18,16 @@ VIRTUAL_SECONDS = float(os.environ.get("PODPERF_VIRTUAL_SECONDS", "inf"))  # aft
 PATIENCE = 30.0  # seconds: the kernel takes removed namespaces and large processes down in the background
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """No run outlives its test: else one that fails takes those after it along."""
+    Robot.end_all()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_a_killed_run() -> None:
     """What a killed run left here, the first test's run would clear away, and so change the machine."""
+    remove_left_behind()
     cleaned = podperf("clean", check=False)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from robot.api import ExecutionResult
 
@@ -21,7 +21,12 @@ method: {search: quick, mrr: {trials: %d, duration: %s}}
 
 
 class Robot:
-    """Robot Framework in a child process, on the project's own suites or on one written for a test."""
+    """Robot Framework in a child process, on the project's own suites or on one written for a test.
+
+    It is ended in order, as by a user, when its test has ended or the test runner is killed: it holds the run's lock.
+    """
+
+    running: ClassVar[list[subprocess.Popen[bytes]]] = []
 
     def __init__(
         self, folder: Path, *arguments: str, trials: int = 1, duration: float = 0.2, topology: str | None = None
@@ -31,7 +36,8 @@ class Robot:
         path = folder / "topology.yaml"
         path.write_text(topology or SHORT % (trials, duration))
         self.output = folder / "console.txt"
-        command = [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
+        command = ["setpriv", "--pdeathsig", "TERM"]
+        command += [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [*command, "--variable", f"TOPOLOGY:{path}", *arguments],
@@ -40,6 +46,16 @@ class Robot:
                 stdin=subprocess.DEVNULL,
                 cwd=ROOT,
             )
+        self.running.append(self.process)
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Those that still run."""
+        while cls.running:
+            process = cls.running.pop()
+            if process.poll() is None:
+                process.terminate()
+                process.wait(60)
 
     def wait_for(self, text: str, timeout: float = 60) -> None:
         deadline = time.monotonic() + timeout

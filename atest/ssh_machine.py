@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from podperf.hosts.linux import ip
+from namespaces import add_namespace
+from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.ssh_login import Login
 from robot_run import ROOT
@@ -73,12 +72,10 @@ class SshMachine:
 @contextmanager
 def ssh_machine(folder: Path) -> Iterator[SshMachine]:
     """The machine, until the context ends."""
-    here, name, link = LocalHost(), f"ssh-machine-{os.getpid()}", f"ssh{os.getpid() % 1_000_000}"
+    here, link = LocalHost(), "test-ssh"
     with ExitStack() as undo:
-        ip(here, "netns", "add", name)
-        undo.callback(ip, here, "netns", "del", name)
-        network = NetworkNamespace(name)
-        ip(here, "link", "add", "name", link, "type", "veth", "peer", "name", "eth0", "netns", name)
+        network = add_namespace("ssh-machine", undo)
+        add_veth(here, near=link, far="eth0", far_namespace=network.namespace, mtu=1500)
         undo.callback(ip, here, "link", "del", link)  # a namespace is taken down in the background
         ip(here, "address", "add", f"{NEAR_ADDRESS}/30", "dev", link)
         ip(here, "link", "set", link, "up")
@@ -87,22 +84,14 @@ def ssh_machine(folder: Path) -> Iterator[SshMachine]:
             ip(network, "link", "set", interface, "up")
         _make_keys(folder)
         (folder / "sshd_config").write_text(_CONFIGURATION.format(address=ADDRESS, folder=folder))
-        machine = ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount"]
+        machine = ["nsenter", f"--net=/run/netns/{network.namespace}", "unshare", "--mount"]
         inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build")]
         with (folder / "sshd.log").open("wb") as log:
             server = subprocess.Popen(inside, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         undo.callback(server.wait)
         undo.callback(server.kill)
-        undo.callback(_end_all_in, name)
         _await(server, folder / "sshd.log")
         yield SshMachine(network, folder, server)
-
-
-def _end_all_in(namespace: str) -> None:
-    """The server, and those of its children whose connections were cut so that they do not know."""
-    for process in LocalHost().run("ip", "netns", "pids", namespace).stdout.split():
-        with suppress(ProcessLookupError):
-            os.kill(int(process), signal.SIGKILL)
 
 
 def _make_keys(folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from namespaces import add_namespace
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
@@ -23,8 +24,8 @@ version: 1
 name: box-of-somebody-else
 tester:
   ports:
-    left: {interface: box-left, namespace: box-test}
-    right: {interface: box-right, namespace: box-test}
+    left: {interface: box-left, namespace: test-ports}
+    right: {interface: box-right, namespace: test-ports}
 method: {search: quick, mrr: {trials: 5, duration: 0.2}}
 """
 
@@ -34,13 +35,11 @@ def box() -> Iterator[NetworkNamespace]:
     """A namespace in which a bridge joins two interfaces, as a vendor's appliance would; not made by podperf."""
     host = LocalHost()
     with ExitStack() as undo:
-        for name in ("box-test", "box"):
-            ip(host, "netns", "add", name)
-            undo.callback(ip, host, "netns", "del", name)
-        appliance = NetworkNamespace("box")
+        ports, appliance = add_namespace("ports", undo), add_namespace("box", undo)
         ip(appliance, "link", "add", "bridge", "up", "type", "bridge")
         for port in ("left", "right"):
-            add_veth(host, near=f"box-{port}", near_namespace="box-test", far=port, far_namespace="box", mtu=1500)
+            ends = {"near_namespace": ports.namespace, "far_namespace": appliance.namespace}
+            add_veth(host, near=f"box-{port}", far=port, mtu=1500, **ends)
             ip(appliance, "link", "set", port, "master", "bridge")
         yield appliance
 
@@ -53,7 +52,7 @@ def give_it_a_cpu(box: NetworkNamespace) -> None:
 
 def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
-    tester = NetworkNamespace("box-test")
+    tester = NetworkNamespace("test-ports")
     before = [(each["ifname"], each["flags"], each.get("xdp")) for each in ip_json(tester, "link", "show")]
     robot = Robot(tmp_path, "--include", "external", "--test", "Black box, 64 B", "tests", topology=TOPOLOGY)
     assert robot.wait() == 0, robot.output.read_text()
@@ -92,7 +91,7 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
 
 
 def settings(port: str) -> list[str]:
-    return NetworkNamespace("box-test").run("ethtool", "-k", port).stdout.splitlines()
+    return NetworkNamespace("test-ports").run("ethtool", "-k", port).stdout.splitlines()
 
 
 def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:
@@ -102,7 +101,7 @@ def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Pa
 
 
 def test_a_port_in_use_is_refused_before_anything_is_sent(box: NetworkNamespace, tmp_path: Path) -> None:
-    ip(NetworkNamespace("box-test"), "address", "add", "192.0.2.1/24", "dev", "box-left")
+    ip(NetworkNamespace("test-ports"), "address", "add", "192.0.2.1/24", "dev", "box-left")
     robot = Robot(tmp_path, "--include", "external", "tests", topology=TOPOLOGY)
     assert robot.wait() != 0
     assert "box-left" in robot.messages()

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from chains import need
+from namespaces import add_namespace
 from podperf.dataplanes import DATA_PLANES
-from podperf.hosts.linux import add_veth, ip
+from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
@@ -31,8 +32,8 @@ name: cabled
 tester:
   engine: xdp
   ports:
-    left: {interface: near-left, namespace: plan-lab}
-    right: {interface: near-right, namespace: plan-lab}
+    left: {interface: near-left, namespace: test-lab}
+    right: {interface: near-right, namespace: test-lab}
 worker:
   ports:
     left: {interface: far-left, driver: veth}
@@ -68,10 +69,9 @@ def cables() -> Iterator[None]:
     """Two ports of this machine, cabled to two others in a namespace; not made by podperf."""
     host = LocalHost()
     with ExitStack() as undo:
-        ip(host, "netns", "add", "plan-lab")
-        undo.callback(ip, host, "netns", "del", "plan-lab")
+        lab = add_namespace("lab", undo)
         for side in ("left", "right"):
-            add_veth(host, near=f"near-{side}", near_namespace="plan-lab", far=f"far-{side}", mtu=1500)
+            add_veth(host, near=f"near-{side}", near_namespace=lab.namespace, far=f"far-{side}", mtu=1500)
         yield
 
 

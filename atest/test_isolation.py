@@ -3,13 +3,15 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from namespaces import add_namespace
 from podperf.errors import PodperfError
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import NetworkNamespace
 from podperf.testbed.isolation import SshSession, refuse_shared_port, refuse_shared_ports
 from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
 from robot_run import Robot
@@ -22,16 +24,12 @@ SSH = SshSession("192.0.2.9", "192.0.2.1")
 @pytest.fixture
 def lab() -> Iterator[NetworkNamespace]:
     """A namespace with a veth pair one-two, both ends up and nothing else."""
-    host, name = LocalHost(), f"h-isolation-{os.getpid()}"
-    host.run("ip", "netns", "add", name)
-    try:
-        lab = NetworkNamespace(name)
+    with ExitStack() as undo:
+        lab = add_namespace("isolation", undo)
         lab.run("ip", "link", "add", "name", "one", "type", "veth", "peer", "name", "two")
         for interface in ("one", "two"):
             lab.run("ip", "link", "set", interface, "up")
         yield lab
-    finally:
-        host.run("ip", "netns", "del", name)
 
 
 def refusal(lab: NetworkNamespace, interface: str) -> str:

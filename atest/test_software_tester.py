@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost, NetworkNamespace
@@ -35,7 +36,6 @@ MTU = 3490
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
 SMALL = Traffic(FrameSize.parse(64))
-numbers = itertools.count()
 
 
 class Lab:
@@ -43,11 +43,8 @@ class Lab:
 
     def __init__(self, undo: ExitStack) -> None:
         self.host = LocalHost()
-        prefix = f"h-{os.getpid()}-{next(numbers)}"
-        self.left, self.right, self.sut = (NetworkNamespace(f"{prefix}-{name}") for name in ("l", "r", "s"))
+        self.left, self.right, self.sut = (add_namespace(name, undo) for name in ("left", "right", "sut"))
         for namespace in (self.left, self.right, self.sut):
-            self.host.run("ip", "netns", "add", namespace.namespace)
-            undo.callback(self.host.run, "ip", "netns", "del", namespace.namespace)
             namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         for port, namespace, peer in (("p0", self.left, "s0"), ("p1", self.right, "s1")):
             link = ["ip", "link", "add", "name", port, "netns", namespace.namespace, "mtu", str(MTU), "type", "veth"]
@@ -414,13 +411,12 @@ class WithoutBpf(NetworkNamespace):
 
 
 def test_without_bpf_rights_the_packet_rings_serve_and_the_tester_says_so() -> None:
-    host, name = LocalHost(), f"h-{os.getpid()}-nobpf"
-    host.run("ip", "netns", "add", name)
-    try:
-        namespace = WithoutBpf(name)
-        LocalHost().run("ip", "-n", name, "link", "add", "name", "p0", "type", "veth", "peer", "name", "p1")
+    with ExitStack() as undo:
+        with_bpf = add_namespace("no-bpf", undo)
+        with_bpf.run("ip", "link", "add", "name", "p0", "type", "veth", "peer", "name", "p1")
         for port in ("p0", "p1"):
-            LocalHost().run("ip", "-n", name, "link", "set", port, "up")
+            with_bpf.run("ip", "link", "set", port, "up")
+        namespace = WithoutBpf(with_bpf.namespace)
         with SoftwareTester(namespace, "p0", "p1", binary=BINARY, engine="auto", cpus=[TESTER_CPU]) as tester:
             facts = tester.describe()
             assert facts["engine"] == "packet-ring"
@@ -428,8 +424,6 @@ def test_without_bpf_rights_the_packet_rings_serve_and_the_tester_says_so() -> N
             assert lossless(tester, SMALL).received == 1000
         with pytest.raises(PodperfError, match="loading BPF programs is not permitted"):
             SoftwareTester(namespace, "p0", "p1", binary=BINARY, engine="xdp")
-    finally:
-        host.run("ip", "netns", "del", name)
 
 
 def test_a_port_that_is_not_there_is_named(lab: Lab) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from chains import forward, need, remote_testbed
+from namespaces import add_namespace
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts import programs
@@ -260,8 +261,8 @@ version: 1
 name: behind-ssh
 tester:
   ports:
-    left: {{interface: left, namespace: ssh-lab}}
-    right: {{interface: right, namespace: ssh-lab}}
+    left: {{interface: left, namespace: test-lab}}
+    right: {{interface: right, namespace: test-lab}}
 worker:
   connection: ssh
   ssh: {{address: {address}, key: {key}, known_hosts: {folder}/known_hosts}}
@@ -277,10 +278,9 @@ method: {{search: quick, mrr: {{trials: {trials}, duration: 0.2}}}}
 def lab(there: SshMachine) -> Iterator[SshMachine]:
     """The machine with two ports, cabled to two of ours."""
     with ExitStack() as undo:
-        ip(LocalHost(), "netns", "add", "ssh-lab")
-        undo.callback(ip, LocalHost(), "netns", "del", "ssh-lab")
+        lab = add_namespace("lab", undo)
         for near, far in (("left", "ens4"), ("right", "ens5")):
-            ends = {"near_namespace": "ssh-lab", "far_namespace": there.network.namespace}
+            ends = {"near_namespace": lab.namespace, "far_namespace": there.network.namespace}
             add_veth(LocalHost(), near=near, far=far, mtu=1500, **ends)
         await_links(there, "ens4", "ens5")
         yield there

@@ -6,7 +6,6 @@ PODPERF_TREX names the folder of a TRex, with `_t-rex-64`, and PODPERF_TREX_PYTH
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -16,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import dedicate_receive_processing
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
 from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site, Tester, TesterPort
@@ -38,7 +38,6 @@ PYTHON = os.environ.get("PODPERF_TREX_PYTHON", "/usr/bin/python3")
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 MTU = 1600
 PACKETS_SENT = ("ip", "-json", "-stats", "link", "show", "dev", "left")
-numbers = itertools.count()
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
 
@@ -61,11 +60,8 @@ class RealBench:
 
     def __init__(self, undo: ExitStack) -> None:
         self._host = LocalHost()
-        prefix = f"contract-{os.getpid()}-{next(numbers)}"
-        self.ports, self._sut = NetworkNamespace(f"{prefix}-ports"), NetworkNamespace(f"{prefix}-sut")
+        self.ports, self._sut = add_namespace("ports", undo), add_namespace("sut", undo)
         for namespace in (self.ports, self._sut):
-            self._host.run("ip", "netns", "add", namespace.namespace)
-            undo.callback(self._host.run, "ip", "netns", "del", namespace.namespace)
             namespace.run("ip", "link", "set", "lo", "up")
             namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         for port, peer in (("left", "s0"), ("right", "s1")):

@@ -31,9 +31,10 @@ class ResultsFolder:
 
     def close(self) -> None:
         """Last of all, after output, log, report and xunit files."""
-        if self._run is not None:
-            self._point_at(self._run)  # a second run that was refused meanwhile may have taken it
-        if self._run is not None and "SUDO_UID" in os.environ:
+        if self._run is None:
+            return
+        self._point_at(self._run)  # a second run that was refused meanwhile may have taken it
+        if "SUDO_UID" in os.environ:
             owner, group = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
             for path in (self._folder, self._folder / "latest", self._run, *self._run.rglob("*")):
                 os.chown(path, owner, group, follow_symlinks=False)

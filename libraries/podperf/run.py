@@ -358,9 +358,8 @@ def _baseline_of(limits: TesterLimits | None) -> Metrics | None:
 
 def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
     """That of the slowest, in bit/s; None where one has none."""
-    speeds = [each.get("speed_bits_per_second") for each in interfaces.values()]
-    known = [float(each) for each in speeds if each]
-    return min(known) if known and len(known) == len(speeds) else None
+    speeds: list[Any] = [each.get("speed_bits_per_second") for each in interfaces.values()]
+    return float(min(speeds)) if speeds and all(speeds) else None
 
 
 def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:

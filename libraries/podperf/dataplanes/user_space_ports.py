@@ -28,8 +28,8 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     for port in ports.values():
         # They come back into the first network namespace; whoever takes the testbed down looks for them here. One that
         # never left, because it could not be taken, is here already.
-        move = pci.moving_into_namespace(port.interface, worker.namespace, port.interface)
-        undo.callback(worker.host.run, *move, check=False)
+        arguments = (worker.host, port.interface, worker.namespace, port.interface)
+        undo.callback(pci.move_into_namespace, *arguments, check=False)
     way_back = WayBack(worker.host, worker.directory, undo)
     for name, address in addresses.items():
         pci.remember(worker.host, address, way_back, ports[name].interface)

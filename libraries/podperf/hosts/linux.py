@@ -145,9 +145,9 @@ def module_loaded(host: Host, module: str) -> bool:
     return host.run("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
 
 
-def unload(module: str) -> tuple[str, ...]:
-    """The command that takes a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
-    return ("sh", "-c", f"modprobe --quiet --remove {module} || :")
+def unloading(module: str) -> str:
+    """For `sh`: take a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
+    return f"modprobe --quiet --remove {module} || :"
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

@@ -122,14 +122,9 @@ def give_to_kernel(host: Host, address: str) -> str:
     return _run(host, "bound to the kernel's driver", _GIVE_TO_KERNEL, address).strip()
 
 
-def move_into_namespace(host: Host, interface: str, namespace: str, name: str) -> None:
+def move_into_namespace(host: Host, interface: str, namespace: str, name: str, *, check: bool = True) -> None:
     """Move an interface from the machine's first network namespace into this one, under this name."""
-    host.run(*moving_into_namespace(interface, namespace, name))
-
-
-def moving_into_namespace(interface: str, namespace: str, name: str) -> tuple[str, ...]:
-    """The command for that."""
-    return (*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name)
+    host.run(*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name, check=check)
 
 
 def describe_device(host: Host, address: str) -> dict[str, object]:

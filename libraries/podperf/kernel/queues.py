@@ -20,11 +20,17 @@ def receive_queues(host: Host, interface: str) -> dict[str, int]:
 def set_receive_queues(host: Host, interface: str, queues: Mapping[str, int]) -> None:
     """Have so many of each kind; a driver that refuses keeps what it has."""
     if queues and queues != receive_queues(host, interface):
-        words = [word for kind, number in queues.items() for word in (kind, str(number))]
-        host.run("ethtool", "-L", interface, *words, check=False)
+        _change(host, interface, queues)
 
 
 def leave_one_queue(host: Host, interface: str, pci: str, cpu: int) -> None:
     """Let all frames go to one queue, and this CPU serve it: a card may ask for its interrupts anew."""
-    set_receive_queues(host, interface, dict.fromkeys(receive_queues(host, interface), 1))
+    queues = receive_queues(host, interface)
+    if any(number > 1 for number in queues.values()):
+        _change(host, interface, dict.fromkeys(queues, 1))
     steer(host, list(affinities(host, pci)), cpu)
+
+
+def _change(host: Host, interface: str, queues: Mapping[str, int]) -> None:
+    words = [word for kind, number in queues.items() for word in (kind, str(number))]
+    host.run("ethtool", "-L", interface, *words, check=False)

@@ -17,6 +17,7 @@ from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import ip, ip_json
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
+from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
 
 # Run by `sh -ec` with the PF's address and a number. No driver may take a VF before the PF has its MAC.
@@ -211,8 +212,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
 
 def set_queues(host: Host, interface: str, queues: int) -> None:
     """Give an interface so many queues. Unavailable when its driver has no choice and another number."""
-    channels = interface_details(host, interface)["channels"] or {}  # a driver without a choice has none to tell
-    now = channels.get("Combined") or 1
+    now = receive_queues(host, interface).get("combined", 1)
     if now == queues:
         return
     done = host.run("ethtool", "-L", interface, "combined", str(queues), check=False)

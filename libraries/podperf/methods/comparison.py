@@ -10,7 +10,7 @@ from typing import Any
 
 from podperf.methods.base import TrialSource
 from podperf.model import TrialResult
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, TESTER_LIMIT_SHARE, UNPACED
+from podperf.testers.base import UNPACED, limited_by_tester
 from podperf.verdicts.thresholds import Measured
 
 Contender = Callable[[], AbstractContextManager[TrialSource]]
@@ -37,14 +37,9 @@ class ComparisonResult:
 
     def rates(self, contender: str) -> list[Measured]:
         """The rate of this contender in each round; a lower bound where it is near what the tester can do, or sent."""
-        limit = TESTER_LIMIT_SHARE * self.maximum_loads[contender]
-        return [
-            Measured(
-                trial.receive_rate,
-                lower_bound=trial.receive_rate >= limit or trial.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR,
-            )
-            for trial in (each.trials[contender] for each in self.rounds)
-        ]
+        most = self.maximum_loads[contender]
+        found = [(trial.receive_rate, trial.loss_ratio) for trial in (each.trials[contender] for each in self.rounds)]
+        return [Measured(rate, lower_bound=limited_by_tester(rate, loss, most)) for rate, loss in found]
 
     @property
     def noisy_trials(self) -> int:

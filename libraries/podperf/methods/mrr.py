@@ -14,7 +14,7 @@ from podperf.methods.base import TrialSource
 from podperf.methods.trials import latency_record, merged_latency
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, TESTER_LIMIT_SHARE, UNPACED
+from podperf.testers.base import UNPACED, limited_by_tester
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,8 @@ class MrrResult:
 
     @property
     def tester_limited(self) -> bool:
-        """True when the SUT may do more, so that the rate is a lower bound.
-
-        It is near the tester's maximum, or all that was sent came back.
-        """
-        return self.rate >= TESTER_LIMIT_SHARE * self.maximum_load or self.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
+        """True when the SUT may do more, so that the rate is a lower bound."""
+        return limited_by_tester(self.rate, self.loss_ratio, self.maximum_load)
 
     @property
     def latency(self) -> Latency | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podperf.hosts.base import Host
+from podperf.hosts.linux import unloading
 
 _VETH = "ip link add name left type veth peer name right"
 
@@ -44,8 +45,7 @@ FEATURES = (
     Feature(
         "ipip",
         # The module makes an interface in every namespace, and stays.
-        "[ -e /sys/module/ipip ] || trap 'modprobe --quiet --remove ipip || :' EXIT; "
-        "ip link add ipip type ipip remote 10.254.255.2",
+        f"[ -e /sys/module/ipip ] || trap '{unloading('ipip')}' EXIT; ip link add ipip type ipip remote 10.254.255.2",
         "modprobe ipip",
     ),
     Feature("openvswitch datapath", "genl ctrl get name ovs_datapath", "modprobe openvswitch"),

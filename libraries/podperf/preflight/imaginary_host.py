@@ -311,12 +311,6 @@ def _remember_queues(question: Question) -> str:
     return ""
 
 
-def _is_there(question: Question) -> str:
-    if question.found[1] not in question.host.files:
-        raise _Refused
-    return ""
-
-
 def _driver_of_device(question: Question) -> str:
     return f"../{question.host.driver_of(question.found[1])}"
 
@@ -404,7 +398,6 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^unshare .* link set dev (\S+) xdpoffload object ", _offload_program),
         (r"^ethtool -l (\S+)$", _queues),
         (r"^ethtool -L (\S+) combined (\d+)$", _remember_queues),
-        (r"^test -e (\S+/(?:ports-before|hugepages-before|way-back))$", _is_there),
         (r"^cat \S+/sriov_totalvfs$", lambda _: str(VFS_OFFERED)),
         (r"^cat \S+/([^/]+)/sriov_numvfs$", _number_of_virtual_functions),
         (r"^cat \S+/driver_override$", lambda _: "(null)"),

@@ -67,10 +67,14 @@ class Conformance:
         """The testbeds that the tests ran on."""
         return tuple(dict.fromkeys(filter(None, map(testbed_of, self.latest))))
 
+    def told_apart(self, record: Record) -> str:
+        """The testbed of a record where there are several to be told apart; empty where there is one."""
+        return testbed_of(record) if len(self.testbeds) > 1 else ""
+
     def name_of(self, record: Record) -> str:
         """The test's name, with its testbed where there are several."""
-        name = str(record["test"]["name"])
-        return f"{name} ({testbed_of(record)})" if len(self.testbeds) > 1 and testbed_of(record) else name
+        name, testbed = str(record["test"]["name"]), self.told_apart(record)
+        return f"{name} ({testbed})" if testbed else name
 
     def history(self, record: Record) -> list[tuple[Run, Record]]:
         """The same test in every run that has it, oldest first."""

@@ -11,7 +11,7 @@ import podperf
 from podperf.figures import count, kpps, number, percent
 from podperf.report import draft
 from podperf.report.bars import comparison
-from podperf.report.conformance import Conformance, SectionReport, SectionStatus, testbed_of
+from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
 from podperf.report.results import (
     Record,
@@ -124,8 +124,8 @@ def _section(report: SectionReport, conformance: Conformance) -> str:
     plots: dict[str, list[Record]] = {}
     for each in report.records:
         if each["results"]:  # those of two testbeds do not compare
-            of = f", {testbed_of(each)}" if len(conformance.testbeds) > 1 else ""
-            plots.setdefault(f"{_frame(each)} frames{of}", []).append(each)
+            title = ", ".join(filter(None, (f"{_frame(each)} frames", conformance.told_apart(each))))
+            plots.setdefault(title, []).append(each)
     parts += [_plot(records, title) for title, records in plots.items()]
     measured = [each for each in report.records if each["results"] or not each["findings"]]
     if measured:
@@ -257,7 +257,7 @@ def _calibration(conformance: Conformance) -> str:
         limits, traffic = record["tester_limits"], record["traffic"]
         if limits and traffic:
             kind = f"{_frame(record)}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
-            kind = f"{testbed_of(record)}: {kind}" if len(conformance.testbeds) > 1 else kind
+            kind = ": ".join(filter(None, (conformance.told_apart(record), kind)))
             loss = limits["own_loss_ratio"]
             rows[kind] = (
                 f"<tr><td>{escape(kind)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"

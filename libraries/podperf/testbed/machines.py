@@ -63,8 +63,8 @@ class Machines:
 
     def _remove_run_directory(self) -> None:
         """But for what the next run needs, where something could not be put back as it was."""
-        kept = [f"{RUN_DIRECTORY}/{name}" for name in (PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES)]
-        if all(self.worker_host.run("test", "-e", path, check=False).exit_code for path in kept):
+        left = self.worker_host.run("ls", str(RUN_DIRECTORY), check=False).stdout.split()
+        if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
             self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:

@@ -99,9 +99,8 @@ class WorkerPorts:
         if port.kind == "veth":
             dedicate_receive_processing(self._namespace, port.interface, cpu)
             return f"a thread of the kernel (threaded NAPI) on CPU {cpu}"
-        if port.pci is None:
-            found, steered = {}, []
-        else:
+        steered: list[str] = []
+        if port.pci is not None:
             found, queues = affinities(self._host, port.pci), receive_queues(self._namespace, port.interface)
             self._remember(replace(port, interrupts=found, queues=queues))
             steered = steer(self._host, list(found), cpu)

@@ -41,6 +41,11 @@ class TesterLimits:
         return rate >= TESTER_LIMIT_SHARE * self.maximum_load
 
 
+def limited_by_tester(rate: float, loss_ratio: float, maximum_load: float) -> bool:
+    """True when the SUT may do more than this rate: it is near the tester's maximum, or all that was sent came back."""
+    return rate >= TESTER_LIMIT_SHARE * maximum_load or loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
+
+
 class Tester(Protocol):
     """One tester with its two ports. `shortest_trial` is what it needs, in seconds, to know a rate to a percent."""
 
