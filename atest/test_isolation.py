@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,12 +13,21 @@ import pytest
 from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.local import NetworkNamespace
+from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, refuse_shared_port, refuse_shared_ports
 from podperf.topology import SCHEMA_PATH, PortSettings, load_topology
 from robot_run import Robot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
 
+SEND = """
+import socket, sys, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    sender.bind((sys.argv[1], 0))
+    for _ in range(5):
+        sender.sendto(b"", (sys.argv[2], 9))
+        time.sleep(0.1)
+"""
 SSH = SshSession("192.0.2.9", "192.0.2.1")
 
 
@@ -90,3 +100,16 @@ def test_the_suite_of_section_5_shows_that_the_test_network_is_isolated(tmp_path
     assert robot.wait() == 0, robot.output.read_text()
     outcomes = [line.split(": ")[1] for line in robot.messages().splitlines()]
     assert outcomes == ["PASS"] * 5, robot.messages()
+
+
+def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(lab: NetworkNamespace) -> None:
+    configure(lab, "address add 198.18.0.1/16 dev one", "address add 192.0.2.1/24 dev one")
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo, addresses_in_test_network(lab))
+        configure(lab, "neigh replace 198.18.0.2 lladdr 02:00:00:00:00:02 dev one nud permanent")
+        configure(lab, "neigh replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev one nud permanent")
+        for source, destination in (("198.18.0.1", "198.18.0.2"), ("192.0.2.1", "198.18.0.3")):
+            lab.run(sys.executable, "-c", SEND, source, destination)
+        seen = watch.stop()
+    assert any("192.0.2.1." in line and "> 198.18.0.3." in line for line in seen), seen
+    assert not any("198.18.0.1" in line for line in seen), seen

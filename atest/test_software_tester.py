@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -213,6 +214,20 @@ def test_the_frames_of_a_mix_have_its_sizes_in_its_order(lab: Lab, tester: Softw
         result = lossless(tester, Traffic(IMIX), load=1000)
         sizes = [len(frame) + 4 for frame in sut.frames[-result.sent :]]
     assert sizes == list(itertools.islice(itertools.cycle(IMIX.sequence), result.sent))
+
+
+@pytest.mark.parametrize("flows", [4, 7, 12])
+def test_every_flow_of_a_mix_has_all_its_sizes(lab: Lab, tester: SoftwareTester, flows: int) -> None:
+    with ScriptedSut(lab, lambda frame: [frame]) as sut:
+        result = lossless(tester, Traffic(IMIX, flows=flows), load=1000)
+        frames = sut.frames[-result.sent :]
+    seen = {frame[26:30]: set[int]() for frame in frames}
+    for frame in frames:
+        seen[frame[26:30]].add(len(frame) + 4)
+    assert list(seen.values()) == [set(IMIX.sequence)] * flows
+    rounds = len(frames) // len(IMIX.sequence)
+    sizes = Counter(len(frame) + 4 for frame in frames[: rounds * len(IMIX.sequence)])
+    assert sizes == {size: rounds * IMIX.sequence.count(size) for size in set(IMIX.sequence)}
 
 
 def test_one_flow_is_one_pair_of_addresses_and_65536_are_all_seen(lab: Lab, tester: SoftwareTester) -> None:

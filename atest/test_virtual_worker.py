@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,15 @@ import pytest
 
 from chains import forward
 from podperf.cpu_lists import parse_cpu_list
-from podperf.model import Chain
+from podperf.hosts.base import Host
+from podperf.hosts.linux import ip
+from podperf.hosts.local import NetworkNamespace
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
 from podperf.testbed.scenarios import SCENARIOS, Node
+from podperf.testbed.worker_ports import has_carrier
+from podperf.testers.base import UNPACED
+from podperf.testers.software import SoftwareTester
+from podperf.topology import PortSettings
 from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
 from robot_run import ROOT, Robot, podperf
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
@@ -97,6 +105,31 @@ class TestInside:
         forward(Chain("af-xdp", 1), testbed=lab.testbed)
         assert lab.worker.run("ethtool", "-l", LEFT.interface).stdout == before
 
+    def test_a_tester_on_cards_counts_as_sent_what_they_took(self, lab: Lab) -> None:
+        """What finds a transmit ring full was not sent, else it would be the system under test's loss."""
+        host, binary = lab.worker, "/tmp/podperf-tester"
+        with ExitStack() as undo:
+            join(lab.topology.tester.left, lab.topology.tester.right, undo)
+            host.put((ROOT / "build/tester/podperf-tester").read_bytes(), binary)
+            host.run("chmod", "+x", binary)
+            for node in (LEFT, RIGHT):
+                ipv6 = f"net.ipv6.conf.{node.interface}.disable_ipv6"  # it has frames of its own to send
+                host.run("sysctl", "-qw", f"{ipv6}=1")
+                undo.callback(host.run, "sysctl", "-qw", f"{ipv6}=0")
+                host.run("ip", "link", "set", "dev", node.interface, "up")
+                undo.callback(host.run, "ip", "link", "set", "dev", node.interface, "down")
+            cpu = LEFT.cpus[1]
+            tester = SoftwareTester(host, LEFT.interface, RIGHT.interface, binary=binary, engine="xdp", cpus=[cpu])
+            undo.callback(tester.close)
+            assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
+            assert has_carrier(host, LEFT.interface) and has_carrier(host, RIGHT.interface)
+            traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS[:1])
+            slow = tester.measure(Trial(traffic, load=200, duration=1.0))
+            assert (slow.sent, slow.received, slow.invalid) == (200, 200, None)
+            before = frames_out(host, LEFT.interface, cpu)
+            sent = sum(tester.measure(Trial(traffic, UNPACED, 1.0)).sent for _ in range(3))
+            assert frames_out(host, LEFT.interface, cpu) - before == sent
+
     def test_from_inside_nothing_is_reached(self, lab: Lab) -> None:
         host = lab.worker
         assert "default" not in host.run("ip", "route").stdout
@@ -112,6 +145,22 @@ class TestInside:
         nodes = {cpu: each["numa_node"] for each in pollers for cpu in each["held_to"]}
         parts = zip(placement.sut, (scenario.switch, *scenario.pods), strict=False)  # the last CPU only controls
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
+
+
+def join(left: PortSettings, right: PortSettings, undo: ExitStack) -> None:
+    """A bridge between this machine's ends of the cables."""
+    assert left.namespace and left.interface and right.interface
+    here = NetworkNamespace(left.namespace)
+    ip(here, "link", "add", "name", "join", "up", "type", "bridge")
+    undo.callback(ip, here, "link", "del", "join")
+    for interface in (left.interface, right.interface):
+        ip(here, "link", "set", "dev", interface, "master", "join")
+
+
+def frames_out(host: Host, interface: str, queue: int) -> int:
+    """What the card sent from this queue, as it counts itself; a CPU sends from the queue with its number."""
+    said = host.run("ethtool", "-S", interface).stdout
+    return int(said.partition(f"tx_queue_{queue}_packets: ")[2].split()[0])
 
 
 SUITE = f"""*** Settings ***

@@ -18,7 +18,7 @@ from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.run import Run
 from podperf.testbed.access import session_to
-from podperf.testbed.frame_watch import TEST_NETWORK, FrameWatch
+from podperf.testbed.frame_watch import TEST_NETWORK, FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
 
@@ -85,9 +85,11 @@ class Isolation:
     @keyword
     def watch_machines_for_test_frames(self) -> None:
         """From now on, look for frames with addresses of the test network at every interface outside of the testbed, on
-        this machine and on the worker."""
+        this machine and on the worker.
+
+        Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
         machines = {host.name: host for host in (LocalHost(), self._run.testbed.worker_host)}
-        self._watches = [FrameWatch(host, self._undo) for host in machines.values()]
+        self._watches = [FrameWatch(host, self._undo, addresses_in_test_network(host)) for host in machines.values()]
 
     @keyword
     def no_test_frame_should_have_left_the_testbed(self) -> None:

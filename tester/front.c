@@ -167,6 +167,23 @@ static void print_direction(const struct request *request, const struct stream *
 	printf("}");
 }
 
+/* What the ports' NICs lost on receiving is the tester's loss, whichever engine reads them. */
+static int count_missed(const struct port ports[2], const uint32_t before[2], struct outcome *outcome)
+{
+	for (int i = 0; i < 2; i++) {
+		uint32_t missed = before[i];
+
+		if (port_missed(&ports[i], &missed))
+			return -1;
+		if (missed == before[i])
+			continue;
+		outcome->own_drops += missed - before[i];
+		snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason), "the receive ring of %s was full",
+			 ports[i].interface);
+	}
+	return 0;
+}
+
 static int run_trial(const struct engine *engine, const struct port ports[2], char *line)
 {
 	static struct outcome outcome;
@@ -174,6 +191,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	struct plan *plan = engine->plan();
 	struct request request;
 	uint64_t started, began;
+	uint32_t missed[2] = { 0 };
 	const char *comma = "";
 
 	if (request_parse(line, &request))
@@ -186,12 +204,12 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	began = clock_ns(CLOCK_MONOTONIC);
 	plan_make(plan, &request, ports, trial);
 	for (int i = 0; i < 2; i++)
-		if (port_ready(&ports[i], plan->largest))
+		if (port_ready(&ports[i], plan->largest) || port_missed(&ports[i], &missed[i]))
 			return -1;
 	memset(&outcome, 0, sizeof(outcome));
 	counters_reset(&outcome.counters[0]);
 	counters_reset(&outcome.counters[1]);
-	if (engine->run(&request, &outcome))
+	if (engine->run(&request, &outcome) || count_missed(ports, missed, &outcome))
 		return -1;
 	if (stopping)
 		return complain(BROKEN, "stopped in the middle of a trial");

@@ -38,6 +38,7 @@ struct stream { /* one direction; `due` FINISHED means that it is done, or never
 	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
 	__u32 flow;
 	__u32 size;
+	__u32 first_size; /* with which the next round of all flows and sizes begins: else each flow could keep its own */
 };
 
 struct plan {
@@ -56,11 +57,13 @@ struct plan {
 	__u16 host[MAX_FLOWS];   /* low half of each flow's addresses, network order */
 };
 
-/* Frames that the kernel refused to hand to a port: the tester's own loss. */
+/* Frames that did not leave a port. The front sets `map_id` and `nic`: other programs may have their own troubles. */
 struct refusals {
-	__u64 count;
-	__u32 error;  /* the last errno */
-	__u32 map_id; /* of the map of ports, set by the front: refusals of other programs are not ours */
+	__u64 count;  /* the kernel refused to hand them to the port: the tester's own loss */
+	__u64 unsent; /* the NIC had no room for them: not sent, and the achieved load is lower */
+	__u32 error;  /* the last errno of the refused */
+	__u32 map_id; /* of the map of ports */
+	__u32 nic;    /* the port's interface; 0: what it is given is the system under test's at once */
 };
 
 INLINE int plan_finished(const volatile struct plan *plan)
@@ -176,6 +179,10 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 	stream->due = stream->sent < stream->count ? stream->due + stream->gap : FINISHED;
 	stream->flow = stream->flow + 1 < plan->flows ? stream->flow + 1 : 0;
 	stream->size = stream->size + 1 < plan->sizes ? stream->size + 1 : 0;
+	if (plan->flows > 1 && !stream->flow && stream->size == stream->first_size) {
+		stream->first_size = stream->first_size + 1 < plan->sizes ? stream->first_size + 1 : 0;
+		stream->size = stream->first_size;
+	}
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <linux/ethtool.h>
+#include <linux/if_link.h>
 #include <linux/sockios.h>
 
 #include "tester.h"
@@ -117,6 +119,29 @@ int port_ready(const struct port *port, unsigned int largest)
 int port_is_veth(const struct port *port)
 {
 	return !strcmp(port->driver, "veth");
+}
+
+/* A veth or a tap hands over what it is given at once: frames that find no room are lost by the system under test. */
+int port_is_nic(const struct port *port)
+{
+	return !port_is_veth(port) && strcmp(port->driver, "tun");
+}
+
+int port_missed(const struct port *port, uint32_t *missed)
+{
+	struct ifaddrs *all = NULL;
+	int failed;
+
+	if (port_enter(port))
+		return -1;
+	failed = getifaddrs(&all);
+	for (struct ifaddrs *each = all; each; each = each->ifa_next)
+		if (each->ifa_addr && each->ifa_addr->sa_family == AF_PACKET && !strcmp(each->ifa_name, port->interface))
+			*missed = ((struct rtnl_link_stats *)each->ifa_data)->rx_missed_errors;
+	freeifaddrs(all);
+	if (failed)
+		complain(BROKEN, "port %s: cannot read the counters of %s: %s", port->name, port->interface, strerror(errno));
+	return port_leave(port) || failed ? -1 : 0;
 }
 
 int port_tso(const struct port *port)

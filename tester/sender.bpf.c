@@ -9,6 +9,7 @@
 #include "plan.h"
 
 #define NOWHERE 0x7064aa5e /* no interface has this index */
+#define LOOPBACK 1         /* where live frames come from, as the kernel has it */
 #define SIGALRM 14
 
 struct {
@@ -84,6 +85,35 @@ int count_refusals(struct bpf_raw_tracepoint_args *ctx)
 	if (refusals && refusals->map_id == (__u32)ctx->args[5]) {
 		refusals->count++;
 		refusals->error = -(int)ctx->args[3];
+	}
+	return 0;
+}
+
+struct net_device {
+	int ifindex;
+} __attribute__((preserve_access_index));
+
+INLINE void note_unsent(__u32 port, __u32 nic, int frames)
+{
+	struct refusals *refusals = bpf_map_lookup_elem(&refusals_map, &port);
+
+	if (refusals && refusals->nic == nic)
+		refusals->unsent += frames;
+}
+
+/*
+ * Called when a port was handed frames. The tracepoint's arguments: device of origin, of destination, frames sent,
+ * frames dropped, errno. A NIC whose transmit ring is full takes only some of them, and nobody else is told.
+ */
+SEC("tp_btf/xdp_devmap_xmit")
+int count_full_rings(__u64 *ctx)
+{
+	const struct net_device *from = (const void *)ctx[0], *to = (const void *)ctx[1];
+	int dropped = ctx[3];
+
+	if (dropped > 0 && from->ifindex == LOOPBACK) {
+		note_unsent(0, to->ifindex, dropped);
+		note_unsent(1, to->ifindex, dropped);
 	}
 	return 0;
 }

@@ -42,6 +42,8 @@ int port_enter(const struct port *port); /* make the port's namespace the curren
 int port_leave(const struct port *port); /* and go back */
 int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
 int port_is_veth(const struct port *port);
+int port_is_nic(const struct port *port); /* or is what it is given the system under test's at once? */
+int port_missed(const struct port *port, uint32_t *missed); /* frames that its receive ring had no room for, modulo 2^32 */
 int port_tso(const struct port *port);            /* is TCP segmentation offload on? */
 int port_set_tso(const struct port *port, int on);
 

@@ -39,25 +39,26 @@ static int silent(enum libbpf_print_level level, const char *format, va_list arg
 	return 0;
 }
 
-static struct bpf_object *load(const char *start, const char *end, const char *name, int counter_entries)
+static struct bpf_object *read_object(const char *start, const char *end, const char *name)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
 	struct bpf_object *object = bpf_object__open_mem(start, end - start, &options);
-	struct bpf_map *map = object ? bpf_object__find_map_by_name(object, "counters_map") : NULL;
-	int error = object ? 0 : -errno;
 
-	if (map)
-		bpf_map__set_max_entries(map, counter_entries);
+	if (!object)
+		complain(NO_BPF, "cannot read the BPF program %s: %s", name, strerror(errno));
+	return object;
+}
+
+static int load(struct bpf_object *object)
+{
+	int error = bpf_object__load(object);
+
 	if (!error)
-		error = bpf_object__load(object);
-	if (!error)
-		return object;
+		return 0;
 	if (error == -EPERM || error == -EACCES)
-		complain(NO_BPF, "loading BPF programs is not permitted: it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
-	else
-		complain(NO_BPF, "the kernel does not take the BPF program %s: %s", name, strerror(-error));
-	bpf_object__close(object);
-	return NULL;
+		return complain(NO_BPF, "loading BPF programs is not permitted: it needs root, or CAP_BPF, CAP_NET_ADMIN and "
+					"CAP_PERFMON");
+	return complain(NO_BPF, "the kernel does not take the BPF program %s: %s", bpf_object__name(object), strerror(-error));
 }
 
 static void *shared(struct bpf_object *object, const char *name, size_t element)
@@ -113,17 +114,23 @@ static int call_sender(uint32_t repeat, uint32_t batch)
 	return bpf_prog_test_run_opts(send_program, &options) ? -errno : 0;
 }
 
-static int watch_refusals(struct bpf_object *sender)
+static int watch_refusals(struct bpf_object *sender, const struct port ports[2])
 {
+	struct bpf_program *full_rings = bpf_object__find_program_by_name(sender, "count_full_rings");
 	struct bpf_map_info info = { 0 };
 	uint32_t length = sizeof(info);
 	int map = bpf_object__find_map_fd_by_name(sender, "port_map");
 
 	if (bpf_obj_get_info_by_fd(map, &info, &length))
 		return complain(NO_BPF, "cannot ask for the id of a BPF map: %s", strerror(errno));
-	refusals[LEFT].map_id = refusals[RIGHT].map_id = info.id;
+	for (int i = 0; i < 2; i++) {
+		refusals[i].map_id = info.id;
+		refusals[i].nic = port_is_nic(&ports[i]) ? ports[i].ifindex : 0;
+	}
 	if (!bpf_program__attach(bpf_object__find_program_by_name(sender, "count_refusals")))
 		return complain(NO_BPF, "cannot attach to the tracepoint xdp_redirect_err: %s", strerror(errno));
+	if (bpf_program__autoload(full_rings) && !bpf_program__attach(full_rings))
+		return complain(NO_BPF, "cannot attach to the tracepoint xdp_devmap_xmit: %s", strerror(errno));
 	return 0;
 }
 
@@ -134,16 +141,22 @@ static int xdp_open(struct port ports[2])
 	libbpf_set_print(silent);
 	cpus = libbpf_num_possible_cpus();
 	on_ports = ports;
-	sender = load(sender_object, sender_object_end, "sender", 0);
-	sink = sender ? load(sink_object, sink_object_end, "sink", 2 * cpus) : NULL;
-	if (!sink)
+	sender = read_object(sender_object, sender_object_end, "sender");
+	sink = read_object(sink_object, sink_object_end, "sink");
+	if (!sender || !sink)
+		return -1;
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(sink, "counters_map"), 2 * cpus);
+	/* It needs a kernel that tells its types, and costs time with every batch. */
+	bpf_program__set_autoload(bpf_object__find_program_by_name(sender, "count_full_rings"),
+				  port_is_nic(&ports[LEFT]) || port_is_nic(&ports[RIGHT]));
+	if (load(sender) || load(sink))
 		return -1;
 	plan = shared(sender, "plan_map", sizeof(*plan));
 	refusals = shared(sender, "refusals_map", sizeof(*refusals));
 	counters = shared(sink, "counters_map", sizeof(*counters));
 	arrivals = shared(sink, "arrivals_map", sizeof(*arrivals));
 	running_trial = shared(sink, "trial_map", 8);
-	if (!plan || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender))
+	if (!plan || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender, ports))
 		return -1;
 	send_program = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_frames"));
 
@@ -234,7 +247,7 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 		counters_reset(&counters[i]);
 	for (int i = 0; i < 2; i++) {
 		arrivals[i].highest = HIGHEST_AT_START;
-		refusals[i].count = 0;
+		refusals[i].count = refusals[i].unsent = 0;
 	}
 
 	/* The program ends the call by a signal. The timer is for a kernel where that does not work. */
@@ -247,6 +260,8 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 	if (plan->failures)
 		return complain(BROKEN, "the sender could not build %llu frames", (unsigned long long)plan->failures);
 
+	for (int port = 0; port < 2; port++) /* the direction with this number starts at the port with this number */
+		plan->stream[port].sent -= refusals[port].unsent;
 	wait_for_arrivals(plan, request, arrived);
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_add(&outcome->counters[i % 2], &counters[i]);

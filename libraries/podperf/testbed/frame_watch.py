@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from ipaddress import IPv4Address, IPv4Network
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.linux import ip_json
 
 TEST_NETWORK = "198.18.0.0/15"  # RFC 2544, appendix C.2.2
 ENOUGH = 100  # frames, after which more would only cost CPU time
 START_TIMEOUT = 5.0
 
 
-class FrameWatch:
-    """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest."""
+def addresses_in_test_network(host: Host) -> list[str]:
+    """The host's own addresses that are of the test network: some VPNs use it."""
+    found = (each for link in ip_json(host, "-4", "address", "show") for each in link["addr_info"])
+    return [each["local"] for each in found if IPv4Address(each["local"]) in IPv4Network(TEST_NETWORK)]
 
-    def __init__(self, host: Host, undo: ExitStack) -> None:
+
+class FrameWatch:
+    """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest.
+
+    Frames from or to one of the addresses `but_for` are somebody else's.
+    """
+
+    def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = ()) -> None:
         if host.run("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
         # It stays root (-Z), as one that changes its user no longer ends with this program.
         options = ("--interface=any", "-n", "--immediate-mode", "-l", "-Z", "root", "-c", str(ENOUGH))
-        self._process = host.spawn("tcpdump", *options, "net", TEST_NETWORK)
+        wanted = " and not host ".join((f"net {TEST_NETWORK}", *but_for))
+        self._process = host.spawn("tcpdump", *options, wanted)
         undo.callback(self._process.stop)
         deadline = time.monotonic() + START_TIMEOUT
         while "listening on" not in self._process.errors():
