@@ -91,6 +91,7 @@ def test_every_section_of_the_draft_has_a_result_and_a_reason(results: Path) -> 
     assert sections["4.1.1"]["reason"] == "14 passed, 1 failed, 1 interrupted, 2 skipped; 1 on a noisy machine"
     assert sections["4.1"]["status"] == "failed"
     assert (sections["5"]["status"], sections["4.2"]["status"]) == ("passed", "not covered")
+    assert (sections["1"]["status"], sections["1"]["reason"]) == ("informative", "nothing to measure")
     assert {each["test"] for each in report["skipped"]} == {"ipvlan, 64 B", "ovs-kernel, 64 B"}
 
 

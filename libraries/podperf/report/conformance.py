@@ -29,6 +29,7 @@ class SectionStatus(StrEnum):
     MEASURED = "measured"
     SKIPPED = "skipped"
     NOT_COVERED = "not covered"
+    INFORMATIVE = "informative"
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,15 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
     if records:
         status = status_of(records)
         return SectionReport(section, status, _reason(records, status), records)
-    covered = [each for each in inner if each.status is not SectionStatus.NOT_COVERED]
+    measurable = [each for each in inner if each.status is not SectionStatus.INFORMATIVE]
+    covered = [each for each in measurable if each.status is not SectionStatus.NOT_COVERED]
     if covered:
         status = min((each.status for each in covered), key=list(SectionStatus).index)
-        return SectionReport(section, status, f"{len(covered)} of {count(len(inner), 'subsection')} covered")
-    if inner:
+        return SectionReport(section, status, f"{len(covered)} of {count(len(measurable), 'subsection')} covered")
+    if measurable:
         return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
+    if section.informative:
+        return SectionReport(section, SectionStatus.INFORMATIVE, "nothing to measure")
     reason = section.not_covered
     if section.suite:
         reason = f"none of its tests ran: `--include {section.tag}` runs {section.suite}"

@@ -63,7 +63,7 @@ def _head(conformance: Conformance) -> str:
     words = Counter(verdict_word(each) for each in records)
     judged = sum(1 for each in records if each["findings"])
     innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
-    sections = Counter(each.status for each in innermost)
+    sections = Counter(each.status for each in innermost if not each.section.informative)
     good = sections[SectionStatus.PASSED] + sections[SectionStatus.CONFIRMED]
     bad = sections[SectionStatus.FAILED] + sections[SectionStatus.REFUTED]
     tiles = [
@@ -73,7 +73,7 @@ def _head(conformance: Conformance) -> str:
         (words["failed"], "failed"),
         (words["skipped"], "skipped"),
         *([(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []),
-        (f"{good} of {len(innermost)}", "sections good"),
+        (f"{good} of {sections.total()}", "sections good"),
         (bad, "sections bad"),
         (sections[SectionStatus.NOT_COVERED], "sections not covered"),
     ]
