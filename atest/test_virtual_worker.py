@@ -11,17 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from chains import forward
+from chains import forward, send
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip
-from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.testbed.placement import place
 from podperf.testbed.scenarios import SCENARIOS, Node
+from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_ports import has_carrier
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester
-from podperf.topology import PortSettings
+from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
 from robot_run import ROOT, Robot, podperf
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
@@ -130,6 +133,21 @@ class TestInside:
             sent = sum(tester.measure(Trial(traffic, UNPACED, 1.0)).sent for _ in range(3))
             assert frames_out(host, LEFT.interface, cpu) - before == sent
 
+    def test_a_tester_on_cards_measures_a_chain_on_another_machine(self, lab: Lab) -> None:
+        """The lab the other way round. Cards lose their links for seconds when they get the tester's program."""
+        with ExitStack() as undo:
+            left, right = (brought_out(port, undo) for port in (lab.topology.tester.left, lab.topology.tester.right))
+            worker = WorkerSettings("local", None, left=WorkerPortSettings(left), right=WorkerPortSettings(right))
+            near, far = PortSettings(LEFT.interface), PortSettings(RIGHT.interface)
+            tester = replace(lab.topology.tester, cpus=LEFT.cpus[1:2], left=near, right=far)
+            topology = replace(lab.topology, tester=tester, worker=worker)
+            placement = place(topology, read_cpus(lab.worker), read_cpus(LocalHost()))
+            testbed = Testbed(topology, placement, host=lab.worker, worker=LocalHost())
+            with testbed.build(Chain("macvlan", 1), FrameSize.parse(64)) as sut:
+                send(sut)
+                facts = sut.tester.describe()
+        assert (facts["engine"], {port["driver"] for port in facts["ports"].values()}) == ("xdp", {"igb"})
+
     def test_from_inside_nothing_is_reached(self, lab: Lab) -> None:
         host = lab.worker
         assert "default" not in host.run("ip", "route").stdout
@@ -155,6 +173,17 @@ def join(left: PortSettings, right: PortSettings, undo: ExitStack) -> None:
     undo.callback(ip, here, "link", "del", "join")
     for interface in (left.interface, right.interface):
         ip(here, "link", "set", "dev", interface, "master", "join")
+
+
+def brought_out(port: PortSettings, undo: ExitStack) -> str:
+    """This machine's end of a cable, out of its namespace until `undo`."""
+    assert port.namespace and port.interface
+    out, root = f"worker-{port.interface}", "1"  # of the process with this number
+    ip(NetworkNamespace(port.namespace), "link", "set", "dev", port.interface, "netns", root, "name", out)
+    here = NetworkNamespace(port.namespace)
+    undo.callback(ip, here, "link", "set", "dev", port.interface, "up")
+    undo.callback(ip, LocalHost(), "link", "set", "dev", out, "netns", port.namespace, "name", port.interface)
+    return out
 
 
 def frames_out(host: Host, interface: str, queue: int) -> int:
