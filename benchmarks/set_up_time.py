@@ -78,23 +78,20 @@ def main() -> None:
     chosen = parser.parse_args()
     names = chosen.names or [each for each in DATA_PLANES if each not in {"wire", "external"}]
     topology = load_topology(ROOT / "topologies" / "local.yaml", DATA_PLANES)
-    taken = {WIRE: Times()}
+    chains = [Chain(name, pods) for name in names for pods in (1, 2) if pods >= DATA_PLANES[name].least_pods]
+    taken = {chain: Times() for chain in (WIRE, *chains)}
     try:
         with RunLock():
             put_back(LocalHost())
             testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
-            for chain in [
-                Chain(name, pods) for name in names for pods in (1, 2) if pods >= DATA_PLANES[name].least_pods
-            ]:
-                try:
-                    testbed.demand(chain)
-                    taken[chain] = Times()
-                except Unavailable as reason:
-                    print(f"{chain}: skipped, {reason}", file=sys.stderr)
             for number in range(chosen.repeats):
-                for chain, times in taken.items():
+                for chain, times in list(taken.items()):
                     print(f"\rrepeat {number + 1}: {chain!s:30s}", end="", file=sys.stderr)
-                    measure(testbed, chain, times)
+                    try:
+                        measure(testbed, chain, times)
+                    except Unavailable as reason:
+                        print(f"\r{chain}: skipped, {reason}", file=sys.stderr)
+                        del taken[chain]
     except PodperfError as error:
         sys.exit(f"\n{error}")
     print(f"\r{'seconds, medians':28s}  set-up tear-down together        spread   x wire   aim  met")
