@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from machine import snapshot
+from machine import at_rest, once_as, snapshot
 from namespaces import remove_left_behind
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 
 BEGAN = time.monotonic()
 VIRTUAL_SECONDS = float(os.environ.get("PODPERF_VIRTUAL_SECONDS", "inf"))  # after which no test on that worker begins
-PATIENCE = 30.0  # seconds: the kernel takes removed namespaces and large processes down in the background
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,19 +50,6 @@ def machine_as_before() -> Iterator[None]:
     """Whatever the test did, the machine is as it was."""
     before = at_rest()
     yield
-    deadline = time.monotonic() + PATIENCE
-    while (after := snapshot()) != before and time.monotonic() < deadline:
-        time.sleep(0.1)
+    after = once_as(before, snapshot)
     for what, value in before.items():
         assert after[what] == value, f"{what} changed"
-
-
-def at_rest() -> dict[str, object]:
-    """The machine when nothing changes any more: what the test before took down may still be going."""
-    deadline = time.monotonic() + PATIENCE
-    last, alike = snapshot(), 1
-    while alike < 3 and time.monotonic() < deadline:
-        time.sleep(0.3)
-        now = snapshot()
-        last, alike = now, alike + 1 if now == last else 1
-    return last

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+PATIENCE = 30.0  # seconds: the kernel takes namespaces, BPF programs and large processes down in the background
 
 VOLATILE_SETTINGS = (
     "kernel.random.",
@@ -34,13 +40,32 @@ FOLDERS = (
 )
 
 
+def once_as(before: T, read: Callable[[], T]) -> T:
+    """What `read` gives: as soon as that is as before, or else after 30 s."""
+    deadline = time.monotonic() + PATIENCE
+    while (now := read()) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return now
+
+
+def at_rest() -> dict[str, object]:
+    """The machine when nothing changes any more: what the test before took down may still be going."""
+    deadline = time.monotonic() + PATIENCE
+    last, alike = snapshot(), 1
+    while alike < 3 and time.monotonic() < deadline:
+        time.sleep(0.3)
+        now = snapshot()
+        last, alike = now, alike + 1 if now == last else 1
+    return last
+
+
 def snapshot() -> dict[str, object]:
     """Namespaces, links, processes, hugepages, cgroups, BPF programs, settings, packet filters, mounts, files."""
     return {
         "namespaces": sorted(line.split()[0] for line in _lines("ip", "netns", "list")),
         "links": sorted(_links()),
         "processes": sorted(_processes()),
-        "hugepages": {str(each): each.read_text() for each in Path("/sys/kernel/mm/hugepages").glob("*/nr_hugepages")},
+        "hugepages": {each.name: _hugepages(each) for each in Path("/sys/kernel/mm/hugepages").iterdir()},
         # Those of others come and go: of logins, of systemd's timers, of whoever starts the tests.
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*podperf*") if path.is_dir()),
         "bpf programs": sorted(_bpf_programs()),
@@ -50,6 +75,12 @@ def snapshot() -> dict[str, object]:
         "queueing disciplines": _lines("tc", "qdisc", "show"),  # tc filters hang on one of their own, clsact
         "files": sorted(_files() - {"/sys/fs/bpf/xdp"}),  # libxdp makes that folder at its first use, and leaves it
     }
+
+
+def _hugepages(folder: Path) -> int:
+    """Those that stay. Closed sockets may hold some for a minute yet: as surplus, until they let go."""
+    pages, surplus = (int((folder / name).read_text()) for name in ("nr_hugepages", "surplus_hugepages"))
+    return pages - surplus
 
 
 def _lines(*command: str) -> list[str]:

@@ -13,6 +13,11 @@ from typing import Any, ClassVar
 from robot.api import ExecutionResult
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = f"""*** Settings ***
+Resource    {ROOT}/resources/networking_model.resource
+Suite Setup    Open Testbed    ${{TOPOLOGY}}
+Suite Teardown    Close Testbed
+"""  # of a suite written for a test
 SHORT = """
 version: 1
 name: short

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -11,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from chains import forward, local_testbed, need
+from machine import once_as
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.xdp_redirect import XdpRedirect
@@ -20,7 +20,6 @@ from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
 
-PATIENCE = 30.0  # seconds
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 
 
@@ -29,10 +28,7 @@ def testbed() -> Iterator[Testbed]:
     before = loaded()
     yield local_testbed()
     assert put_back(LocalHost()) == [], "the testbed left something behind"
-    deadline = time.monotonic() + PATIENCE  # the kernel frees programs and maps after a grace period
-    while loaded() != before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert loaded() == before, "a BPF program or map was left behind"
+    assert once_as(before, loaded) == before, "a BPF program or map was left behind"
 
 
 def loaded() -> dict[str, int]:

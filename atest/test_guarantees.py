@@ -10,7 +10,7 @@ import pytest
 
 from chains import need
 from podperf.model import Chain
-from robot_run import ROOT, Robot, podperf
+from robot_run import SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
 
@@ -20,11 +20,7 @@ def suite(tmp_path: Path) -> Path:
     """A suite that measures for long, to be interrupted, beside one that is short."""
     path = tmp_path / "suite.robot"
     path.write_text(
-        f"""*** Settings ***
-Resource    {ROOT}/resources/networking_model.resource
-Suite Setup    Open Testbed    ${{TOPOLOGY}}
-Suite Teardown    Close Testbed
-
+        f"""{SETTINGS}
 *** Variables ***
 ${{DATA_PLANE}}    linux-bridge
 ${{PODS}}          1

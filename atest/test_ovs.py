@@ -20,7 +20,7 @@ from podperf.kernel import hugepages
 from podperf.model import Chain
 from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
-from robot_run import ROOT, Robot, podperf
+from robot_run import SETTINGS, Robot, podperf
 
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
 
@@ -71,11 +71,7 @@ def suite(tmp_path: Path) -> Path:
     """Two tests; the first measures for long, so that something can break in the middle of it."""
     path = tmp_path / "suite.robot"
     path.write_text(
-        f"""*** Settings ***
-Resource    {ROOT}/resources/networking_model.resource
-Suite Setup    Open Testbed    ${{TOPOLOGY}}
-Suite Teardown    Close Testbed
-
+        f"""{SETTINGS}
 *** Test Cases ***
 Breaks
     Set Up Chain    ovs-dpdk    1    64

@@ -376,6 +376,16 @@ def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tes
     assert lossless(tester, SMALL).received == 1000
 
 
+def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    cut = threading.Timer(0.3, lab.sut.run, ("ip", "link", "set", "s1", "down"))
+    cut.start()
+    result = tester.measure(Trial(SMALL, 1000, 1.0))
+    cut.join()
+    assert 0 < result.received < result.sent
+    assert result.invalid == "port right: p1 is down or has no carrier; set it and its peer up"
+
+
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
     lab.left.run("ip", "link", "set", "p0", "mtu", "1500")
     with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):

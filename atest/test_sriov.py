@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from chains import forward
+from machine import once_as
 from podperf.cleanup import put_back
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost, NetworkNamespace
@@ -31,7 +31,6 @@ from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
 UP_TIMEOUT = 180  # seconds
 FRAME_TIMEOUT = 20  # seconds
-PATIENCE = 30  # seconds: processes and namespaces are taken down in the background
 VLAN = 7
 
 # One line for each device, interface, namespace and count of free hugepages that a set-up may touch.
@@ -53,12 +52,12 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def ports_as_before(lab: Lab) -> Iterator[None]:
-    before = lab.worker.run("sh", "-c", _STATE).stdout
+    def state() -> str:
+        return lab.worker.run("sh", "-c", _STATE).stdout
+
+    before = state()
     yield
-    deadline = time.monotonic() + PATIENCE
-    while (after := lab.worker.run("sh", "-c", _STATE).stdout) != before and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert after == before
+    assert once_as(before, state) == before
 
 
 @pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])

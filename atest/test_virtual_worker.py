@@ -26,7 +26,7 @@ from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
-from robot_run import ROOT, Robot, podperf
+from robot_run import ROOT, SETTINGS, Robot, podperf
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
 BOOT_TIMEOUT = 900  # with an image to build
@@ -192,11 +192,7 @@ def frames_out(host: Host, interface: str, queue: int) -> int:
     return int(said.partition(f"tx_queue_{queue}_packets: ")[2].split()[0])
 
 
-SUITE = f"""*** Settings ***
-Resource    {ROOT}/resources/networking_model.resource
-Suite Setup    Open Testbed    ${{TOPOLOGY}}
-Suite Teardown    Close Testbed
-
+SUITE = f"""{SETTINGS}
 *** Test Cases ***
 Crosses
     Set Up Chain    linux-bridge    1    64

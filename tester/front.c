@@ -211,6 +211,9 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	counters_reset(&outcome.counters[1]);
 	if (engine->run(&request, &outcome) || count_missed(ports, missed, &outcome))
 		return -1;
+	for (int i = 0; i < 2; i++)
+		if (port_ready(&ports[i], plan->largest))
+			strcpy(outcome.unready, complaint);
 	if (stopping)
 		return complain(BROKEN, "stopped in the middle of a trial");
 
@@ -218,6 +221,8 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	       started / 1e9, (clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
 	       outcome.counters[0].stray + outcome.counters[1].stray, (unsigned long long)outcome.own_drops);
 	print_string(outcome.own_drops_reason);
+	printf(",\"unready\":");
+	print_string(outcome.unready);
 	printf(",\"directions\":[");
 	for (int direction = 0; direction < 2; direction++) {
 		if (!request.directions[direction])

@@ -72,6 +72,7 @@ struct outcome {
 	struct counters counters[2]; /* by direction */
 	uint64_t own_drops;
 	char own_drops_reason[256];
+	char unready[512]; /* why a port is not ready any more after the trial; empty: both are */
 };
 
 struct engine {

@@ -46,7 +46,7 @@ def answer(**changes: Any) -> dict[str, Any]:
         "latency": {"min": 500, "sum": 60_000, "max": 700, "counts": [[384, 60], [400, 40]]},
     }
     direction.update({name: changes.pop(name) for name in list(changes) if name in direction})
-    trial = {"started": 1.5, "elapsed": 0.2, "stray": 0, "own_drops": 0, "own_drops_reason": ""}
+    trial = {"started": 1.5, "elapsed": 0.2, "stray": 0, "own_drops": 0, "own_drops_reason": "", "unready": ""}
     return {"trial": {**trial, **changes, "directions": [direction]}}
 
 
@@ -177,6 +177,7 @@ def test_closing_stops_the_front_and_may_be_repeated(front: Callable[[str], str]
         ({"sent": 98, "received": 98}, "98.0% of the intended load left-to-right"),
         ({"sent": 100, "duration_ns": 102_000_000}, "98.0% of the intended load left-to-right"),
         ({"own_drops": 5, "own_drops_reason": "the ring was full"}, "lost 5 frames: the ring was full"),
+        ({"own_drops": 5, "unready": "port left: p0 has no carrier"}, "port left: p0 has no carrier"),
     ],
 )
 def test_a_trial_that_the_tester_spoilt_is_invalid(changes: dict[str, Any], reason: str | None) -> None:

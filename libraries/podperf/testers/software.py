@@ -157,7 +157,7 @@ def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
         own_drops=answer["own_drops"],
         elapsed=answer["elapsed"],
     )
-    return replace(result, invalid=_why_invalid(result, answer["own_drops_reason"]))
+    return replace(result, invalid=answer["unready"] or _why_invalid(result, answer["own_drops_reason"]))
 
 
 def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
