@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.namespaces import left_behind, remove_namespace
 
 PREFIX = "test-"
 
@@ -16,19 +15,11 @@ def add_namespace(name: str, undo: ExitStack) -> NetworkNamespace:
     """A namespace, until `undo` is closed."""
     namespace = NetworkNamespace(PREFIX + name)
     ip(LocalHost(), "netns", "add", namespace.namespace)
-    undo.callback(_remove, namespace.namespace)
+    undo.callback(remove_namespace, LocalHost(), namespace.namespace)
     return namespace
 
 
 def remove_left_behind() -> None:
     """Take away what an earlier test run did not get to: its addresses would be in the way of this one's."""
-    for line in LocalHost().run("ip", "netns", "list").stdout.splitlines():
-        if line.startswith(PREFIX):
-            _remove(line.split()[0])
-
-
-def _remove(namespace: str) -> None:
-    for process in LocalHost().run("ip", "netns", "pids", namespace).stdout.split():
-        with suppress(ProcessLookupError):
-            os.kill(int(process), signal.SIGKILL)
-    ip(LocalHost(), "netns", "del", namespace)
+    for namespace in left_behind(LocalHost(), PREFIX):
+        remove_namespace(LocalHost(), namespace)

@@ -41,11 +41,11 @@ class Robot:
         path = folder / "topology.yaml"
         path.write_text(topology or SHORT % (trials, duration))
         self.output = folder / "console.txt"
-        command = ["setpriv", "--pdeathsig", "TERM"]
-        command += [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
+        ended_with_us = ["setpriv", "--pdeathsig", "TERM"]
+        command = [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
-                [*command, "--variable", f"TOPOLOGY:{path}", *arguments],
+                [*ended_with_us, *command, "--variable", f"TOPOLOGY:{path}", *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

@@ -22,11 +22,11 @@ from podperf.testbed.placement import place
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.testbed.testbed import Testbed
 from podperf.testbed.worker_ports import has_carrier
-from podperf.testers.base import UNPACED
+from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
-from robot_run import ROOT, SETTINGS, Robot, podperf
+from robot_run import SETTINGS, Robot, podperf
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
 BOOT_TIMEOUT = 900  # with an image to build
@@ -110,20 +110,17 @@ class TestInside:
 
     def test_a_tester_on_cards_counts_as_sent_what_they_took(self, lab: Lab) -> None:
         """What finds a transmit ring full was not sent, else it would be the system under test's loss."""
-        host, binary = lab.worker, "/tmp/podperf-tester"
+        host, cpu = lab.worker, LEFT.cpus[1]
         with ExitStack() as undo:
             join(lab.topology.tester.left, lab.topology.tester.right, undo)
-            host.put((ROOT / "build/tester/podperf-tester").read_bytes(), binary)
-            host.run("chmod", "+x", binary)
             for node in (LEFT, RIGHT):
                 ipv6 = f"net.ipv6.conf.{node.interface}.disable_ipv6"  # it has frames of its own to send
                 host.run("sysctl", "-qw", f"{ipv6}=1")
                 undo.callback(host.run, "sysctl", "-qw", f"{ipv6}=0")
                 host.run("ip", "link", "set", "dev", node.interface, "up")
                 undo.callback(host.run, "ip", "link", "set", "dev", node.interface, "down")
-            cpu = LEFT.cpus[1]
-            tester = SoftwareTester(host, LEFT.interface, RIGHT.interface, binary=binary, engine="xdp", cpus=[cpu])
-            undo.callback(tester.close)
+            ports = (TesterPort(LEFT.interface), TesterPort(RIGHT.interface))
+            tester = undo.enter_context(SoftwareTester.at(Site(host, lab.topology.tester, "xdp", (cpu,), *ports)))
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
             assert has_carrier(host, LEFT.interface) and has_carrier(host, RIGHT.interface)
             traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS[:1])

@@ -11,6 +11,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
+from podperf.addressing import TEST_NETWORK
 from podperf.errors import PodperfError
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
@@ -18,7 +19,7 @@ from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.run import Run
 from podperf.testbed.access import session_to
-from podperf.testbed.frame_watch import TEST_NETWORK, FrameWatch, addresses_in_test_network
+from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
 

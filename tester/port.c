@@ -132,6 +132,8 @@ int port_missed(const struct port *port, uint32_t *missed)
 	struct ifaddrs *all = NULL;
 	int failed;
 
+	if (!port_is_nic(port))
+		return 0;
 	if (port_enter(port))
 		return -1;
 	failed = getifaddrs(&all);

@@ -7,6 +7,9 @@ segment N behind the last of N. Addresses on segments appear as next hops only, 
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
+
+TEST_NETWORK = IPv4Network("198.18.0.0/15")
 LEFT_NETWORK = "198.18.0.0/16"
 RIGHT_NETWORK = "198.19.0.0/16"
 PREFIX_LENGTH = 24

@@ -31,7 +31,7 @@ def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
 
 def remove_namespace(host: Host, namespace: str) -> None:
     """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat."""
-    if namespace not in left_behind(host):
+    if namespace not in _namespaces(host):
         return
     processes = host.run("ip", "netns", "pids", namespace, check=False).stdout.split()
     if processes:
@@ -39,7 +39,10 @@ def remove_namespace(host: Host, namespace: str) -> None:
     host.run("ip", "netns", "del", namespace)
 
 
-def left_behind(host: Host) -> list[str]:
+def left_behind(host: Host, prefix: str = PREFIX) -> list[str]:
     """Namespaces that an earlier run did not get to remove."""
-    names = (line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip())
-    return [name for name in names if name.startswith(PREFIX)]
+    return [name for name in _namespaces(host) if name.startswith(prefix)]
+
+
+def _namespaces(host: Host) -> list[str]:
+    return [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]

@@ -56,8 +56,7 @@ def page(conformance: Conformance) -> str:
 
 def _head(conformance: Conformance) -> str:
     runs, records = conformance.runs, conformance.latest
-    testbeds = dict.fromkeys(record["testbed"]["name"] for record in records if record["testbed"])
-    named = f"Testbed {escape(', '.join(testbeds))}. " if testbeds else ""
+    named = f"Testbed {escape(', '.join(conformance.testbeds))}. " if conformance.testbeds else ""
     when = f"{count(len(runs), 'run')}: " if len(runs) > 1 else "Run of "
     when += ", ".join(_moment(run.started) for run in runs if run.started)
     words = Counter(verdict_word(each) for each in records)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
+from podperf.addressing import TEST_NETWORK
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 
-TEST_NETWORK = "198.18.0.0/15"  # RFC 2544, appendix C.2.2
 ENOUGH = 100  # frames, after which more would only cost CPU time
 START_TIMEOUT = 5.0
 
@@ -19,7 +19,7 @@ START_TIMEOUT = 5.0
 def addresses_in_test_network(host: Host) -> list[str]:
     """The host's own addresses that are of the test network: some VPNs use it."""
     found = (each for link in ip_json(host, "-4", "address", "show") for each in link["addr_info"])
-    return [each["local"] for each in found if IPv4Address(each["local"]) in IPv4Network(TEST_NETWORK)]
+    return [each["local"] for each in found if IPv4Address(each["local"]) in TEST_NETWORK]
 
 
 class FrameWatch:

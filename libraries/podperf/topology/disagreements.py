@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
+from podperf.addressing import TEST_NETWORK
 from podperf.cpu_lists import parse_cpu_list
 from podperf.documents.schema_check import suggestion
 from podperf.documents.yaml_document import Document, Pointer, Problem
 from podperf.model import FrameSize
-
-TEST_NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # RFC 2544, appendix C.2.2
 
 _SIDES = ("left", "right")
 
