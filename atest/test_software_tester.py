@@ -386,6 +386,16 @@ def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: Soft
     assert result.invalid == "port right: p1 is down or has no carrier; set it and its peer up"
 
 
+def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    flap = threading.Timer(0.3, lab.sut.run, ("ip", "-batch", "-"), {"stdin": "link set s1 down\nlink set s1 up\n"})
+    flap.start()
+    result = tester.measure(Trial(SMALL, 1000, 1.0))
+    flap.join()
+    assert result.received > 0
+    assert result.invalid == "port right: p1 lost its link in the trial, and has it again"
+
+
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
     lab.left.run("ip", "link", "set", "p0", "mtu", "1500")
     with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):

@@ -167,21 +167,25 @@ static void print_direction(const struct request *request, const struct stream *
 	printf("}");
 }
 
-/* What the ports' NICs lost on receiving is the tester's loss, whichever engine reads them. */
-static int count_missed(const struct port ports[2], const uint32_t before[2], struct outcome *outcome)
+/* What the ports' NICs lost on receiving is the tester's loss, and a trial with a link away is none. */
+static void judge_ports(const struct port ports[2], const struct port_events before[2], unsigned int largest,
+			struct outcome *outcome)
 {
 	for (int i = 0; i < 2; i++) {
-		uint32_t missed = before[i];
+		struct port_events after = before[i];
 
-		if (port_missed(&ports[i], &missed))
-			return -1;
-		if (missed == before[i])
+		if (port_ready(&ports[i], largest) || port_events(&ports[i], &after)) {
+			strcpy(outcome->unready, complaint);
 			continue;
-		outcome->own_drops += missed - before[i];
-		snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason), "the receive ring of %s was full",
-			 ports[i].interface);
+		}
+		if (after.links_lost != before[i].links_lost)
+			snprintf(outcome->unready, sizeof(outcome->unready), "port %s: %s lost its link in the trial, and has it again",
+				 ports[i].name, ports[i].interface);
+		if (after.missed != before[i].missed)
+			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason), "the receive ring of %s was full",
+				 ports[i].interface);
+		outcome->own_drops += after.missed - before[i].missed;
 	}
-	return 0;
 }
 
 static int run_trial(const struct engine *engine, const struct port ports[2], char *line)
@@ -191,7 +195,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	struct plan *plan = engine->plan();
 	struct request request;
 	uint64_t started, began;
-	uint32_t missed[2] = { 0 };
+	struct port_events events[2] = { 0 };
 	const char *comma = "";
 
 	if (request_parse(line, &request))
@@ -204,16 +208,14 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 	began = clock_ns(CLOCK_MONOTONIC);
 	plan_make(plan, &request, ports, trial);
 	for (int i = 0; i < 2; i++)
-		if (port_ready(&ports[i], plan->largest) || port_missed(&ports[i], &missed[i]))
+		if (port_ready(&ports[i], plan->largest) || port_events(&ports[i], &events[i]))
 			return -1;
 	memset(&outcome, 0, sizeof(outcome));
 	counters_reset(&outcome.counters[0]);
 	counters_reset(&outcome.counters[1]);
-	if (engine->run(&request, &outcome) || count_missed(ports, missed, &outcome))
+	if (engine->run(&request, &outcome))
 		return -1;
-	for (int i = 0; i < 2; i++)
-		if (port_ready(&ports[i], plan->largest))
-			strcpy(outcome.unready, complaint);
+	judge_ports(ports, events, plan->largest, &outcome);
 	if (stopping)
 		return complain(BROKEN, "stopped in the middle of a trial");
 

@@ -3,16 +3,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 
 #include "tester.h"
@@ -48,7 +49,7 @@ static int read_facts(struct port *port)
 	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
 	struct ifreq answer = { 0 };
 
-	port->control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	port->control = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (port->control < 0)
 		return complain(BROKEN, "cannot make a socket: %s", strerror(errno));
 	if (ask(port, SIOCGIFINDEX, &answer))
@@ -127,23 +128,32 @@ int port_is_nic(const struct port *port)
 	return !port_is_veth(port) && strcmp(port->driver, "tun");
 }
 
-int port_missed(const struct port *port, uint32_t *missed)
+int port_events(const struct port *port, struct port_events *events)
 {
-	struct ifaddrs *all = NULL;
-	int failed;
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+	} question = { { .nlmsg_len = sizeof(question), .nlmsg_type = RTM_GETLINK, .nlmsg_flags = NLM_F_REQUEST },
+		       { .ifi_index = port->ifindex } };
+	union {
+		struct nlmsghdr header;
+		char bytes[32768];
+	} answer;
+	struct rtnl_link_stats64 statistics = { 0 };
+	int left;
 
-	if (!port_is_nic(port))
-		return 0;
-	if (port_enter(port))
-		return -1;
-	failed = getifaddrs(&all);
-	for (struct ifaddrs *each = all; each; each = each->ifa_next)
-		if (each->ifa_addr && each->ifa_addr->sa_family == AF_PACKET && !strcmp(each->ifa_name, port->interface))
-			*missed = ((struct rtnl_link_stats *)each->ifa_data)->rx_missed_errors;
-	freeifaddrs(all);
-	if (failed)
-		complain(BROKEN, "port %s: cannot read the counters of %s: %s", port->name, port->interface, strerror(errno));
-	return port_leave(port) || failed ? -1 : 0;
+	if (send(port->control, &question, sizeof(question), 0) < 0 ||
+	    recv(port->control, &answer, sizeof(answer), 0) < 0 || answer.header.nlmsg_type != RTM_NEWLINK)
+		return complain(BROKEN, "port %s: cannot read the counters of %s", port->name, port->interface);
+	left = IFLA_PAYLOAD(&answer.header);
+	for (struct rtattr *each = IFLA_RTA(NLMSG_DATA(&answer.header)); RTA_OK(each, left); each = RTA_NEXT(each, left)) {
+		if (each->rta_type == IFLA_CARRIER_DOWN_COUNT)
+			memcpy(&events->links_lost, RTA_DATA(each), sizeof(events->links_lost));
+		else if (each->rta_type == IFLA_STATS64) /* an older kernel has fewer of them */
+			memcpy(&statistics, RTA_DATA(each), MIN(RTA_PAYLOAD(each), sizeof(statistics)));
+	}
+	events->missed = port_is_nic(port) ? statistics.rx_missed_errors : 0;
+	return 0;
 }
 
 int port_tso(const struct port *port)

@@ -43,7 +43,14 @@ int port_leave(const struct port *port); /* and go back */
 int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
 int port_is_veth(const struct port *port);
 int port_is_nic(const struct port *port); /* or is what it is given the system under test's at once? */
-int port_missed(const struct port *port, uint32_t *missed); /* frames that its receive ring had no room for, modulo 2^32 */
+
+/* What happened to a port since it was made. */
+struct port_events {
+	uint64_t missed;     /* frames that its NIC's receive ring had no room for */
+	uint32_t links_lost; /* how often its carrier went away */
+};
+
+int port_events(const struct port *port, struct port_events *events);
 int port_tso(const struct port *port);            /* is TCP segmentation offload on? */
 int port_set_tso(const struct port *port, int on);
 
@@ -72,7 +79,7 @@ struct outcome {
 	struct counters counters[2]; /* by direction */
 	uint64_t own_drops;
 	char own_drops_reason[256];
-	char unready[512]; /* why a port is not ready any more after the trial; empty: both are */
+	char unready[512]; /* what became of a port in the trial; empty: both were ready all the time */
 };
 
 struct engine {
