@@ -50,14 +50,16 @@ class Traffic:
     def search_for_ndr_and_pdr(self) -> None:
         """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
 
-        The search's goals are those of the topology's preset. Latency is measured at half the PDR.
+        The search's goals are those of the topology's preset. Latency is measured at half the PDR, or half the NDR
+        where the preset seeks no PDR.
         """
         result = self._run.search_ndr_and_pdr()
         for goal in result.goals:
             logger.info(goal.statement)
         if result.incomplete:
             logger.warn(result.incomplete)
-        self._run.measure_latency()
+        if not self._run.measure_latency():
+            logger.warn("latency is not measured: the search found no load that the system under test carries")
 
     @keyword
     def thresholds_should_hold(self) -> None:

@@ -142,11 +142,11 @@ def forwarding_record(
     chain = Chain(data_plane, pods, "kernel")
     verdict = judge(THRESHOLDS, chain, size, metrics, baseline)
     record = TestRecord(
-        id=record_id("4.1.1", data_plane, count(pods, "pod"), size.name),
+        id=record_id("4.1.1" if pods else "4.1", data_plane, count(pods, "pod"), size.name),
         name=f"{data_plane.replace('-', ' ').capitalize()}, {size.name.replace('B', ' B')}"
         + (f", {pods} pods" if pods > 1 else ""),
         suite="4.1 networking models.4.1.1 kernel space",
-        tags=["sec-4.1.1", "kernel-space", data_plane, size.name, "quick"],
+        tags=["sec-4.1.1" if pods else "sec-4.1", "kernel-space", data_plane, size.name, "quick"],
         started=started,
         ended=started + 20,
         outcome="failed" if verdict.failed else "passed",

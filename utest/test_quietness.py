@@ -51,6 +51,12 @@ def test_foreign_work_is_named_and_own_work_is_not() -> None:
     assert noise.reason == "CPU 1: 23% of the time went to other processes: stress-ng (cpu) 1 (40)"
 
 
+@pytest.mark.parametrize("ticks", range(1200, 1260))
+def test_one_tick_counts_at_any_age_of_a_process(ticks: int) -> None:
+    before, after = sample(process(40, "daemon", ticks)), sample(process(40, "daemon", ticks + 1), taken=1.0)
+    assert list(compare(before, after, cpus=[1], own=[]).foreign) == ["daemon (40)"]
+
+
 def test_work_on_other_cpus_does_not_disturb() -> None:
     assert compare(sample(), sample(process(40, "make", 90, cpu=0), taken=1.0), cpus=[1], own=[]).reason is None
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
+from podperf.model import BOTH_DIRECTIONS
 from podperf.records import TestRecord
 from podperf.report import command, draft, svg
 from podperf.report.bars import comparison
@@ -88,7 +89,7 @@ def test_every_section_of_the_draft_has_a_result_and_a_reason(results: Path) -> 
     assert [*expected.split(), "C.1", "C.2", "C.3", "C.4", "C.5", "D"] == list(sections)
     assert all(each["reason"] for each in sections.values())
     assert sections["4.1.1"]["status"] == "failed"
-    assert sections["4.1.1"]["reason"] == "14 passed, 1 failed, 1 interrupted, 2 skipped; 1 on a noisy machine"
+    assert sections["4.1.1"]["reason"] == "12 passed, 1 failed, 1 interrupted, 2 skipped; 1 on a noisy machine"
     assert sections["4.1"]["status"] == "failed"
     assert (sections["5"]["status"], sections["4.2"]["status"]) == ("passed", "not covered")
     assert (sections["1"]["status"], sections["1"]["reason"]) == ("informative", "nothing to measure")
@@ -174,6 +175,16 @@ def test_findings_have_a_table_and_a_word_of_their_own(tmp_path: Path) -> None:
     assert "1 test: 1 refuted" in command.summary(tmp_path)
 
 
+def test_a_section_with_tests_of_its_own_sums_up_its_subsections_too(tmp_path: Path) -> None:
+    """The bare path is measured in 4.1, and a bridge that misses its threshold in 4.1.1 fails all three."""
+    bare, _ = made_up.forwarding_record("wire", 9e6, pods=0)
+    slow, _ = made_up.forwarding_record("linux-bridge", 2e3)
+    assert slow.outcome == "failed"
+    found = statuses(bare, slow, folder=tmp_path)
+    assert found["4.1"] == ("failed", "1 passed; 1 of 5 subsections covered")
+    assert (found["4"][0], found["4.1.1"][0], found["4.1.2"][0]) == ("failed", "failed", "not covered")
+
+
 def test_only_skipped_tests_leave_a_section_skipped_with_their_reasons(tmp_path: Path) -> None:
     records = [made_up.skipped_record("ipvlan", "no ipvlan"), made_up.skipped_record("ovs-kernel", "no openvswitch")]
     assert statuses(*records, folder=tmp_path)["4.1.1"] == ("skipped", "no ipvlan; no openvswitch")
@@ -210,6 +221,29 @@ def test_a_test_on_another_testbed_is_another_one(results: Path, tmp_path: Path)
     assert all(len(each["history"]) == 1 for each in bridges.values())
     text = (tmp_path / "both" / "conformance.html").read_text()
     assert "Linux bridge, 64 B (the-lab)" in text and "64B frames, the-lab" in text
+
+
+def test_the_same_testbed_name_on_another_cpu_is_another_testbed(results: Path, tmp_path: Path) -> None:
+    """`local` is what a laptop and a server call themselves with the topology that is shipped."""
+    path = made_up.write(tmp_path / "server", *made_up.forwarding_record("linux-bridge", 9e6, started=1.7952e9))
+    document = json.loads(path.read_text())
+    document["environment"]["cpu"]["model"] = "EPYC"
+    path.write_text(json.dumps(document))
+    assert command.main([str(tmp_path / "server"), str(results), "--output", str(tmp_path / "both")]) == 0
+    text = Balanced((tmp_path / "both" / "conformance.html").read_text()).text
+    name = document["testbed"]["name"]
+    assert f"Linux bridge, 64 B ({name}, EPYC)" in text and f"64B frames, {name}, EPYC" in text
+
+
+def test_folders_without_records_are_named_and_the_others_reported(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`podperf report results/*`: a run that measured nothing, and the combined report of the last time."""
+    (tmp_path / "combined").mkdir()
+    assert command.main([str(tmp_path / "combined"), str(results), "--output", str(tmp_path / "report")]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and f"not read: {tmp_path / 'combined'}: no records in it" in said.err
+    assert (tmp_path / "report" / "conformance.html").is_file()
 
 
 def test_damaged_files_are_named_and_the_rest_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -362,6 +396,24 @@ def test_bars_are_as_long_as_their_rates(bridge: dict[str, Any]) -> None:
     rates = {name: bridge["results"][name.lower()]["frames_per_second"] for name in bars}
     assert set(bars) == {"NDR", "PDR", "MRR"}
     assert bars["MRR"] / bars["NDR"] == pytest.approx(rates["MRR"] / rates["NDR"], rel=1e-3)
+
+
+def test_bars_of_one_chain_with_several_forwarders_are_told_apart(bridge: dict[str, Any]) -> None:
+    other = {**bridge, "chain": {**bridge["chain"], "forwarder": "testpmd-mac"}}
+    assert "linux-bridge, 1 pod<" in comparison([bridge], "64B frames")
+    both = comparison([bridge, other], "64B frames")
+    assert "linux-bridge, 1 pod, kernel<" in both and "linux-bridge, 1 pod, testpmd-mac<" in both
+
+
+def test_one_direction_is_not_drawn_beside_two(tmp_path: Path) -> None:
+    made_up.write(tmp_path, *BRIDGE)
+    both_ways, _ = made_up.forwarding_record("macvlan", 281e3)
+    assert both_ways.traffic is not None
+    both_ways.traffic = replace(both_ways.traffic, directions=BOTH_DIRECTIONS)
+    made_up.write(tmp_path, both_ways)
+    assert command.main([str(tmp_path)]) == 0
+    text = Balanced((tmp_path / "conformance.html").read_text()).text
+    assert "64B frames, both directions" in text
 
 
 def test_nothing_measured_draws_nothing() -> None:

@@ -19,6 +19,7 @@ from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
+from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.report.facts import environment_facts
 from podperf.run import Run
@@ -26,8 +27,9 @@ from podperf.test_in_progress import TestIdentity as Identity
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, topology_schema
+from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
 from podperf.verdicts.claims import Claim
+from podperf.verdicts.thresholds import Measured, Status
 
 SMALL = FrameSize.parse(64)
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
@@ -54,6 +56,7 @@ class SimulatedTester:
     """Sends what its engine can, and gets 90 % of it back from a chain, all from a bare path."""
 
     shortest_trial: ClassVar[float] = 0.0
+    broken = False
 
     def __init__(self, engine: str, share: float, trials: list[Trial]) -> None:
         self.engine, self.share, self.trials = engine, share, trials
@@ -282,11 +285,51 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
     assert found["ndrpdr"]["preset"]["name"] == "rfc2544"
 
 
-def test_a_search_that_was_cut_short_before_it_found_a_pdr_says_why_there_is_no_latency(run: Run) -> None:
+@pytest.mark.parametrize(("preset", "rate"), [("quick", "pdr"), ("rfc2544", "ndr")])
+def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no_pdr(
+    run: Run, preset: str, rate: Metric
+) -> None:
+    run.topology = replace(run.topology, method=replace(run.topology.method, search=preset))
+    run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
+    run.search_ndr_and_pdr()
+    assert run.measure_latency()
+    found = run.current.record
+    assert found.methods["latency"]["load"] == found.metrics[rate].value / 2
+    assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
+
+
+CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
+
+
+@pytest.mark.parametrize("found", [{}, {"ndr": CUT_SHORT, "pdr": CUT_SHORT}], ids=["nothing", "upper bounds"])
+def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is_judged(
+    run: Run, found: dict[Metric, Measured]
+) -> None:
+    run.topology = replace(run.topology, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.record.methods = {"ndrpdr": {"incomplete": "not finished within 25 s"}}
-    with pytest.raises(PodperfError, match="no PDR was found: not finished within 25 s"):
-        run.measure_latency()
+    run.current.record.metrics = found
+    assert not run.measure_latency()
+    assert run.judge().status is (Status.INCONCLUSIVE if found else Status.NOT_JUDGED)
+
+
+def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run: Run) -> None:
+    run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
+    run.current.keep("pdr", Measured(1e6, unfinished=True))
+    run.judge()
+    run.end_test(Identity("wire", "suite"), "passed")
+    run.topology = replace(run.topology, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
+    run.begin_test(Identity("bridge", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.keep("pdr", Measured(5e5))
+    assert "the search for the PDR of `wire` was not finished" in run.judge().sentence
+
+
+def test_robots_log_shows_the_verdict_of_a_test_that_still_runs_and_its_noise(run: Run) -> None:
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+    assert "interrupted" not in run.readable()
+    run.judge()
+    run.current.noises.append(Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
+    assert "<b>passed</b>" in run.readable() and "<b>noisy machine</b>" in run.readable()
 
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -48,14 +49,14 @@ from podperf.testers.calibration import calibrate, calibrate_sending
 from podperf.topology import Engine, Metric, Topology, load_topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
-from podperf.verdicts.thresholds import Measured, Metrics, Verdict, applicable, judge
+from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
 from podperf.virtual_worker.boot import boot
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
 
 
 class Run:
-    """The testbed, its calibration, and the test that runs now. A context manager: leaving it writes the reports."""
+    """The testbed, its calibration, and the test that runs now. `close` writes the reports."""
 
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
@@ -110,7 +111,7 @@ class Run:
         self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
         self.testbed = Testbed(self.topology, self.placement, tester, worker)
         undo.callback(self.testbed.close)
-        self._quietness = self._watch(tester, worker, undo)
+        self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
             **collect(worker),
             "podperf": podperf_version(self._host),
@@ -132,8 +133,10 @@ class Run:
                 self._give_machines_back()
             self._take_machines()
 
-    def _watch(self, tester: Host, worker: Host, undo: ExitStack) -> Quietness:
-        own, sut = self.placement.tester, self.placement.sut
+    def _watch(self, sut: Sequence[int], undo: ExitStack) -> Quietness:
+        """Watches the tester's CPUs, and these of the system under test."""
+        tester, worker = self._machines
+        own = () if self.topology.tester.runs_already else self.placement.tester
         if worker is not tester:
             return watch(tester, own, undo, worker=watch(worker, sut, undo))
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
@@ -200,6 +203,9 @@ class Run:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
             self.testbed.demand(contender.chain)
         placed = {str(each): self._placed(each) for each in order.contenders}
+        cpus = {cpu for each in placed.values() for cpu in each.cpus}
+        if not cpus <= set(self.placement.sut):
+            test.quietness = self._watch(sorted(cpus), test.undo)
         limits: dict[str, TesterLimits] = {}
         described: dict[str, Mapping[str, Any]] = {}
 
@@ -263,7 +269,8 @@ class Run:
     def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
         """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
         limits = self._limits_for(traffic, engine)
-        return limits.held_to(line_rate(link, traffic.frame), "the line rate of the link") if link else limits
+        rate = line_rate(link, traffic.frame) if link else inf
+        return limits.held_to(rate, "the line rate of the link") if rate < limits.maximum_load else limits
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
@@ -286,19 +293,20 @@ class Run:
                 self.current.keep(metric, measured)
         return result
 
-    def measure_latency(self) -> None:
-        """Latency at half the PDR. PodperfError when there is no PDR to take half of."""
+    def measure_latency(self) -> bool:
+        """Latency at half the PDR, or the NDR where the preset seeks no PDR. False when there is no load to halve."""
         record = self.current.record
-        pdr = record.metrics.get("pdr")
-        if pdr is None or pdr.upper_bound:
-            why = None if pdr else record.methods.get("ndrpdr", {}).get("incomplete")
-            raise PodperfError(f"latency is measured at half the PDR, and no PDR was found{f': {why}' if why else ''}")
-        result = self._measure(LatencyAtShare(pdr.value))
+        rates: tuple[Metric, ...] = ("pdr", "ndr")
+        found = [each for each in rates if each in record.metrics and not record.metrics[each].upper_bound]
+        if not found:
+            return False
+        result = self._measure(LatencyAtShare(record.metrics[found[0]].value, METRIC_NAMES[found[0]]))
         assert isinstance(result, LatencyResult)
         if result.latency is not None:
             record.latency, record.latency_of = result.latency, result.statement
             self.current.keep("latency_p50", Measured(result.latency.percentile(50)))
             self.current.keep("latency_p99", Measured(result.latency.percentile(99)))
+        return True
 
     def judge(self) -> Verdict:
         """The figures of this test against the testbed's thresholds."""
@@ -318,8 +326,7 @@ class Run:
             noise=noise.reason if noise else None,
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
-            finished = {metric: each for metric, each in record.metrics.items() if not each.unfinished}
-            self._baselines[kind] = {**(baseline or {}), **finished}
+            self._baselines[kind] = record.metrics
             self._baseline_records[kind] = record.id
         return record.verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -105,7 +105,8 @@ class TestInProgress:
 
     def readable(self) -> str:
         """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        return embed_html(self.record.to_json(self.writer.trials)) if self.writer.trials else ""
+        so_far = replace(self.record, noise=total(self.noises))
+        return embed_html(so_far.to_json(self.writer.trials)) if self.writer.trials else ""
 
     def end(self, outcome: Outcome, reason: str) -> str:
         """Close the record, with how the test ended; returns its rates in a line."""

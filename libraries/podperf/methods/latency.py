@@ -16,10 +16,11 @@ from podperf.model import Latency, TrialResult
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """One trial, and the share of which rate its load was."""
+    """One trial, and the share of which rate (`of`) its load was."""
 
     trial: TrialResult
     share: float
+    of: str
 
     @property
     def latency(self) -> Latency | None:
@@ -29,14 +30,15 @@ class LatencyResult:
     @property
     def statement(self) -> str:
         """What was measured, in words."""
-        return f"{self.trial.trial.duration:g} s at {self.share:.0%} of the PDR"
+        return f"{self.trial.trial.duration:g} s at {self.share:.0%} of the {self.of}"
 
     def as_record(self) -> Mapping[str, Any]:
         """Load, loss and percentiles; the histogram stands with the trial."""
         return {
             "method": "latency",
             "statement": self.statement,
-            "share_of_pdr": self.share,
+            "share": self.share,
+            "of": self.of,
             "load": self.trial.trial.load,
             "loss_ratio": self.trial.loss_ratio,
             "latency": latency_record(self.latency),
@@ -45,13 +47,14 @@ class LatencyResult:
 
 @dataclass(frozen=True)
 class LatencyAtShare:
-    """One trial of `duration` seconds at `share` of a given rate (frames/s and direction)."""
+    """One trial of `duration` seconds at `share` of a given rate (frames/s and direction), which is called `of`."""
 
     rate: float
+    of: str
     share: float = 0.5
     duration: float = 1.0
     name: str = "latency"
 
     def run(self, source: TrialSource) -> LatencyResult:
         """Measure."""
-        return LatencyResult(source.measure(self.rate * self.share, self.duration), self.share)
+        return LatencyResult(source.measure(self.rate * self.share, self.duration), self.share, self.of)

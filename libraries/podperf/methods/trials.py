@@ -90,9 +90,10 @@ class ValidTrials:
                 grace -= max(duration, result.elapsed)
             else:
                 attempts += not disturbed
+        asked = "as fast as it can" if trial.load == UNPACED else f"at {trial.load:,.0f} frames/s"
         raise TesterLimit(
-            f"the tester could not deliver a trial of {duration:g} s at {load:,.0f} frames/s in "
-            f"{1 + MAXIMUM_REPEATS} attempts; the last time: {result.invalid}; "
+            f"the tester could not deliver a trial of {duration:g} s {asked}, however often it was repeated; "
+            f"the last time: {result.invalid}; "
             "free the tester's CPUs, or calibrate again to lower its maximum load"
         )
 

@@ -24,7 +24,6 @@ _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
 _FRESH = 0.1  # seconds for which a CPU's speed is taken to last, so that one reading serves two trials in a row
 _LOOK_AGAIN = 0.05  # seconds between two looks at the CPUs' speed: looking must not be a load
-_FORGIVEN = 0.01  # seconds: less than a tick is nobody's fault
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def compare(
     foreign = {
         f"{process.name} ({pid})": spent[pid]
         for pid, process in after.processes.items()
-        if spent[pid] >= _FORGIVEN and pid not in ours and process.cpu in measuring
+        if spent[pid] > 0.5 / ticks_per_second and pid not in ours and process.cpu in measuring
     }
     stolen = sum(after.stolen.get(cpu, 0.0) - before.stolen.get(cpu, 0.0) for cpu in measuring)
     return Noise(

@@ -9,7 +9,7 @@ from podperf.report import svg
 from podperf.report.loss_curve import MARKS
 from podperf.report.results import Record, rate_text
 
-_WIDTH, _LABEL, _VALUE = 760, 170, 92
+_WIDTH, _LABEL, _VALUE = 760, 200, 92
 _BAR, _GAP, _GROUP_GAP = 11, 2, 12
 _ORDER = ("ndr", "pdr", "mrr")
 
@@ -27,10 +27,10 @@ def comparison(records: Sequence[Record], caption: str) -> str:
         return _LABEL + rate / scale[-1] * (_WIDTH - _LABEL - _VALUE)
 
     at = top + 4
-    for record in drawn:
+    for record, label in zip(drawn, _labels(drawn), strict=True):
         group = [metric for metric in _ORDER if metric in record["results"]]
         height = len(group) * (_BAR + _GAP)
-        shapes.append(svg.text(_LABEL - 8, at + height / 2 + 3, _label(record), anchor="end"))
+        shapes.append(svg.text(_LABEL - 8, at + height / 2 + 3, label, anchor="end"))
         for metric in group:
             shapes += _bar(record["results"][metric], metric, at, x)
             at += _BAR + _GAP
@@ -49,9 +49,14 @@ def _top(rate: Record) -> float:
     return float(max(rate["frames_per_second"], rate["high_frames_per_second"] or 0.0))
 
 
-def _label(record: Record) -> str:
-    chain = record["chain"]
-    return f"{chain['data_plane']}, {count(chain['pods'], 'pod')}" if chain else str(record["test"]["name"])
+def _labels(records: Sequence[Record]) -> list[str]:
+    """Data plane and number of pods of each chain; what forwards in the pods, where chains differ in that alone."""
+    chains = [each["chain"] for each in records]
+    labels = [f"{chain['data_plane']}, {count(chain['pods'], 'pod')}" for chain in chains]
+    return [
+        label if labels.count(label) == 1 else f"{label}, {chain['forwarder']}"
+        for label, chain in zip(labels, chains, strict=True)
+    ]
 
 
 def _bar(rate: Record, metric: str, y: float, x: Callable[[float], float]) -> list[str]:

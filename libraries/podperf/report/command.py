@@ -47,7 +47,9 @@ def main(args: Sequence[str]) -> int:
     )
     chosen = parser.parse_args(args)
     try:
-        runs = read_runs(chosen.results)
+        runs, unread = read_runs(chosen.results)
+        for each in unread:
+            print(f"podperf report: not read: {each}", file=sys.stderr)
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         for run in runs:
             if len(runs) > 1:
@@ -60,7 +62,7 @@ def main(args: Sequence[str]) -> int:
     except PodperfError as error:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1
-    return 1 if any(run.problems for run in runs) else 0
+    return 1 if unread or any(run.problems for run in runs) else 0
 
 
 def _default_output(runs: Sequence[Run]) -> Path:

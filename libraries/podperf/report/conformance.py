@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -66,11 +66,24 @@ class Conformance:
     @cached_property
     def testbeds(self) -> tuple[str, ...]:
         """The testbeds that the tests ran on."""
-        return tuple(dict.fromkeys(filter(None, map(testbed_of, self.latest))))
+        return tuple(dict.fromkeys(filter(None, map(self._testbed, self.latest))))
 
     def told_apart(self, record: Record) -> str:
         """The testbed of a record where there are several to be told apart; empty where there is one."""
-        return testbed_of(record) if len(self.testbeds) > 1 else ""
+        return self._testbed(record) if len(self.testbeds) > 1 else ""
+
+    def _testbed(self, record: Record) -> str:
+        """Its name; with its CPU where there is another machine under the same name, as that of a shipped topology."""
+        name = testbed_of(record)
+        return ", ".join(filter(None, (name, _cpu(record)))) if len(self._cpus[name]) > 1 else name
+
+    @cached_property
+    def _cpus(self) -> Mapping[str, set[str]]:
+        """The CPU models under each testbed's name."""
+        found: dict[str, set[str]] = {}
+        for each in self.latest:
+            found.setdefault(testbed_of(each), set()).update(filter(None, [_cpu(each)]))
+        return found
 
     def name_of(self, record: Record) -> str:
         """The test's name, with its testbed where there are several."""
@@ -106,20 +119,25 @@ def testbed_of(record: Record) -> str:
     return str(record["testbed"]["name"]) if record["testbed"] else ""
 
 
-def _identity(record: Record) -> tuple[str, str, str]:
-    """The same test on another testbed is another one."""
-    return testbed_of(record), record["test"]["suite"], record["test"]["name"]
+def _cpu(record: Record) -> str:
+    """The CPU model of the worker; empty where it is not known."""
+    return str(((record["environment"] or {}).get("cpu") or {}).get("model") or "")
+
+
+def _identity(record: Record) -> tuple[str, ...]:
+    """The same test on another testbed is another one, and that name on another CPU is another testbed."""
+    return testbed_of(record), _cpu(record), record["test"]["suite"], record["test"]["name"]
 
 
 def _section_report(section: Section, records: tuple[Record, ...], inner: Sequence[SectionReport]) -> SectionReport:
-    if records:
-        status = status_of(records)
-        return SectionReport(section, status, _reason(records, status), records)
     measurable = [each for each in inner if each.status is not SectionStatus.INFORMATIVE]
-    covered = [each for each in measurable if each.status is not SectionStatus.NOT_COVERED]
-    if covered:
-        status = min((each.status for each in covered), key=list(SectionStatus).index)
-        return SectionReport(section, status, f"{len(covered)} of {count(len(measurable), 'subsection')} covered")
+    covered = [each.status for each in measurable if each.status is not SectionStatus.NOT_COVERED]
+    if records or covered:
+        own = [status_of(records)] if records else []
+        reasons = [_reason(records, *own)] if records else []
+        reasons += [f"{len(covered)} of {count(len(measurable), 'subsection')} covered"] if measurable else []
+        status = min((*own, *covered), key=list(SectionStatus).index)
+        return SectionReport(section, status, "; ".join(reasons), records)
     if measurable:
         return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
     if section.informative:

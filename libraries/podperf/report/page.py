@@ -122,8 +122,9 @@ def _section(report: SectionReport, conformance: Conformance) -> str:
     parts.append(_findings_table(report.records, conformance))
     plots: dict[str, list[Record]] = {}
     for each in report.records:
-        if each["results"]:  # those of two testbeds do not compare
-            title = ", ".join(filter(None, (f"{_frame(each)} frames", conformance.told_apart(each))))
+        if each["results"]:  # those of two testbeds do not compare, nor one direction with two
+            way = "both directions" if len(each["traffic"]["directions"]) > 1 else ""
+            title = ", ".join(filter(None, (f"{_frame(each)} frames", way, conformance.told_apart(each))))
             plots.setdefault(title, []).append(each)
     parts += [_plot(records, title) for title, records in plots.items()]
     measured = [each for each in report.records if each["results"] or not each["findings"]]

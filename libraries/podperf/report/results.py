@@ -42,10 +42,19 @@ class Run:
         return self.directory / "records" / f"{record['id']}{suffix}"
 
 
-def read_runs(directories: Sequence[Path]) -> list[Run]:
-    """Several runs, oldest first, each once."""
-    runs = {run.directory: run for run in map(read_run, directories)}
-    return sorted(runs.values(), key=lambda run: run.started)
+def read_runs(directories: Sequence[Path]) -> tuple[list[Run], list[PodperfError]]:
+    """Several runs, oldest first, each once; and why others could not be read. PodperfError when none could."""
+    runs: dict[Path, Run] = {}
+    unread: list[PodperfError] = []
+    for directory in directories:
+        try:
+            run = read_run(directory)
+            runs[run.directory] = run
+        except PodperfError as error:
+            unread.append(error)
+    if not runs:
+        raise unread[0]
+    return sorted(runs.values(), key=lambda run: run.started), unread
 
 
 def read_run(directory: Path) -> Run:
@@ -113,12 +122,12 @@ def _parsed(text: str, otherwise: str) -> Record:
 
 
 def verdict_word(record: Record) -> str:
-    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings.
+    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings."""
+    return judgement(record) if record["outcome"] == "passed" else str(record["outcome"])
 
-    `measured` is what passed without a threshold that could have been missed.
-    """
-    if record["outcome"] != "passed":
-        return str(record["outcome"])
+
+def judgement(record: Record) -> str:
+    """What the verdict or the findings say; `measured` where no threshold could have been missed."""
     if record["verdict"] is None:
         found = {each["verdict"] for each in record["findings"]}
         return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")
