@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.hosts.namespaces import left_behind, remove_namespace
+from podperf.hosts.namespaces import namespaces_named, remove_namespace
 
 PREFIX = "test-"
 
@@ -21,5 +21,5 @@ def add_namespace(name: str, undo: ExitStack) -> NetworkNamespace:
 
 def remove_left_behind() -> None:
     """Take away what an earlier test run did not get to: its addresses would be in the way of this one's."""
-    for namespace in left_behind(LocalHost(), PREFIX):
+    for namespace in namespaces_named(LocalHost(), PREFIX):
         remove_namespace(LocalHost(), namespace)

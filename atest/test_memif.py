@@ -54,7 +54,7 @@ def test_a_single_pod_has_no_memif() -> None:
 
 
 def test_frames_that_no_buffer_holds_are_refused() -> None:
-    with pytest.raises(Unavailable, match="frames of up to 1518 bytes"):
+    with pytest.raises(Unavailable, match="one buffer of memif: those take frames of up to 1518 bytes"):
         forward(Chain("memif", 2), "3000")
 
 

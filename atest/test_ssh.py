@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,8 @@ from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
 from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
-from podperf.testbed.access import log_in
+from podperf.testbed.access import lock, log_in
+from podperf.testbed.run_lock import NETWORK, RunLock
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
@@ -437,12 +438,37 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
 
 def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: Path) -> None:
     host = SshHost(lab.login)
-    holder = host.spawn("flock", "/run", "sh", "-c", "echo locked; read -r x")
+    holder = host.spawn("flock", NETWORK, "sh", "-c", "echo locked; read -r x")
     assert holder.receive(5) == "locked"
     robot = Robot(tmp_path, "tests", topology=topology(lab))
     assert robot.wait() != 0
     assert f"another podperf run is measuring on {ADDRESS}" in robot.output.read_text()
     host.close()
+
+
+def test_a_worker_is_locked_for_as_long_as_it_hears_from_its_run(lab: SshMachine) -> None:
+    """A server notices a connection that went silent after hours, and the next run cannot wait so long."""
+    host, other = SshHost(lab.login), SshHost(lab.login)
+    free = ("flock", "--nonblock", NETWORK, "true")
+    with closing(host), closing(other), ExitStack() as undo:
+        lock(host, undo, beat=0.2, silence=1)
+        time.sleep(3)
+        with pytest.raises(PodperfError, match="one that was cut off is given up after"):
+            lock(other, undo)
+        assert other.run(*free, check=False).exit_code
+    with closing(host), closing(other), ExitStack() as undo:
+        lock(host, undo, beat=1000, silence=1)
+        other.run("timeout", "20", "sh", "-c", 'until "$@"; do sleep 0.1; done', "sh", *free)
+
+
+def test_a_run_on_the_worker_itself_and_one_from_elsewhere_exclude_each_other() -> None:
+    here = LocalHost()
+    with ExitStack() as undo:
+        lock(here, undo)
+        with pytest.raises(PodperfError, match="is measuring on this machine, from another machine"), RunLock():
+            pass
+    with RunLock(), ExitStack() as undo, pytest.raises(PodperfError, match="another podperf run is measuring on"):
+        lock(here, undo)
 
 
 def test_a_port_of_the_worker_that_is_in_use_is_refused(lab: SshMachine, tmp_path: Path) -> None:

@@ -81,6 +81,12 @@ class TestInside:
             host.run("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
         host.run("genl", "ctrl", "get", "name", "ovs_datapath")
 
+    @pytest.mark.parametrize("name", ["tc-redirect-peer", "xdp-redirect"])
+    def test_a_card_takes_the_frames_that_ebpf_hands_on_to_others(self, lab: Lab, name: str) -> None:
+        """They are for the pod's MAC, or for the tester's other one: not for the card's own."""
+        assert len(forward(Chain(name, 1), testbed=lab.testbed)["pods"]) == 1
+        assert "PROMISC" not in lab.worker.run("ip", "link", "show", "dev", LEFT.interface).stdout
+
     @pytest.mark.parametrize("pods", [1, 2])
     @pytest.mark.parametrize("name", ["ipvlan", "ipip", "ovs-kernel"])
     def test_a_data_plane_that_this_kernel_may_lack_forwards(self, lab: Lab, name: str, pods: int) -> None:
@@ -156,10 +162,12 @@ class TestInside:
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
         scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
         placement = lab.testbed.place_scenario(scenario, chain).placement
-        pollers = forward(chain, testbed=lab.testbed.placed(placement))["pollers"]
-        nodes = {cpu: each["numa_node"] for each in pollers for cpu in each["held_to"]}
+        described = forward(chain, testbed=lab.testbed.placed(placement))
+        nodes = {cpu: each["numa_node"] for each in described["pollers"] for cpu in each["held_to"]}
         parts = zip(placement.sut, (scenario.switch, *scenario.pods), strict=False)  # the last CPU only controls
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
+        memory = [list(described["hugepages_mib"][pod]) for pod in ("pod1", "pod2")]
+        assert memory == [[f"node{0 if where is Node.NIC else 1}"] for where in scenario.pods]
 
 
 def join(left: PortSettings, right: PortSettings, undo: ExitStack) -> None:

@@ -22,6 +22,7 @@ class SimulatedTester:
     """Sends at most `ceiling` frames/s; `delivered(load)` is the share that comes back."""
 
     shortest_trial = 0.0
+    broken = False
 
     def __init__(self, ceiling: float, delivered: Callable[[float], float] = lambda load: 1.0) -> None:
         self.ceiling, self.delivered = ceiling, delivered

@@ -13,7 +13,7 @@ from scripted_host import ScriptedHost
 @pytest.fixture
 def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with nothing else to put back."""
-    monkeypatch.setattr(cleanup, "left_behind", lambda _: [])
+    monkeypatch.setattr(cleanup, "namespaces_named", lambda _: [])
     monkeypatch.setattr(cleanup, "give_back", lambda *_: False)
 
 

@@ -169,7 +169,7 @@ def test_a_placement_has_a_plan(name: str, lab: str) -> None:
     made = plan(topology(lab), Chain("ovs-dpdk", 2), SMALL, scenario=scenario)
     (mask,) = cpus_of(made, r'pmd-cpu-mask="(0x\w+)"')
     switch = [cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1]
-    pods = cpus_of(made, r"--lcores=\S+1@(\d+)")
+    pods = cpus_of(made, r"--lcores=\S+,\d+@(\d+)")
     on_node = set(topology(lab).worker.cpus or ())
     on_node |= {25, 26, 27} if lab == "appendix_c_multi_pod" else {7, 8}
     assert [cpu in on_node for cpu in switch] == [scenario.switch is Node.NIC] * 2
@@ -291,8 +291,8 @@ AWAY = "worker: {connection: ssh, ssh: {address: 192.0.2.20}, ports: {left: {int
 DEEDS = {
     "tester: {cpus: 3, engine: packet-ring}": ["podperf-tester .*--cpu 3 --engine packet-ring"],
     "tester: {ports: {left: {interface: c, namespace: n}, right: {interface: d}}}\n" + AWAY: ["--left c@n --right d "],
-    "worker: {cpus: 4-6}": ["lcores=0@.*,1@5'", 'pmd-cpu-mask="0x10"', "nr_hugepages", "--in-memory"],
-    "worker: {cpus: 4-6, switch_cpus: 5}": ["lcores=0@.*,1@4'", 'pmd-cpu-mask="0x20"'],
+    "worker: {cpus: 4-6}": ["lcores=0@.*,5@5'", 'pmd-cpu-mask="0x10"', "nr_hugepages", "--in-memory"],
+    "worker: {cpus: 4-6, switch_cpus: 5}": ["lcores=0@.*,4@4'", 'pmd-cpu-mask="0x20"'],
     "worker: {hugepages: none}": ["testpmd .*--no-huge", "dpdk-extra=.*--no-huge"],
     f"tester: {{type: trex, cpus: 1-3, {OWN_TREX}}}": [
         "master_thread_id: 1\n.*latency_thread_id: 2\n",

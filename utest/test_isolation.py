@@ -19,7 +19,6 @@ from podperf.testbed.isolation import (
     SshSession,
     objections,
     read_network,
-    refuse_shared_port,
     refuse_shared_ports,
     ssh_session,
 )
@@ -113,6 +112,13 @@ def test_the_ssh_session_is_refused_by_its_address_and_by_its_route() -> None:
 )
 def test_what_shares_the_wire_counts(around: list[dict[str, Any]]) -> None:
     assert only("eth1", Network(around, [])) == "eth1 shares its wire with x0, which carries the address 10.0.0.1/8"
+
+
+def test_a_port_of_a_switch_is_refused_whatever_that_carries() -> None:
+    """The address of an Open vSwitch is on a port of its own, which nothing here connects with the card."""
+    around = [link("eth1", master="ovs-system"), link("ovs-system"), link("br-ex", "10.0.0.1/8")]
+    said = only("eth1", Network(around, [default_by("br-ex")]))
+    assert said == "eth1 is a port of ovs-system, which brings it the frames of others"
 
 
 def test_the_peer_of_a_veth_is_the_other_end_and_may_be_in_use() -> None:
@@ -216,19 +222,6 @@ def test_one_interface_by_two_names_is_refused() -> None:
     assert refused(external(PortSettings("eth1"), PortSettings("enp3")), host) == [
         "lab.yaml: tester.ports: left and right are two names of one interface; choose two"
     ]
-
-
-def test_one_port_can_be_judged_on_its_host() -> None:
-    host = RecordedHost(
-        {
-            SHOW: '[{"ifindex": 2, "ifname": "eth1", "link_type": "ether"}]',
-            ROUTES: '[{"dst": "default", "dev": "eth1"}]',
-        }
-    )
-    with pytest.raises(PodperfError, match=r"^on this machine: eth1 carries a default route; choose"):
-        refuse_shared_port(host, "eth1", SSH)
-    host.answers[ROUTES] = "[]"
-    refuse_shared_port(host, "eth1", SSH)
 
 
 def test_ports_that_the_run_makes_are_not_looked_at() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,14 @@ def test_pools_are_shared_after_the_start_only() -> None:
     assert exclusive.shared == ()
     assert shared.shared == tuple(sorted(shared.placement.pods[:2]))
     assert set(none.shared) == set(none.placement.sut)
+
+
+@pytest.mark.parametrize("name", ["shared-same-node", "no-isolation"])
+def test_isolated_cpus_are_not_shared_as_the_kernel_moves_nothing_between_them(name: str) -> None:
+    isolated = replace(LAB, isolated=frozenset({20, 21, 22, 23, 24}))
+    with pytest.raises(Unavailable, match=r"from one isolated CPU to another: leave CPU [\d,-]+ of the worker out"):
+        place_scenario(SCENARIOS[name], 2, USUAL, isolated, nic_node=1)
+    assert place_scenario(SCENARIOS["exclusive-same-node"], 2, USUAL, isolated, nic_node=1).shared == ()
 
 
 def test_without_a_switch_the_pods_have_their_cpus_first() -> None:

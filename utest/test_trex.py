@@ -378,7 +378,7 @@ def test_a_client_that_is_gone_in_mid_trial_is_stopped_and_the_tester_closed(mon
     monkeypatch.setattr(host.processes[0], "send", lambda line: None)
     with pytest.raises(PodperfError, match="nothing more was recorded"):
         started.measure(PLAIN)
-    assert host.processes[0].stopped
+    assert host.processes[0].stopped and started.broken
     with pytest.raises(PodperfError, match="make a new one"):
         started.measure(PLAIN)
 
@@ -390,6 +390,7 @@ def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(PodperfError, match="refused a trial: port 0 is down"):
             started.measure(PLAIN)
         assert started.measure(PLAIN).received == 1000
+        assert started.broken, "the next test makes another one: the server may know nothing of this client"
 
 
 def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:

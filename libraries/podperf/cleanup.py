@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.namespaces import left_behind, remove_namespace
+from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
@@ -29,10 +29,12 @@ def put_back(host: Host) -> list[str]:
     changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
     their shared memory. There is nothing else to look for.
     """
+    namespaces = namespaces_named(host)
+    for namespace in namespaces:
+        end_processes(host, namespace)  # or a program that has a device keeps it from its driver
     found = _ports_and_devices(host)
     if go_back(host, str(TESTER_DIRECTORY)):
         found.append("the tester's ports")
-    namespaces = left_behind(host)
     for namespace in namespaces:
         remove_namespace(host, namespace)
     found += namespaces

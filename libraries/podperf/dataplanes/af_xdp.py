@@ -13,13 +13,14 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
 from podperf.kernel.poller_sharing import Turns, take_turns
-from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
+from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
@@ -49,7 +50,7 @@ class AfXdp:
         return missing_drivers(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
         self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
         self._applications = []

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
@@ -44,7 +45,7 @@ class Memif:
         return missing_drivers(host, "net_memif", "net_af_xdp") or CniPlugins(host).missing("host-device")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        memif.refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "memif")
         leave_one_queue_each(worker)
         self._worker, self._pods, self.applications = worker, [], []
         sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]

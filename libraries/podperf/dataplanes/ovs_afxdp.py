@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
-from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
+from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
 
@@ -37,7 +38,7 @@ class OvsAfxdp(OvsKernel):
         return None if "libxdp" in daemon.stdout else "this Open vSwitch was built without AF_XDP (--enable-afxdp)"
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
         self._pmd_cpus = iter(poller_cpus(worker.placement.switch, 2 * chain.pods + 2))
         entries = super().set_up(worker, chain, undo)

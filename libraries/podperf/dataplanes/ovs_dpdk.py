@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
@@ -14,7 +15,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.kernel import hugepages, pci
 from podperf.kernel.poller_sharing import Turns, take_turns
-from podperf.kernel.xdp_sockets import describe_sockets, refuse_large_frames
+from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
@@ -62,7 +63,7 @@ class OvsDpdk:
         )
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "DPDK")
         self._worker = worker
         self._hugepages = worker.reserve_hugepages(SWITCH_MEMORY + chain.pods * POD_MEMORY, undo)
         pod_cpus = [worker.placement.pods[number % len(worker.placement.pods)] for number in range(chain.pods)]

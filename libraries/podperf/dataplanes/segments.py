@@ -54,6 +54,12 @@ def _veth_interface(worker: Worker, pod: Pod, interface: str, host_interface: st
     return PodInterface(interface, mac_address(pod.host, interface), address, host_interface)
 
 
+def take_all_frames(worker: Worker) -> None:
+    """Let both ports take frames for other MACs, for what passes them on unseen: a card drops them otherwise."""
+    for port in (worker.left, worker.right):
+        ip(worker.host, "link", "set", "dev", port.interface, "promisc", "on")
+
+
 def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
     """For each interface of the worker along the chain: where it receives, and where that goes on to.
 

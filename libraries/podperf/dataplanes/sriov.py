@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from podperf.addressing import left_of
 from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
 from podperf.errors import Unavailable
@@ -24,7 +25,6 @@ from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci, sriov
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
-from podperf.kernel.xdp_sockets import refuse_large_frames
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
@@ -55,7 +55,7 @@ class Sriov:
         return sriov.missing(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "a virtual function")
         in_kernel = chain.forwarder == "kernel"
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:

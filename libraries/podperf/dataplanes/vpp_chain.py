@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import network_of
+from podperf.dataplanes.segments import take_all_frames
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.dataplanes.user_space_ports import take_ports
 from podperf.dataplanes.vpp import REMEDY, Vpp, drives_cards
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, package_versions, threads_named, unix_socket
+from podperf.hosts.linux import package_versions, threads_named, unix_socket
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
@@ -79,7 +81,7 @@ class VppChain(ABC):
         return {}
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        memif.refuse_large_frames(worker.mtu)
+        refuse_large_frames(worker.mtu, "memif")
         switch, pod_cpus = worker.placement.switch, worker.placement.pods
         # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
         # leaves no CPU it has the first of the switch's; with a single CPU there are no workers.
@@ -110,13 +112,12 @@ class VppChain(ABC):
     def _share_ports(self, pollers: dict[int, list[int]]) -> None:
         """Give VPP the worker's two ports by way of the kernel, whose threads that poll for them join the pollers."""
         worker = self._worker
+        take_all_frames(worker)
         for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
             self.vpp.create(
                 f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
                 host_interface(port),
             )
-            # A card takes only frames that are for it, and here they may be for the tester's other port.
-            ip(worker.host, "link", "set", "dev", port.interface, "promisc", "on")
             # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
             pollers.setdefault(cpu, []).extend(threads_named(worker.host, f"napi/{port.interface}-"))
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.bpf_programs import describe_program, missing, redirect_at_xdp
 from podperf.dataplanes.kernel_state import KernelPods
-from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth
+from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth, take_all_frames
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
@@ -30,6 +30,7 @@ class XdpRedirect(KernelPods):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         pods = start_pods_on_veth(worker, chain, undo)
+        take_all_frames(worker)
         for pod in pods:
             for interface in pod.interfaces:  # a veth end takes redirected frames only when it has a NAPI context
                 pod.host.run("ethtool", "-K", interface, "gro", "on")

@@ -17,6 +17,7 @@ from typing import Any
 import podperf
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import package_versions
 
 # Packages whose version can change a result.
 PACKAGES = (
@@ -61,8 +62,7 @@ def collect(host: Host) -> dict[str, Any]:
         },
         "distribution": parse_os_release(_file(host, "/etc/os-release") or "").get("PRETTY_NAME"),
         "mitigations": _mitigations(host),
-        "packages": _packages(host),
-        "podperf": podperf_version(host),
+        "packages": package_versions(host, PACKAGES) or None,
     }
 
 
@@ -241,12 +241,6 @@ def _hugepages(host: Host) -> list[dict[str, Any]]:
 def _mitigations(host: Host) -> dict[str, str | None]:
     root = "/sys/devices/system/cpu/vulnerabilities"
     return {name: _file(host, f"{root}/{name}") for name in sorted(_names(host, root, r"\w+"))}
-
-
-def _packages(host: Host) -> dict[str, str] | None:
-    text = _output(host, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", *PACKAGES)
-    rows = (line.split() for line in text.splitlines())
-    return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"} or None
 
 
 def _ip_link(host: Host, interface: str) -> dict[str, Any]:

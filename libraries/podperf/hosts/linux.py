@@ -151,6 +151,11 @@ def unloading(module: str) -> str:
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
-    """Versions of Debian packages, those that are installed."""
-    done = host.run("dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages, check=False)
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line and not line.endswith(" "))
+    """Versions of Debian packages, those that are installed; empty where there is no dpkg."""
+    try:
+        shown = "${db:Status-Status} ${Package} ${Version}\\n"
+        done = host.run("dpkg-query", "-W", "-f", shown, *packages, check=False)
+    except PodperfError:
+        return {}
+    rows = (line.split() for line in done.stdout.splitlines())
+    return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}

@@ -33,14 +33,19 @@ def remove_namespace(host: Host, namespace: str) -> None:
     """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat."""
     if namespace not in _namespaces(host):
         return
-    processes = host.run("ip", "netns", "pids", namespace, check=False).stdout.split()
-    if processes:
-        host.run("kill", "-KILL", *processes, check=False)
+    end_processes(host, namespace)
     host.run("ip", "netns", "del", namespace)
 
 
-def left_behind(host: Host, prefix: str = PREFIX) -> list[str]:
-    """Namespaces that an earlier run did not get to remove."""
+def end_processes(host: Host, namespace: str) -> None:
+    """End what still runs in a namespace of ours."""
+    processes = host.run("ip", "netns", "pids", namespace, check=False).stdout.split()
+    if processes:
+        host.run("kill", "-KILL", *processes, check=False)
+
+
+def namespaces_named(host: Host, prefix: str = PREFIX) -> list[str]:
+    """The namespaces whose names begin so; by default all that a run makes."""
     return [name for name in _namespaces(host) if name.startswith(prefix)]
 
 

@@ -76,15 +76,17 @@ class SshHost:
         return SshProcess(self, command[0], started, pid)
 
     def put(self, content: bytes, path: str) -> None:
+        whole = f"{path}.new"  # whoever reads finds all of it, or what was there before
         with self._sftp(path) as files:
             try:
-                file = files.open(path, "wb")
+                file = files.open(whole, "wb")
             except FileNotFoundError:
                 self.run("mkdir", "-p", str(PurePosixPath(path).parent))
-                file = files.open(path, "wb")
+                file = files.open(whole, "wb")
             with file:
                 file.set_pipelined(True)
                 file.write(content)
+            files.posix_rename(whole, path)
 
     def get(self, path: str) -> bytes:
         with self._sftp(path) as files, files.open(path, "rb") as file:

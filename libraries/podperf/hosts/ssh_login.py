@@ -32,6 +32,7 @@ class Login:
     key: str | None = None
     known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
     password: str | None = field(default=None, repr=False)
+    part: str = "worker"  # of the topology, whose login this is
 
     @property
     def keys(self) -> list[str]:
@@ -39,7 +40,9 @@ class Login:
         if self.key is None:
             return [path for name in USUAL_KEYS if Path(path := expanded(f"~/.ssh/{name}")).is_file()]
         if not Path(path := expanded(self.key)).is_file():
-            raise PodperfError(f"there is no private key {path} to log in on {self.address}: correct worker.ssh.key")
+            raise PodperfError(
+                f"there is no private key {path} to log in on {self.address}: correct {self.part}.ssh.key"
+            )
         return [path]
 
 
@@ -101,7 +104,7 @@ def _why_not(login: Login, error: Exception) -> str:
     where = f"{login.address} port {login.port}"
     match error:
         case socket.gaierror():
-            text = f"cannot resolve the name {login.address} ({error.strerror}): correct worker.ssh.address"
+            text = f"cannot resolve the name {login.address} ({error.strerror}): correct {login.part}.ssh.address"
         case TimeoutError():
             text = (
                 f"no answer from {where} in {CONNECT_TIMEOUT:.0f} s: is the machine up, and does no firewall drop what "
@@ -161,7 +164,7 @@ def _tried(login: Login) -> str:
 
 def _remedy(login: Login) -> str:
     return (
-        f"ssh-copy-id -p {login.port} {login.user}@{login.address}, or name a key in worker.ssh.key, or set "
+        f"ssh-copy-id -p {login.port} {login.user}@{login.address}, or name a key in {login.part}.ssh.key, or set "
         f"{PASSWORD_VARIABLE} (sudo keeps neither that nor SSH_AUTH_SOCK unless told to by --preserve-env)"
     )
 

@@ -22,6 +22,7 @@ class Cpus:
     allowed: tuple[int, ...]
     siblings: Mapping[int, frozenset[int]] = field(default_factory=dict)  # all CPUs of the same physical core
     nodes: Mapping[int, int] = field(default_factory=dict)  # NUMA node of a CPU
+    isolated: frozenset[int] = frozenset()  # by `isolcpus`: the kernel moves nothing from one to another
 
     @property
     def usable(self) -> tuple[int, ...]:
@@ -49,8 +50,17 @@ def read_cpus(host: Host) -> Cpus:
         for node in _list(host, "/sys/devices/system/node/online")
         for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
     }
-    allowed = {*allowed_cpus(host.get("/proc/self/status").decode()), *_isolated(host)}
-    return Cpus(online, tuple(sorted(allowed)), siblings, nodes)
+    isolated = _isolated(host)
+    allowed = {*allowed_cpus(host.get("/proc/self/status").decode()), *isolated}
+    return Cpus(online, tuple(sorted(allowed)), siblings, nodes, frozenset(isolated))
+
+
+def beside(host: Host, cpu: int) -> tuple[int, ...]:
+    """The other CPUs of this one's NUMA node; where the kernel knows of no nodes, all others."""
+    folder = "/sys/devices/system/node"
+    nodes = [_list(host, f"{folder}/node{node}/cpulist") for node in _list(host, f"{folder}/online")]
+    nodes.append(parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode()))
+    return tuple(each for each in next((node for node in nodes if cpu in node), ()) if each != cpu)
 
 
 def _isolated(host: Host) -> tuple[int, ...]:

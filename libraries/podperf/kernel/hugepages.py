@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 
@@ -26,17 +28,22 @@ def nodes(host: Host) -> int:
     return len(_folders(host))
 
 
+def free(host: Host) -> list[tuple[int, int]]:
+    """Of the pages on each NUMA node, how many are free, and how many there are."""
+    return [(_read(host, each, "free_hugepages"), _read(host, each, "nr_hugepages")) for each in _folders(host)]
+
+
 def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
     """Have this many MiB of free hugepages on each NUMA node until `undo`. PodperfError when memory has none left."""
     wanted = -(-mib // PAGE_MIB)
     before, goals = {}, {}
     for folder in _folders(host):
-        pages, free = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
-        if free < wanted:
+        pages, left = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
+        if left < wanted:
             # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted
             # until they are free: as surplus, which nobody had before.
             before[folder] = pages - _read(host, folder, "surplus_hugepages")
-            goals[folder] = pages + wanted - free
+            goals[folder] = pages + wanted - left
     if not goals:
         return
     # First, so that whoever is killed leaves the trace.
@@ -44,19 +51,26 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
     undo.callback(give_back, host, run_directory)
     for folder, goal in goals.items():
         _write(host, folder, goal)
-        if (free := _read(host, folder, "free_hugepages")) < wanted:
+        if (left := _read(host, folder, "free_hugepages")) < wanted:
             where = "" if folder == FOLDER or len(_folders(host)) == 1 else f" on {folder.split('/')[5]}"
             raise PodperfError(
-                f"{host.name} has no {mib} MiB of hugepages left{where}: {free} of {wanted} pages of {PAGE_MIB} MiB "
+                f"{host.name} has no {mib} MiB of hugepages left{where}: {left} of {wanted} pages of {PAGE_MIB} MiB "
                 "are free; end what holds them or free memory, or measure without hugepages"
             )
 
 
-def held(host: Host, process: int) -> int:
-    """MiB of hugepages that a process has mapped (proc(5), HugetlbPages)."""
-    status = host.get(f"/proc/{process}/status").decode()
-    kib = next((line.split()[1] for line in status.splitlines() if line.startswith("HugetlbPages:")), "0")
-    return int(kib) // 1024
+def held(host: Host, process: int) -> dict[str, int]:
+    """MiB of hugepages that a process has mapped on each NUMA node (proc(5), numa_maps); empty on a kernel without."""
+    try:
+        maps = host.get(f"/proc/{process}/numa_maps").decode()
+    except FileNotFoundError:
+        return {}
+    kib: Counter[str] = Counter()
+    for line in maps.splitlines():
+        if " huge " in line:
+            size = int(line.rpartition("kernelpagesize_kB=")[2])
+            kib.update({f"node{node}": int(pages) * size for node, pages in re.findall(r" N(\d+)=(\d+)", line)})
+    return {node: amount // 1024 for node, amount in sorted(kib.items())}
 
 
 def give_back(host: Host, run_directory: str) -> bool:

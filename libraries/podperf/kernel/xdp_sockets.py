@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-
-LARGEST_MTU = 1500  # a frame must fit into one buffer of the UMEM: 2048 bytes, of which 256 are headroom
 
 # Asks the sockets themselves, because not every kernel has the module behind `ss --xdp`. Numbers from linux/if_xdp.h,
 # asm-generic/socket.h and asm-generic/unistd.h.
@@ -48,9 +45,3 @@ def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
     """
     answer = json.loads(host.run("python3", "-", str(process), stdin=_READ_SOCKETS).stdout)
     return [dict(each) for each in answer]
-
-
-def refuse_large_frames(mtu: int) -> None:
-    """Unavailable when frames of this MTU would not fit a buffer of an AF_XDP socket."""
-    if mtu > LARGEST_MTU:
-        raise Unavailable(f"a frame for an MTU of {mtu} does not fit one buffer of an AF_XDP socket, 2048 bytes")

@@ -15,6 +15,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Placement
 from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
@@ -197,8 +198,9 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
 
 
 def _check_hugepages(host: Host) -> Finding:
-    words = [line.split() for line in host.get("/proc/meminfo").decode().splitlines()]
-    sizes = {line[0].removesuffix(":"): line[1] for line in words if len(line) > 1}
-    total, free, size = (sizes.get(key, "0") for key in ("HugePages_Total", "HugePages_Free", "Hugepagesize"))
-    detail = f"{free} of {total} free, {size} kB each; the kernel-space data planes need none"
+    """Those of 2 MiB, whatever size is the kernel's default."""
+    if not hugepages.offered(host):
+        return Finding("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
+    each_node = "; ".join(f"node {node}: {free} of {total}" for node, (free, total) in enumerate(hugepages.free(host)))
+    detail = f"{each_node} of {hugepages.PAGE_MIB} MiB are free; more are reserved while they are needed"
     return Finding("machine", "hugepages", State.OK, detail)

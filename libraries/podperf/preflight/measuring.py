@@ -8,7 +8,7 @@ from typing import Any
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.namespaces import left_behind
+from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.model import Chain, FrameSize, Traffic
 from podperf.preflight.finding import NEEDS_ROOT, Finding, State
@@ -44,7 +44,7 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
 
 def _check_left_behind(host: Host) -> Iterator[Finding]:
     directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
-    left = [*left_behind(host), *([str(RUN_DIRECTORY)] if directory else [])]
+    left = [*namespaces_named(host), *([str(RUN_DIRECTORY)] if directory else [])]
     if left:
         detail = f"on {host.name}, an earlier run left {', '.join(left)}"
         yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
@@ -78,10 +78,12 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
         testbed.close()
     detail = f"{tester['name']} {tester['version']} at {tester['server']}"
     down = [f"the link of its {side} port is down" for side, port in tester["ports"].items() if not port["link_up"]]
-    state = State.MISSING if down else State.OK
-    yield Finding(
-        "measuring", "tester", state, "; ".join([detail, *down]), "plug in the cable" if down else "", bool(down)
-    )
+    # A run sets the worker's ports up, and many a card has no link before.
+    to_be_set_up = testbed.topology.worker.left is not None
+    state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
+    remedy = "plug in the cable" + (", if it stays down once the worker's ports are up" if to_be_set_up else "")
+    finding = "; ".join([detail, *down])
+    yield Finding("measuring", "tester", state, finding, remedy if down else "", bool(down) and not to_be_set_up)
     yield _check_version(testbed, tester)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
@@ -11,11 +12,14 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.testbed.isolation import SshSession, ssh_session
+from podperf.testbed.run_lock import NETWORK
 from podperf.topology import SshSettings, Topology
 
-# Held for as long as this process lives: two runs from two machines would measure each other. /run itself is locked, so
-# that no file is left.
-_LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", "/run", "sh", "-c", "echo locked; read -r _")
+# Two runs from two machines would measure each other. A server does not notice a connection that went silent, so what
+# holds the lock there ends when it has heard nothing for a while.
+_BEAT, _SILENCE = 10, 60  # seconds
+_HOLD = "echo locked; while timeout --foreground $1 sh -c 'read -r _'; do :; done"
+_LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", NETWORK, "sh", "-c", _HOLD, "sh")
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, Host]:
@@ -34,7 +38,7 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
     if ssh.address is None:
         return here
     password = password or os.environ.get(PASSWORD_VARIABLE)
-    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password)
+    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password, part)
     host = SshHost(login)
     undo.callback(host.close)
     if host.run("id", "-u").stdout.strip() != "0":
@@ -46,16 +50,30 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
     return host
 
 
-def lock(host: Host, undo: ExitStack) -> None:
-    """Keep other runs off a worker on another machine. PodperfError when there is one already."""
-    process: Process = host.spawn(*_LOCK)
+def lock(host: Host, undo: ExitStack, beat: float = _BEAT, silence: float = _SILENCE) -> None:
+    """Keep other runs off another machine. PodperfError when there is one already."""
+    process: Process = host.spawn(*_LOCK, str(silence))
     undo.callback(process.stop)
     try:
         process.receive(5)
     except PodperfError as error:
         if getattr(error, "exit_code", None) == 99:
-            raise PodperfError(f"another podperf run is measuring on {host.name}: wait until it has ended") from error
+            raise PodperfError(
+                f"another podperf run is measuring on {host.name}: wait until it has ended; one that was cut off is "
+                f"given up after {silence:g} s"
+            ) from error
         raise
+    ended = threading.Event()
+    undo.callback(ended.set)
+    threading.Thread(target=_beat, args=(process, beat, ended), daemon=True).start()
+
+
+def _beat(process: Process, seconds: float, ended: threading.Event) -> None:
+    while not ended.wait(seconds):
+        try:
+            process.send("still here")
+        except PodperfError:  # the connection is lost, which whoever uses it next will say
+            return
 
 
 def session_to(host: Host) -> SshSession | None:

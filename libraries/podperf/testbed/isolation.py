@@ -1,8 +1,9 @@
 """The test network is isolated (draft section 5): interfaces that anything else uses are refused as tester ports.
 
 Refused is an interface that carries a default route, an address, or the SSH session of the person who runs the suite;
-and one whose master (bridge, bond), lower link or upper links (VLAN, macvlan) do, as they share its wire. Each one is
-judged in its own network namespace. The judgement is pure functions over `ip -json` output; reading that is apart.
+one whose lower link or upper links (VLAN, macvlan) do, as they share its wire; and one that is a port of something else
+(bridge, bond, Open vSwitch), whatever that carries. Each one is judged in its own network namespace. The judgement is
+pure functions over `ip -json` output; reading that is apart.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def objections(interface: str, network: Network, ssh: SshSession | None = None) 
                 f"the link below {link['ifname']} is in another namespace, where it may be in use; "
                 "choose the link below itself"
             )
+    if not reasons and (master := port.get("master")):  # of an Open vSwitch nothing else shows who uses it
+        reasons.append(f"{name} is a port of {master}, which brings it the frames of others; {_ADVICE}")
     return reasons
 
 
@@ -130,14 +133,6 @@ def _is_default(route: Route) -> bool:
 def _devices(route: Route) -> set[str]:
     hops = [route, *route.get("nexthops", ())]
     return {hop["dev"] for hop in hops if "dev" in hop}
-
-
-def refuse_shared_port(host: Host, interface: str, ssh: SshSession | None = None) -> None:
-    """PodperfError, one line a reason, unless the interface (seen on this host) is the testbed's own."""
-    ssh = ssh or ssh_session()
-    found = objections(interface, read_network(host, ssh), ssh)
-    if found:
-        raise PodperfError("\n".join(f"on {host.name}: {objection}" for objection in found))
 
 
 def refuse_shared_ports(

@@ -45,7 +45,9 @@ class Machines:
         return TESTERS[self.topology.tester.type]
 
     def tester_with_ports(self) -> Tester:
-        """The tester that brings its ports along. It stands from its first use until this testbed is closed."""
+        """The tester that brings its ports along. It stands until it breaks, or this testbed is closed."""
+        if self._lasting and self._lasting[0].broken:
+            self.close()
         if not self._lasting:
             settings = self.topology.tester
             self._lasting.append(self._kind.at(Site(self.host, settings, settings.engine, self.placement.tester)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from podperf.cpu_lists import format_cpu_list
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.hosts.base import Host
@@ -77,6 +78,11 @@ class Placed:
     placement: Placement
     shared: tuple[int, ...] = ()
 
+    @property
+    def cpus(self) -> set[int]:
+        """Those that anything of the system under test may run on."""
+        return {*self.placement.sut, *self.shared}
+
 
 def place_scenario(
     scenario: Scenario,
@@ -101,8 +107,14 @@ def place_scenario(
     # The order is what drivers go by: pods in theirs, what only controls comes last.
     sut = (*switch, *pool, *control)
     everywhere = tuple(sorted({*sut, *usual.sut}))
-    shared = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
-    return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared[scenario.isolation])
+    choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
+    shared = choices[scenario.isolation]
+    if isolated := cpus.isolated.intersection(shared):
+        raise Unavailable(
+            f"scenario {scenario.name} lets pods share CPUs, and the kernel moves no process from one isolated CPU to "
+            f"another: leave CPU {format_cpu_list(sorted(isolated))} of the worker out of `isolcpus`"
+        )
+    return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared)
 
 
 class _Choice:

@@ -17,7 +17,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import dedicate_receive_processing, ip, ip_json, read_attribute, write_attribute
 from podperf.hosts.local import NetworkNamespace
-from podperf.hosts.namespaces import left_behind
+from podperf.hosts.namespaces import namespaces_named
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
@@ -163,7 +163,7 @@ def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
 
 def _give_back(host: Host, port: PortBefore) -> None:
     """PodperfError when there is no such interface any more."""
-    for namespace in left_behind(host):
+    for namespace in namespaces_named(host):
         if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
             inside = NetworkNamespace(namespace, host)
             inside.run("sh", "-c", _TAKE_OFF, "sh", name, check=False)

@@ -32,13 +32,11 @@ class TesterLimits:
 
     def held_to(self, load: float | None, source: str = "tester.maximum_load of the topology") -> TesterLimits:
         """These limits where no more than this load is allowed, by this `source`; None allows all."""
-        if load is None or load > self.maximum_load:
+        if load is None:
             return self
+        if load > self.maximum_load:  # which the calibration found, and a trial may go beyond
+            return replace(self, held=True)
         return replace(self, maximum_load=load, source=source, held=True)
-
-    def bounds(self, rate: float) -> bool:
-        """True when a rate is so near the tester's own limit that it is a lower bound for the SUT, not a result."""
-        return rate >= TESTER_LIMIT_SHARE * self.maximum_load
 
 
 def limited_by_tester(rate: float, loss_ratio: float, maximum_load: float) -> bool:
@@ -56,6 +54,10 @@ class Tester(Protocol):
 
         Raises PodperfError when the tester itself is broken (gone, port down, refused).
         """
+
+    @property
+    def broken(self) -> bool:
+        """True when it will not measure any more, and another one has to be made."""
 
     def describe(self) -> Mapping[str, Any]:
         """Name, version, engine, ports (MACs, driver) as read from the tester; JSON-serialisable."""

@@ -94,6 +94,11 @@ class SoftwareTester:
             raise PodperfError(f"the software tester refused a trial: {answer['error']}")
         return trial_result(trial, answer["trial"])
 
+    @property
+    def broken(self) -> bool:
+        """True once the front has ended; see `testers.base.Tester`."""
+        return self._process is None or not self._process.alive()
+
     def describe(self) -> Mapping[str, Any]:
         """Name, version, engine (and why not XDP), ports with interface, namespace, driver, mode and MAC."""
         return {

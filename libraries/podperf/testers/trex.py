@@ -48,6 +48,7 @@ class TrexTester:
     ) -> None:
         self._undo = ExitStack()
         self._groups = 1
+        self._refused = False
         self._endpoint, self._client = endpoint, client
         self._version = server_version(host, endpoint, programs=programs)
         options = {
@@ -101,8 +102,16 @@ class TrexTester:
             self._abandon()
             raise
         if "trial" not in answer:
+            self._refused = True
             raise PodperfError(f"the TRex server at {self._endpoint} refused a trial: {answer['error']}")
         return trial_result(trial, answer["trial"], groups)
+
+    @property
+    def broken(self) -> bool:
+        """True after a trial that was not answered, or that the server refused: it may have been started anew, and know
+        nothing of this client. See `testers.base.Tester`.
+        """
+        return self._process is None or self._refused
 
     @property
     def _macs(self) -> tuple[str, str]:

@@ -77,6 +77,11 @@ class TesterSettings:
     ssh: SshSettings = SshSettings()
 
     @property
+    def runs_already(self) -> bool:
+        """True for a TRex that podperf does not start: wherever that runs, it is not on `cpus`."""
+        return self.type == "trex" and self.trex.server is None
+
+    @property
     def has_ports_of_its_own(self) -> bool:
         """True when the ports are those of a TRex and not the kernel's."""
         return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)

@@ -12,10 +12,11 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import pci
-from podperf.kernel.cpus import allowed_cpus
+from podperf.kernel.cpus import allowed_cpus, beside
 from podperf.pods.forwarders.base import POD_MEMORY, Share
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
+MAX_LCORES = 128  # Debian's build; more CPUs than that have no lcore of their number
 START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second
 _COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 
@@ -60,17 +61,24 @@ def command_line(
     arguments: Sequence[str],
     share: Share,
     *,
-    lcores: str,
+    polls_on_main: bool = False,
 ) -> list[str]:
-    """A program with its EAL arguments. In `lcores`, `*` stands for all CPUs that are allowed.
+    """A program with its EAL arguments. Of the PCI devices it may have those that are named, and no other.
 
-    Of the PCI devices it may have those that are named, and no other.
+    Its main thread may run on any CPU until it is settled: the share's may be busy with pollers that are up already.
+    Unless it `polls_on_main`, a second thread polls, on the share's CPU. DPDK puts memory on the NUMA nodes of the CPUs
+    that have its lcores' numbers, wherever those run: so the numbers are of CPUs on the node of the share's.
     """
     anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
+    numbers = [each for each in (share.cpu, *beside(host, share.cpu), 0, 1) if each < MAX_LCORES]
+    poller = numbers[0]
+    main = poller if polls_on_main else next(each for each in numbers if each != poller)
+    lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
     pages = ["--in-memory", "--single-file-segments"] if share.hugepages else ["--no-huge"]
     eal = [
         "--no-telemetry",
-        f"--lcores={lcores.replace('*', anywhere)}",
+        f"--lcores={','.join(lcores)}",
+        f"--main-lcore={main}",
         "-m",
         str(POD_MEMORY),
         f"--file-prefix=podperf-{name}",

@@ -56,5 +56,5 @@ class L2fwd:
     def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
         """Start it; see Forwarder.launch."""
         arguments = ["-p", hex(2**PORTS - 1), "-q", str(PORTS), "-T", "0", "--no-mac-updating"]
-        command = command_line(PROGRAM, host, name, devices, arguments, share, lcores="0@(*)")
+        command = command_line(PROGRAM, host, name, devices, arguments, share, polls_on_main=True)
         return L2fwdApplication(name, host, spawn(host, command, undo), command, share.cpu)

@@ -85,7 +85,5 @@ class TestpmdForwarder:
         arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
         arguments += [*self.arguments, "-i"]
         arguments += ["--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
-        # Its main thread is held to a CPU only later: this one may be busy with pollers that are up already.
-        lcores = f"0@(*),1@{share.cpu}"
-        command = command_line("dpdk-testpmd", host, name, devices, arguments, share, lcores=lcores)
+        command = command_line("dpdk-testpmd", host, name, devices, arguments, share)
         return Testpmd(name, host, spawn(host, command, undo), command, share.cpu)
