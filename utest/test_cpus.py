@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.cpu_lists import HIGHEST_CPU, format_cpu_list, parse_cpu_list
-from podperf.kernel.cpus import beside
-from scripted_host import ScriptedHost
 
 
 @given(st.sets(st.integers(0, HIGHEST_CPU), max_size=60))
@@ -31,19 +29,3 @@ def test_lists_as_the_kernel_and_people_write_them(text: str, cpus: tuple[int, .
 def test_what_is_no_cpu_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"neither|backwards|above"):
         parse_cpu_list(text)
-
-
-ONLINE = {"/sys/devices/system/cpu/online": "0-7\n"}
-TWO_NODES = {
-    "/sys/devices/system/node/online": "0-1\n",
-    "/sys/devices/system/node/node0/cpulist": "0-3\n",
-    "/sys/devices/system/node/node1/cpulist": "4-7\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("files", "cpu", "found"),
-    [(ONLINE | TWO_NODES, 5, (4, 6, 7)), (ONLINE | TWO_NODES, 0, (1, 2, 3)), (ONLINE, 2, (0, 1, 3, 4, 5, 6, 7))],
-)
-def test_the_others_of_a_numa_node(files: dict[str, str], cpu: int, found: tuple[int, ...]) -> None:
-    assert beside(ScriptedHost(files), cpu) == found

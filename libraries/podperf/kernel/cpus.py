@@ -45,22 +45,17 @@ def read_cpus(host: Host) -> Cpus:
         cpu: frozenset(_list(host, f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or (cpu,))
         for cpu in online
     }
-    nodes = {
-        cpu: node
-        for node in _list(host, "/sys/devices/system/node/online")
-        for cpu in _list(host, f"/sys/devices/system/node/node{node}/cpulist")
-    }
     isolated = _isolated(host)
     allowed = {*allowed_cpus(host.get("/proc/self/status").decode()), *isolated}
-    return Cpus(online, tuple(sorted(allowed)), siblings, nodes, frozenset(isolated))
+    return Cpus(online, tuple(sorted(allowed)), siblings, numa_nodes(host), frozenset(isolated))
 
 
-def beside(host: Host, cpu: int) -> tuple[int, ...]:
-    """The other CPUs of this one's NUMA node; where the kernel knows of no nodes, all others."""
+def numa_nodes(host: Host) -> dict[int, int]:
+    """The NUMA node of each CPU; empty where the kernel knows of none."""
     folder = "/sys/devices/system/node"
-    nodes = [_list(host, f"{folder}/node{node}/cpulist") for node in _list(host, f"{folder}/online")]
-    nodes.append(parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode()))
-    return tuple(each for each in next((node for node in nodes if cpu in node), ()) if each != cpu)
+    return {
+        cpu: node for node in _list(host, f"{folder}/online") for cpu in _list(host, f"{folder}/node{node}/cpulist")
+    }
 
 
 def _isolated(host: Host) -> tuple[int, ...]:

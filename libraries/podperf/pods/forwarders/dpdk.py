@@ -12,7 +12,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import pci
-from podperf.kernel.cpus import allowed_cpus, beside
+from podperf.kernel.cpus import allowed_cpus, numa_nodes
 from podperf.pods.forwarders.base import POD_MEMORY, Share
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
@@ -66,23 +66,26 @@ def command_line(
     """A program with its EAL arguments. Of the PCI devices it may have those that are named, and no other.
 
     Its main thread may run on any CPU until it is settled: the share's may be busy with pollers that are up already.
-    Unless it `polls_on_main`, a second thread polls, on the share's CPU. DPDK puts memory on the NUMA nodes of the CPUs
-    that have its lcores' numbers, wherever those run: so the numbers are of CPUs on the node of the share's.
+    Unless it `polls_on_main`, a second thread polls, on the share's CPU. DPDK takes an lcore to be on the NUMA
+    node of the CPU with its number, wherever it runs, and puts memory there: so both have numbers of the node of the
+    share's CPU.
     """
     anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
-    numbers = [each for each in (share.cpu, *beside(host, share.cpu), 0, 1) if each < MAX_LCORES]
+    nodes = numa_nodes(host)
+    node = nodes.get(share.cpu, 0)
+    numbers = [each for each in (share.cpu, *(cpu for cpu in nodes if nodes[cpu] == node), 0, 1) if each < MAX_LCORES]
     poller = numbers[0]
     main = poller if polls_on_main else next(each for each in numbers if each != poller)
     lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
-    pages = ["--in-memory", "--single-file-segments"] if share.hugepages else ["--no-huge"]
+    memory = ["--no-huge", "-m", str(POD_MEMORY)]
+    if share.hugepages:  # of a node that is named: a thread that may run on any takes its memory from that
+        memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{POD_MEMORY}"]
     eal = [
         "--no-telemetry",
         f"--lcores={','.join(lcores)}",
         f"--main-lcore={main}",
-        "-m",
-        str(POD_MEMORY),
         f"--file-prefix=podperf-{name}",
-        *pages,
+        *memory,
     ]
     physical = [f"--allow={device}" for device in devices if pci.ADDRESS.fullmatch(device)]
     virtual = [f"--vdev={device}" for device in devices if not pci.ADDRESS.fullmatch(device)]
