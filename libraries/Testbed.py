@@ -112,8 +112,9 @@ class Testbed:
             size = FrameSize.parse(frame)
         except ValueError as error:
             raise PodperfError(str(error)) from error
-        self.run.begin_test(running_test(), Chain(data_plane, pods, forwarder), size, _directions(directions), flows)
-        logger.info(f"{data_plane} with {pods} pods forwards {size.name} frames")
+        chain = Chain(data_plane, pods, forwarder)
+        self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
+        logger.info(f"{chain} forwards {size.name} frames")
 
     @keyword
     def tear_down_chain(self) -> None:

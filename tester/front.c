@@ -149,10 +149,9 @@ static void print_direction(const struct request *request, const struct stream *
 	const char *comma = "";
 
 	printf("{\"direction\":\"%s\",\"intended\":%llu,\"sent\":%llu,\"received\":%llu,\"duplicated\":%llu,"
-	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu,\"worst_lateness_ns\":%llu",
+	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
-	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late,
-	       request->load > 0 ? stream->worst : 0ULL);
+	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late);
 	if (counters->received) {
 		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
 		       counters->latency_sum, counters->latency_max);

@@ -33,7 +33,7 @@ struct stream { /* one direction; `due` FINISHED means that it is done, or never
 	__u64 spacing;    /* ns between frames while catching up beyond that */
 	__u64 not_before; /* ns: when the next frame may go while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
-	__u64 sent, first, last, late, worst;
+	__u64 sent, first, last, late;
 	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
 	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
 	__u32 flow;
@@ -103,8 +103,6 @@ INLINE int next_stream(struct plan *plan, __u64 now)
 	}
 	if (lateness > stream->late_after)
 		stream->late++;
-	if (lateness > stream->worst)
-		stream->worst = lateness;
 	return direction;
 }
 

@@ -14,8 +14,8 @@
 
 #include "tester.h"
 
-#define SOURCE_NETWORK 0xc612u      /* 198.18, the left side */
-#define DESTINATION_NETWORK 0xc613u /* 198.19, the right side */
+#define LEFT_NETWORK 0xc612u  /* 198.18 */
+#define RIGHT_NETWORK 0xc613u /* 198.19 */
 #define FIRST_THIRD_OCTET 16        /* leaves 198.18.0.0/20 and 198.19.0.0/20 to the testbed, up to 60 960 flows */
 #define TTL 64
 #define UDP_SOURCE_PORT 0xc020 /* both as in RFC 2544 appendix C.2.6.4 */
@@ -94,7 +94,7 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 		return 0;
 	}
 	if (!strcmp(what, "address")) {
-		if (inet_pton(AF_INET, value, &entry->address) != 1 || (ntohl(entry->address) >> 17) != 0xc612u >> 1)
+		if (inet_pton(AF_INET, value, &entry->address) != 1 || (ntohl(entry->address) >> 17) != LEFT_NETWORK >> 1)
 			return bad(key, value, "an IPv4 address in 198.18.0.0/15");
 		entry->has_address = 1;
 		return 0;
@@ -165,7 +165,7 @@ static void header_make(struct stream *stream, const struct entry *entry, const 
 			int direction)
 {
 	unsigned char header[sizeof(stream->header)] = { 0 };
-	uint16_t network[2] = { htons(SOURCE_NETWORK), htons(DESTINATION_NETWORK) };
+	uint16_t network[2] = { htons(LEFT_NETWORK), htons(RIGHT_NETWORK) };
 	uint16_t ports[2] = { htons(UDP_SOURCE_PORT), htons(entry->udp_port ? entry->udp_port : UDP_DESTINATION_PORT) };
 	uint16_t word;
 

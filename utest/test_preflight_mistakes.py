@@ -18,7 +18,6 @@ from podperf.preflight.mistakes import (
     overlapping_masks,
     parse_ovs_settings,
     parse_pods,
-    parse_vlans,
     planned,
     socket_memory,
     switch_beside_nic,
@@ -151,13 +150,6 @@ def test_only_pods_with_further_interfaces_are_looked_at() -> None:
     assert found == {"vnf": [Container({}, WHOLE), Container({}, {})]}
 
 
-def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
-    old = {"vfinfo_list": [{"vf": 0, "vlan": 100}, {"vf": 1}]}
-    new = {"vfinfo_list": [{"vf": 0, "vlan_list": [{"vlan": 100}]}, {"vf": 1, "vlan_list": [{}]}]}
-    assert parse_vlans(old) == parse_vlans(new) == {0: 100, 1: 0}
-    assert parse_vlans({}) == {}
-
-
 SWAPPED = {cpu: cpu % 2 for cpu in range(40)}  # CPU 20 is on node 0, and the NIC on node 1
 
 
@@ -183,7 +175,7 @@ class Lab(LocalHost):
             "kubectl": {
                 "items": [{"metadata": {"name": "vnf", "annotations": networks}, "spec": {"containers": [{}]}}]
             },
-            "ip": [{"vfinfo_list": self._functions}],
+            "ip": [{"vfinfo_list": [{"address": "02:00:00:00:00:01", **each} for each in self._functions]}],
         }
         return Completed(command, 0, json.dumps(answers.get(command[0], "")), "")
 

@@ -65,12 +65,11 @@ void counted(unsigned long long *numbers)
 	memcpy(numbers, &counters, 8 * sizeof(*numbers));
 }
 
-/* sent, late, worst lateness */
+/* sent, late */
 void sent(int direction, unsigned long long *numbers)
 {
 	numbers[0] = plan.stream[direction].sent;
 	numbers[1] = plan.stream[direction].late;
-	numbers[2] = plan.stream[direction].worst;
 }
 
 unsigned int index_of(unsigned long long value)

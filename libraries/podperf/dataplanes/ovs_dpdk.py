@@ -45,7 +45,7 @@ class OvsDpdk:
 
     _worker: Worker
     _switch: OpenVSwitch
-    _pods: Sequence[Application]
+    _applications: Sequence[Application]
     _turns: Sequence[Turns]
     _hugepages: bool
     _ports: Mapping[str, str]
@@ -73,19 +73,19 @@ class OvsDpdk:
         beside = self._ends.beside_switch(chain) if self._ends else {}
         sockets = {end: unix_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
         devices = [beside.get(end) or _virtio(place % 2, sockets[end]) for place, end in enumerate(ends)]
-        self._pods = []
+        self._applications = []
         for number, cpu in enumerate(pod_cpus):
             own = devices[2 * number : 2 * number + 2]
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
-            self._pods.append(self._start_pod(forwarder, f"pod{number + 1}", own, cpu, undo))
+            self._applications.append(self._start_pod(forwarder, f"pod{number + 1}", own, cpu, undo))
         self._ports = {} if beside else self._take_ports(undo)
         self._switch = self._start(worker, undo)
         self._connect(sockets)
-        for pod in self._pods:
+        for pod in self._applications:
             pod.begin()
         self._switch.confine(worker.cpus)
         pollers = self._switch.pollers()
-        for pod, cpu in zip(self._pods, pod_cpus, strict=True):
+        for pod, cpu in zip(self._applications, pod_cpus, strict=True):
             pollers.setdefault(cpu, []).extend(pod.pollers())
         self._turns = take_turns(worker.host, busy_threads(worker, pollers), undo)
         return {}  # bridge and pods pass frames on as they are
@@ -109,7 +109,7 @@ class OvsDpdk:
         for name, cpu in zip(names, poller_cpus(self._worker.placement.switch, len(names)), strict=True):
             if name in sockets:
                 # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
-                pod = next(each for each in self._pods if each.name == name[:-1])
+                pod = next(each for each in self._applications if each.name == name[:-1])
                 await_success(self._worker.host, pod.process, START_TIMEOUT, "test", "-e", sockets[name])
                 settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
             else:
@@ -149,7 +149,7 @@ class OvsDpdk:
 
     def check(self) -> None:
         self._switch.check()
-        for pod in self._pods:
+        for pod in self._applications:
             pod.check()
         for turns in self._turns:
             turns.check()
@@ -162,13 +162,13 @@ class OvsDpdk:
             "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
             "hugepages_mib": {
                 "ovs-vswitchd": hugepages.held(self._worker.host, self._switch.process.pid),
-                **{pod.name: hugepages.held(self._worker.host, pod.process.pid) for pod in self._pods},
+                **{pod.name: hugepages.held(self._worker.host, pod.process.pid) for pod in self._applications},
             },
             "runtime": dict(self._worker.pods.describe()),
             "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
             **self._switch.describe_pmds(),
             "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
-            "applications": {pod.name: pod.describe() for pod in self._pods},
+            "applications": {pod.name: pod.describe() for pod in self._applications},
             "pollers": [each.describe() for each in self._turns],
         }
 

@@ -16,6 +16,7 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.sriov import parse_vfs
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.finding import Finding, State
 from podperf.preflight.plan import plan
@@ -254,12 +255,7 @@ def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
 def read_vlans(host: Host, port: str) -> dict[int, int]:
     """The VLAN of each virtual function of a port; empty without any."""
     answer = host.run("ip", "-json", "link", "show", "dev", port, check=False).stdout
-    return parse_vlans(json.loads(answer)[0]) if answer else {}
-
-
-def parse_vlans(link: Mapping[str, Any]) -> dict[int, int]:
-    """The same from `ip -json link show dev PORT`, of old and of new versions."""
-    return {each["vf"]: (each.get("vlan_list") or [each])[0].get("vlan", 0) for each in link.get("vfinfo_list", ())}
+    return {number: vf.vlan for number, vf in parse_vfs(json.loads(answer)[0]).items()} if answer else {}
 
 
 def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:

@@ -51,8 +51,8 @@ class SystemUnderTest:
                 corrupted = sum(each.corrupted for each in result.directions)
                 detail = f" ({corrupted} arrived corrupted)" if corrupted else ""
                 raise PodperfError(
-                    f"no test frame crossed {self.chain.data_plane} with {self.chain.pods} pods {' and '.join(dead)} "
-                    f"in {patience:.0f} s{detail}: the data plane is set up but does not forward"
+                    f"no test frame crossed {self.chain}, {' and '.join(dead)}, in {patience:.0f} s{detail}: the data "
+                    "plane is set up but does not forward"
                 )
 
 
