@@ -18,8 +18,14 @@ from podperf.topology import SshSettings, Topology
 # Two runs from two machines would measure each other. A server does not notice a connection that went silent, so what
 # holds the lock there ends when it has heard nothing for a while.
 _BEAT, _SILENCE = 10, 60  # seconds
-_HOLD = "echo locked; while timeout --foreground $1 sh -c 'read -r _'; do :; done"
-_LOCK = ("flock", "--no-fork", "--nonblock", "--conflict-exit-code", "99", NETWORK, "sh", "-c", _HOLD, "sh")
+_TAKEN = 99
+# Only this shell has the lock, not what it waits with, which may live on for a moment.
+_LOCK = f"""
+exec 9<{NETWORK}
+flock --nonblock 9 || exit {_TAKEN}
+echo locked
+while timeout --foreground "$1" sh -c 'read -r _' 9<&-; do :; done
+"""
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, Host]:
@@ -52,12 +58,12 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
 
 def lock(host: Host, undo: ExitStack, beat: float = _BEAT, silence: float = _SILENCE) -> None:
     """Keep other runs off another machine. PodperfError when there is one already."""
-    process: Process = host.spawn(*_LOCK, str(silence))
+    process: Process = host.spawn("sh", "-c", _LOCK, "sh", str(silence))
     undo.callback(process.stop)
     try:
         process.receive(5)
     except PodperfError as error:
-        if getattr(error, "exit_code", None) == 99:
+        if getattr(error, "exit_code", None) == _TAKEN:
             raise PodperfError(
                 f"another podperf run is measuring on {host.name}: wait until it has ended; one that was cut off is "
                 f"given up after {silence:g} s"
