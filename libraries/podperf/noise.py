@@ -29,7 +29,7 @@ class Noise:
     context_switches: int
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
-    speed: float | None = None  # the slowest measuring CPU's mean, as a share of its best in this run; None: unknown
+    speed: float | None = None  # the slowest measuring CPU's mean, as a share of its best; None: unknown
     worker: Noise | None = None  # on the worker's machine in the same window, where that is another one
 
     @property
@@ -62,7 +62,7 @@ class Noise:
             busiest = sorted(self.foreign, key=lambda name: -self.foreign[name])[:NAMED]
             found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
         if self.speed is not None and self.speed < SPEED_LIMIT:
-            found.append(f"the slowest ran at {self.speed:.0%} of its best speed in this run")
+            found.append(f"the slowest ran at {self.speed:.0%} of its best speed")
         reason = f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
         if self.worker is None:
             return reason

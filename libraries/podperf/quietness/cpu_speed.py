@@ -39,17 +39,25 @@ def _work() -> float:
 
 
 class CpuSpeeds:
-    """Speeds of some CPUs, each as a share of the best that this object has seen of that CPU."""
+    """Speeds of some CPUs, each as a share of the best that this object has seen of that CPU, or was told of.
 
-    def __init__(self, cpus: Collection[int], measure: Callable[[int], float] = work_time) -> None:
+    `best` are the shortest times of the work so far, in CPU seconds.
+    """
+
+    def __init__(
+        self,
+        cpus: Collection[int],
+        measure: Callable[[int], float] = work_time,
+        best: Mapping[int, float] | None = None,
+    ) -> None:
         self._cpus, self._measure = tuple(cpus), measure
-        self._best: dict[int, float] = {}
+        self.best = dict(best or {})
 
     def sample(self) -> Mapping[int, float]:
         """The share, 0 to 1, for each CPU; 1 when it was never faster."""
         shares = {}
         for cpu in self._cpus:
             taken = self._measure(cpu)
-            self._best[cpu] = min(taken, self._best.get(cpu, taken))
-            shares[cpu] = self._best[cpu] / taken if taken > 0 else 1.0
+            self.best[cpu] = min(taken, self.best.get(cpu, taken))
+            shares[cpu] = self.best[cpu] / taken if taken > 0 else 1.0
         return shares

@@ -10,6 +10,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.quietness import cpu_speed
+from podperf.quietness.best_times import remember, remembered
 from podperf.quietness.cpu_speed import CpuSpeeds
 from podperf.quietness.watch import Quietness, read_proc_of
 
@@ -17,7 +18,9 @@ from podperf.quietness.watch import Quietness, read_proc_of
 def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | None = None) -> Quietness:
     """Quietness of CPUs of a machine, and of a `worker` beside it. Speed is watched where a machine has Python 3."""
     if isinstance(host, LocalHost):
-        return Quietness(cpus, speeds=CpuSpeeds(cpus), worker=worker)
+        known = CpuSpeeds(cpus, best=remembered())
+        undo.callback(lambda: remember(known.best))
+        return Quietness(cpus, speeds=known, worker=worker)
     ticks = int(host.run("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _work_time_on(host, undo)
