@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.run import Run
 from podperf.verdicts.claims import claim_named
-from Testbed import running_test
+from Testbed import measure_and_judge
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
@@ -26,11 +23,6 @@ class Findings:
     `docs/findings.md`.
     """
 
-    @property
-    def _run(self) -> Run:
-        run: Run = BuiltIn().get_library_instance("Testbed").run
-        return run
-
     @keyword
     def measure_and_judge_claim(self, claim: str) -> None:
         """Set up the chains of the `claim` by turns, measure each in every round, and judge.
@@ -38,6 +30,4 @@ class Findings:
         The verdict (confirmed, refuted or inconclusive) becomes the test's message. None of them fails the test: a
         draft that errs is no fault of the testbed. Skipped, with the reason, when the testbed cannot offer a chain.
         """
-        finding = self._run.compare(running_test(), claim_named(claim))
-        logger.info(f"{finding.claim!r}: {finding.detail}")
-        BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
+        measure_and_judge(claim_named(claim))

@@ -8,7 +8,6 @@ from typing import Literal
 
 from robot.api import logger
 from robot.api.deco import keyword, library
-from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.addressing import TEST_NETWORK
@@ -17,11 +16,11 @@ from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
-from podperf.run import Run
 from podperf.testbed.access import session_to
 from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
+from Testbed import open_run
 
 Use = Literal["default route", "address", "SSH session"]
 PUBLIC_ADDRESS, PEER = "192.0.2.1", "192.0.2.2"  # TEST-NET-1, RFC 5737
@@ -42,15 +41,10 @@ class Isolation:
         self._undo = ExitStack()
         self._watches: list[FrameWatch] = []
 
-    @property
-    def _run(self) -> Run:
-        run: Run = BuiltIn().get_library_instance("Testbed").run
-        return run
-
     @keyword
     def ports_should_be_isolated(self) -> None:
         """The tester's ports of this topology carry nothing but test traffic."""
-        topology, host = self._run.topology, self._run.testbed.host
+        topology, host = open_run().topology, open_run().testbed.host
         refuse_shared_ports(topology, host, ssh=session_to(host))
         logger.info("the ports exist and are free" if topology.external else "the run makes its own ports")
 
@@ -63,9 +57,9 @@ class Isolation:
         with ExitStack() as undo:
             namespace = add_namespace(LocalHost(), "in-use", undo)
             add_veth(namespace, near="port", far="other", mtu=1500)
-            tester = self._run.topology.tester
+            tester = open_run().topology.tester
             ports = [PortSettings(name, PREFIX + "in-use") for name in ("port", "other")]
-            topology = replace(self._run.topology, tester=replace(tester, left=ports[0], right=ports[1]))
+            topology = replace(open_run().topology, tester=replace(tester, left=ports[0], right=ports[1]))
             refuse_shared_ports(topology)
 
             ssh = None
@@ -89,7 +83,7 @@ class Isolation:
         this machine and on the worker.
 
         Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
-        machines = {host.name: host for host in (LocalHost(), self._run.testbed.worker_host)}
+        machines = {host.name: host for host in (LocalHost(), open_run().testbed.worker_host)}
         self._watches = [FrameWatch(host, self._undo, addresses_in_test_network(host)) for host in machines.values()]
 
     @keyword
@@ -101,7 +95,7 @@ class Isolation:
         self._watches = []
         if seen:
             raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
-        sut = self._run.current.sut
+        sut = open_run().current.sut
         assert sut is not None
         host = next(iter(sut.port_hosts.values()))
         inside = FrameWatch(host, self._undo)

@@ -18,6 +18,7 @@ from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity
+from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
 
@@ -108,10 +109,7 @@ class Testbed:
         `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The test is skipped, with the
         reason, when the testbed cannot offer this data plane.
         """
-        try:
-            size = FrameSize.parse(frame)
-        except ValueError as error:
-            raise PodperfError(str(error)) from error
+        size = frame_size(frame)
         chain = Chain(data_plane, pods, forwarder)
         self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
         logger.info(f"{chain} forwards {size.name} frames")
@@ -151,6 +149,27 @@ class Testbed:
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""
         self.close_testbed()
+
+
+def open_run() -> Run:
+    """What `Open Testbed` of the suite's own library began."""
+    testbed: Testbed = BuiltIn().get_library_instance("Testbed")
+    return testbed.run
+
+
+def measure_and_judge(order: Order) -> None:
+    """Measure the contenders of an order by turns. The verdict becomes the test's message, and fails no test."""
+    finding = open_run().compare(running_test(), order)
+    logger.info(f"{finding.claim!r}: {finding.detail}")
+    BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
+
+
+def frame_size(text: str) -> FrameSize:
+    """A size in bytes with FCS, or `IMIX`. PodperfError when it is neither."""
+    try:
+        return FrameSize.parse(text)
+    except ValueError as error:
+        raise PodperfError(str(error)) from error
 
 
 def running_test() -> TestIdentity:

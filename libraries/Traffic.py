@@ -8,8 +8,8 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
 from podperf.figures import kpps, percent
-from podperf.run import Run
 from podperf.verdicts.thresholds import Status
+from Testbed import open_run
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
@@ -28,18 +28,13 @@ class Traffic:
     Rates are frames per second and per direction. Every trial is in the test's record when it ends.
     """
 
-    @property
-    def _run(self) -> Run:
-        run: Run = BuiltIn().get_library_instance("Testbed").run
-        return run
-
     @keyword
     def measure_maximum_receive_rate(self) -> float:
         """Offer as much as the tester can and count what comes back (MRR). Returns the median in frames/s.
 
         Number and duration of the trials are the topology's.
         """
-        result = self._run.measure_mrr()
+        result = open_run().measure_mrr()
         logger.info(
             f"MRR {'>= ' if result.tester_limited else ''}{kpps(result.rate)} kpps, {min(result.rates) / 1e3:,.0f} to "
             f"{max(result.rates) / 1e3:,.0f} in {len(result.trials)} trials, loss {percent(result.loss_ratio)}"
@@ -53,12 +48,12 @@ class Traffic:
         The search's goals are those of the topology's preset. Latency is measured at half the PDR, or half the NDR
         where the preset seeks no PDR.
         """
-        result = self._run.search_ndr_and_pdr()
+        result = open_run().search_ndr_and_pdr()
         for goal in result.goals:
             logger.info(goal.statement)
         if result.incomplete:
             logger.warn(result.incomplete)
-        if not self._run.measure_latency():
+        if not open_run().measure_latency():
             logger.warn("latency is not measured: the search found no load that the system under test carries")
 
     @keyword
@@ -68,7 +63,7 @@ class Traffic:
         Fails when one is missed. What cannot be judged (no threshold, no baseline, a result that the tester limited) is
         said in the test's message and does not fail it.
         """
-        verdict = self._run.judge()
+        verdict = open_run().judge()
         if verdict.failed:
             raise AssertionError(verdict.sentence)
         logger.info(verdict.sentence)

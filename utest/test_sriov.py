@@ -15,7 +15,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.way_back import CHANGES, WayBack, go_back
 from podperf.kernel import pci
-from podperf.kernel.sriov import VfState, changes, feature_state, how_many, parse_vfs, vf_mac
+from podperf.kernel.sriov import VfState, changes, how_many, parse_vfs, vf_mac
 from podperf.model import VirtualFunctionSettings
 from podperf.pods.forwarders.dpdk import in_port_order
 
@@ -120,18 +120,6 @@ def test_each_device_sends_to_its_own_neighbour_whatever_its_number() -> None:
         f"--eth-peer=0,{right}",
         f"--eth-peer=1,{left}",
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("hw-tc-offload: on", "on"),
-        ("ntuple-filters: off\nhw-tc-offload: off [fixed]", "not offered"),
-        ("", "not offered"),
-    ],
-)
-def test_what_a_port_offers(text: str, expected: str) -> None:
-    assert feature_state(f"Features for eth1:\n{text}\n", "hw-tc-offload") == expected
 
 
 class Recorder:

@@ -8,7 +8,7 @@ import struct
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
-from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, bucket_lower_ns
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    IMIX,
+    Direction,
+    Entry,
+    FrameSize,
+    Placement,
+    Traffic,
+    Trial,
+    bucket_lower_ns,
+)
+from podperf.testbed.machines import Machines
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site
 from podperf.testers.trex import TrexTester, explained, request_line
@@ -391,6 +402,32 @@ def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatc
             started.measure(PLAIN)
         assert started.measure(PLAIN).received == 1000
         assert started.broken, "the next test makes another one: the server may know nothing of this client"
+
+
+def test_a_tester_that_broke_is_made_anew_for_the_next_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one trial that TRex did not answer would be the end of all tests that follow."""
+
+    class Fragile:
+        made: ClassVar[list[Any]] = []
+        broken, closed = False, False
+
+        @classmethod
+        def at(cls, _: Site) -> Fragile:
+            cls.made.append(cls())
+            return cls.made[-1]
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setitem(TESTERS, "trex", Fragile)
+    lab = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
+    machines = Machines(lab, Placement((0,), (1,)))
+    first = machines.tester_with_ports()
+    assert machines.tester_with_ports() is first
+    Fragile.made[0].broken = True
+    assert machines.tester_with_ports() is Fragile.made[1] and Fragile.made[0].closed
+    machines.close()
+    assert Fragile.made[1].closed
 
 
 def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,10 @@ nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import reduce
 from types import MappingProxyType
 
 from podperf.noise import Noise
@@ -174,6 +175,12 @@ class Latency:
         return Latency(min(self.minimum, other.minimum), mean, max(self.maximum, other.maximum), counts)
 
 
+def merged_latency(latencies: Iterable[Latency | None]) -> Latency | None:
+    """All of them taken together, or None when there is none."""
+    found = [each for each in latencies if each is not None]
+    return reduce(Latency.merged, found) if found else None
+
+
 def bucket_lower_ns(index: int) -> int:
     """The smallest value of the histogram bucket with this index (HdrHistogram layout, 256 sub-buckets)."""
     if index < 256:
@@ -284,11 +291,7 @@ class TrialResult:
     @property
     def latency(self) -> Latency | None:
         """Latency of all directions taken together, or None when nothing was received."""
-        merged: Latency | None = None
-        for each in self.directions:
-            if each.latency is not None:
-                merged = each.latency if merged is None else merged.merged(each.latency)
-        return merged
+        return merged_latency(each.latency for each in self.directions)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class AfXdp:
     _worker: Worker
     _pods: Sequence[Pod]
     _applications: list[Application]
-    _turns: Sequence[Turns]
+    _turns: Turns
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -98,8 +98,7 @@ class AfXdp:
         """PodperfError when an application is gone."""
         for application in self._applications:
             application.check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> Mapping[str, Any]:
         return describe_kernel(self._worker, self._pods) | {
@@ -107,7 +106,7 @@ class AfXdp:
                 each.name: dict(each.describe()) | {"sockets": describe_sockets(each.host, each.process.pid)}
                 for each in self._applications
             },
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }
 
 

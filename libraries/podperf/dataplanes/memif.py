@@ -38,7 +38,7 @@ class Memif:
     _worker: Worker
     _pods: list[Pod]
     applications: list[Application]
-    _turns: Sequence[Turns]
+    _turns: Turns
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -87,12 +87,11 @@ class Memif:
         """PodperfError when the application of a pod is gone."""
         for application in self.applications:
             application.check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> Mapping[str, Any]:
         return describe_kernel(self._worker, self._pods) | {
             "packages": package_versions(self._worker.host, ["dpdk-dev"]),
             "applications": {each.name: each.describe() for each in self.applications},
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }

@@ -27,7 +27,7 @@ class OvsAfxdp(OvsKernel):
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     datapath: ClassVar[str] = "netdev"
 
-    _turns: list[Turns]
+    _turns: Turns
     _pmd_cpus: Iterator[int]  # that of each port which is added, from left to right
 
     @classmethod
@@ -61,13 +61,12 @@ class OvsAfxdp(OvsKernel):
 
     def check(self) -> None:
         super().check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             **self._switch.describe_pmds(),
             "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }

@@ -46,7 +46,7 @@ class OvsDpdk:
     _worker: Worker
     _switch: OpenVSwitch
     _applications: Sequence[Application]
-    _turns: Sequence[Turns]
+    _turns: Turns
     _hugepages: bool
     _ports: Mapping[str, str]
     _device_driver: str | None = None
@@ -151,8 +151,7 @@ class OvsDpdk:
         self._switch.check()
         for pod in self._applications:
             pod.check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -169,7 +168,7 @@ class OvsDpdk:
             **self._switch.describe_pmds(),
             "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
             "applications": {pod.name: pod.describe() for pod in self._applications},
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }
 
 

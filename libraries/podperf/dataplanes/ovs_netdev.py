@@ -24,7 +24,7 @@ class OvsNetdev(OvsKernel):
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     datapath: ClassVar[str] = "netdev"
 
-    _turns: list[Turns]
+    _turns: Turns
 
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
@@ -39,8 +39,7 @@ class OvsNetdev(OvsKernel):
 
     def check(self) -> None:
         super().check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "pollers": [each.describe() for each in self._turns]}
+        return {**super().describe(), "pollers": self._turns.describe()}

@@ -22,7 +22,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
-from podperf.kernel import pci, sriov
+from podperf.kernel import interrupts, pci, sriov
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -48,7 +48,7 @@ class Sriov:
     _functions: Sequence[VirtualFunction]
     _pods: Sequence[Pod]
     _applications: Sequence[Application]
-    _turns: Sequence[Turns]
+    _turns: Turns
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -60,7 +60,7 @@ class Sriov:
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)
-        self._worker, self._applications, self._turns = worker, [], []
+        self._worker, self._applications, self._turns = worker, [], Turns()
         way_back = WayBack(worker.host, worker.directory, undo)
         self._functions = vfs_along(worker, ports_along(chain.pods), way_back)
         if in_kernel:
@@ -83,7 +83,9 @@ class Sriov:
         for place, vf in enumerate(self._functions):
             pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
             sriov.set_queues(pod.host, interface, worker.sriov.queues)
-            sriov.steer_interrupts(worker.host, vf.address, _cpu(worker, place // 2))
+            # A driver asks for its interrupts when its interface is set up; so late they are there.
+            its = list(interrupts.affinities(worker.host, vf.address))
+            interrupts.steer(worker.host, its, _cpu(worker, place // 2))
         return pods
 
     def _start_testpmd_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:
@@ -113,8 +115,7 @@ class Sriov:
         """PodperfError when an application is gone."""
         for application in self._applications:
             application.check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> Mapping[str, Any]:
         worker = self._worker
@@ -128,7 +129,7 @@ class Sriov:
                 if not self._applications
             },
             "applications": {each.name: each.describe() for each in self._applications},
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }
 
 

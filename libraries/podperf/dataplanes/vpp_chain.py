@@ -61,7 +61,7 @@ class VppChain(ABC):
     _worker: Worker
     vpp: Vpp
     applications: list[Application]
-    _turns: Sequence[Turns]
+    _turns: Turns
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         self._ends = ends
@@ -148,8 +148,7 @@ class VppChain(ABC):
         self.vpp.check()
         for application in self.applications:
             application.check()
-        for turns in self._turns:
-            turns.check()
+        self._turns.check()
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -159,7 +158,7 @@ class VppChain(ABC):
             "worker": network_of(self._worker.host),
             "vpp": self.vpp.describe() | {question: self.vpp.ask(question) for question in self.shown},
             "applications": {each.name: each.describe() for each in self.applications},
-            "pollers": [each.describe() for each in self._turns],
+            "pollers": self._turns.describe(),
         }
 
 

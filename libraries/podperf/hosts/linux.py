@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -31,9 +31,15 @@ def ip(host: Host, *arguments: str) -> None:
     host.run("ip", *arguments)
 
 
-def ip_json(host: Host, *arguments: str) -> Any:
-    """Ask `ip` for something, as data."""
-    return json.loads(host.run("ip", "-json", *arguments).stdout or "[]")
+def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
+    """Ask `ip` for something, as data; unchecked, an empty list where it fails."""
+    done = host.run("ip", "-json", *arguments, check=check)
+    return json.loads((done.stdout if done.exit_code == 0 else "").strip() or "[]")
+
+
+def is_veth(link: Mapping[str, Any]) -> bool:
+    """Whether a link, as `ip -json -details` shows it, is one end of a veth pair."""
+    return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
 
 
 def sysctl(host: Host, **settings: int) -> None:

@@ -23,7 +23,7 @@ START_TIMEOUT = 5.0  # seconds
 
 
 @dataclass(frozen=True)
-class Turns:
+class TurnsOnCpu:
     """The pollers of one CPU. `rotation` is the helper that gives them turns, None where one has the CPU to itself."""
 
     host: Host
@@ -52,20 +52,36 @@ class Turns:
         }
 
 
-def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> list[Turns]:
+@dataclass(frozen=True)
+class Turns:
+    """The pollers of all CPUs that have some."""
+
+    cpus: Sequence[TurnsOnCpu] = ()
+
+    def check(self) -> None:
+        """PodperfError when the pollers of a CPU no longer take turns."""
+        for each in self.cpus:
+            each.check()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What `TurnsOnCpu.describe` says of each CPU."""
+        return [each.describe() for each in self.cpus]
+
+
+def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> Turns:
     """Let the pollers of each CPU (thread numbers by CPU number) take turns. A single one gets the nicest priority."""
-    return [_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()]
+    return Turns([_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()])
 
 
-def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> Turns:
+def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> TurnsOnCpu:
     if len(threads) < 2:
         for thread in threads:
             host.run("renice", "--priority", "-20", "--pid", str(thread))
-        return Turns(host, cpu, threads, None)
+        return TurnsOnCpu(host, cpu, threads, None)
     rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)
     try:
         rotation.receive(START_TIMEOUT)
     except PodperfError as error:
         raise PodperfError(f"the pollers on CPU {cpu} cannot take turns: {error}") from error
-    return Turns(host, cpu, threads, rotation)
+    return TurnsOnCpu(host, cpu, threads, rotation)

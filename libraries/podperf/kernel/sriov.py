@@ -31,13 +31,6 @@ fi
 echo $2 > $pf/sriov_numvfs
 """
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
-# Run by `sh -ec` with a VF's address and a CPU number: its interrupts go to this CPU. A driver asks for them when its
-# interface is set up.
-_STEER = """
-for interrupt in $(ls /sys/bus/pci/devices/$1/msi_irqs); do
-  [ ! -e /proc/irq/$interrupt ] || echo $2 > /proc/irq/$interrupt/smp_affinity_list
-done
-"""
 _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"
 
 
@@ -222,16 +215,12 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
         )
 
 
-def steer_interrupts(host: Host, address: str, cpu: int) -> None:
-    """Let one CPU do what frames that arrive at a VF cause in the kernel."""
-    host.run("sh", "-ec", _STEER, "sh", address, str(cpu))
-
-
 def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:
     """A PF as the kernel has it: what it offers, and what it enforces on each of its VFs."""
     details = interface_details(host, port.interface)
     number, offered = (pci.attribute(host, port.address, name) for name in ("sriov_numvfs", "sriov_totalvfs"))
-    features = host.run("ethtool", "-k", port.interface, check=False).stdout
+    offloads = details["offloads"] or {}  # without those that the driver has not
+    states = {True: "on", False: "off", None: "not offered"}
     return {
         **pci.describe_device(host, port.address),
         "interface": port.interface,
@@ -239,16 +228,7 @@ def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:
         "driver_version": details["driver_version"],
         "virtual_functions_offered": int(offered or 0),
         "virtual_functions": int(number or 0),
-        "ntuple_filters": feature_state(features, "ntuple-filters"),
-        "hw_tc_offload": feature_state(features, "hw-tc-offload"),
+        "ntuple_filters": states[offloads.get("ntuple-filters")],
+        "hw_tc_offload": states[offloads.get("hw-tc-offload")],
         "settings": {str(number): vars(state) for number, state in vf_states(host, port).items()},
     }
-
-
-def feature_state(features: str, name: str) -> str:
-    """`on`, `off` or `not offered`, from the text of `ethtool -k`."""
-    for line in features.splitlines():
-        key, _, value = line.strip().partition(": ")
-        if key == name:
-            return "not offered" if value == "off [fixed]" else value.split()[0]
-    return "not offered"

@@ -11,8 +11,8 @@ from jumpavg import AvgStdevStats
 
 from podperf.errors import PodperfError
 from podperf.methods.base import TrialSource
-from podperf.methods.trials import latency_record, merged_latency
-from podperf.model import Latency, TrialResult
+from podperf.methods.trials import latency_record
+from podperf.model import Latency, TrialResult, merged_latency
 from podperf.noise import Noise, total
 from podperf.testers.base import UNPACED, limited_by_tester
 
@@ -67,7 +67,7 @@ class MrrResult:
     @property
     def latency(self) -> Latency | None:
         """Latency under this overload, all trials together."""
-        return merged_latency(self.trials)
+        return merged_latency(each.latency for each in self.trials)
 
     @property
     def noise(self) -> Noise | None:

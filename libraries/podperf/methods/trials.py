@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,16 +110,6 @@ class ValidTrials:
         """The reason to repeat a trial that the tester delivered, where there is one and patience for it."""
         reason = result.noise.reason if result.noise else None
         return reason if reason and self._patience.spend(result.elapsed) else None
-
-
-def merged_latency(results: Iterable[TrialResult]) -> Latency | None:
-    """Latency of all these trials and directions taken together, or None when nothing was received."""
-    merged: Latency | None = None
-    for result in results:
-        latency = result.latency
-        if latency is not None:
-            merged = latency if merged is None else merged.merged(latency)
-    return merged
 
 
 def latency_record(latency: Latency | None) -> Mapping[str, Any] | None:

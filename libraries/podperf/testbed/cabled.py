@@ -6,12 +6,11 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.environment import parse_ethtool
-from podperf.hosts.linux import ip, ip_json
+from podperf.hosts.linux import ip, ip_json, is_veth
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
@@ -109,13 +108,9 @@ def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> 
     host = _seen_from(machines.host, port)
     link = ip_json(host, "-details", "link", "show", "dev", port.interface)[0]
     offloads = parse_ethtool(host.run("ethtool", "-k", port.interface, check=False).stdout)
-    if _is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
+    if is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
         on = ("ethtool", "-K", port.interface, "tso", "on")
         way_back.note(f"segmentation offload of {port.interface}", *_in_namespace(port), *on)
-
-
-def _is_veth(link: Mapping[str, Any]) -> bool:
-    return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
 
 
 def _in_namespace(port: PortSettings) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ pure functions over `ip -json` output; reading that is apart.
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import ip_json, is_veth
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.topology import PortSettings, Topology
 
@@ -68,7 +68,7 @@ def objections(interface: str, network: Network, ssh: SshSession | None = None) 
         carried = list(_carried(link, network, ssh))
         if carried:
             reasons.append(f"{relation} {' and '.join(carried)}; {_ADVICE}")
-        if "link_netnsid" in link and not _is_veth(link):
+        if "link_netnsid" in link and not is_veth(link):
             reasons.append(
                 f"the link below {link['ifname']} is in another namespace, where it may be in use; "
                 "choose the link below itself"
@@ -86,10 +86,6 @@ def _is_loopback(link: Link) -> bool:
     return link.get("link_type") == "loopback"
 
 
-def _is_veth(link: Link) -> bool:
-    return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
-
-
 def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link, str]]:
     """The port and every link that sends and receives through the same wire, each with how to say so.
 
@@ -101,8 +97,8 @@ def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link,
     while waiting:
         link = waiting.pop(0)
         yield link, found[link["ifname"]]
-        below = None if _is_veth(link) else link.get("link")
-        above = [each["ifname"] for each in links if each.get("link") == link["ifname"] and not _is_veth(each)]
+        below = None if is_veth(link) else link.get("link")
+        above = [each["ifname"] for each in links if each.get("link") == link["ifname"] and not is_veth(each)]
         for name in (link.get("master"), below, *above):
             if name in by_name and name not in found:
                 found[name] = f"{port['ifname']} shares its wire with {name}, which carries"
@@ -187,7 +183,7 @@ def refuse_shared_worker_ports(topology: Topology, host: Host, ssh: SshSession |
 def _host_of(port: PortSettings, host: Host, inside: Callable[[str], Host]) -> Host:
     if port.namespace is None:
         return host
-    names = [each["name"] for each in _ip(host, "netns", "list")]
+    names = [each["name"] for each in ip_json(host, "netns", "list")]
     if port.namespace not in names:
         raise PodperfError(f"there is no such namespace; found: {', '.join(sorted(names)) or 'none'}")
     return inside(port.namespace)
@@ -200,17 +196,10 @@ def read_network(host: Host, ssh: SshSession | None = None) -> Network:
         towards_peer = {ssh.zone}
     elif ssh is not None:
         towards_peer = {
-            device for route in _ip(host, "route", "get", ssh.peer, check=False) for device in _devices(route)
+            device for route in ip_json(host, "route", "get", ssh.peer, check=False) for device in _devices(route)
         }
-    links = _ip(host, "-details", "address", "show")
-    return Network(links, _ip(host, "route", "show", "table", "all"), towards_peer)
-
-
-def _ip(host: Host, *words: str, check: bool = True) -> list[dict[str, Any]]:
-    """The JSON output of an ip command: a list, empty when it prints nothing (or, unchecked, fails)."""
-    done = host.run("ip", "-json", *words, check=check)
-    output: list[dict[str, Any]] = json.loads(done.stdout) if done.exit_code == 0 and done.stdout.strip() else []
-    return output
+    links = ip_json(host, "-details", "address", "show")
+    return Network(links, ip_json(host, "route", "show", "table", "all"), towards_peer)
 
 
 def ssh_session(pid: str = "self") -> SshSession | None:
