@@ -181,7 +181,7 @@ def test_a_section_with_tests_of_its_own_sums_up_its_subsections_too(tmp_path: P
     slow, _ = made_up.forwarding_record("linux-bridge", 2e3)
     assert slow.outcome == "failed"
     found = statuses(bare, slow, folder=tmp_path)
-    assert found["4.1"] == ("failed", "1 passed; 1 of 5 subsections covered")
+    assert found["4.1"] == ("failed", "1 passed; 1 of 5 subsections covered; 4.1.1 failed")
     assert (found["4"][0], found["4.1.1"][0], found["4.1.2"][0]) == ("failed", "failed", "not covered")
 
 

@@ -32,6 +32,9 @@ class SectionStatus(StrEnum):
     INFORMATIVE = "informative"
 
 
+_BAD = (SectionStatus.FAILED, SectionStatus.REFUTED, SectionStatus.INCONCLUSIVE)
+
+
 @dataclass(frozen=True)
 class SectionReport:
     """A section, how it came out and why; `records` are the latest of each test, oldest test first."""
@@ -131,12 +134,14 @@ def _identity(record: Record) -> tuple[str, ...]:
 
 def _section_report(section: Section, records: tuple[Record, ...], inner: Sequence[SectionReport]) -> SectionReport:
     measurable = [each for each in inner if each.status is not SectionStatus.INFORMATIVE]
-    covered = [each.status for each in measurable if each.status is not SectionStatus.NOT_COVERED]
+    covered = [each for each in measurable if each.status is not SectionStatus.NOT_COVERED]
     if records or covered:
         own = [status_of(records)] if records else []
         reasons = [_reason(records, *own)] if records else []
         reasons += [f"{len(covered)} of {count(len(measurable), 'subsection')} covered"] if measurable else []
-        status = min((*own, *covered), key=list(SectionStatus).index)
+        status = min((*own, *(each.status for each in covered)), key=list(SectionStatus).index)
+        to_blame = [each.section.number for each in covered if each.status is status]
+        reasons += [f"{', '.join(to_blame)} {status}"] if to_blame and status in _BAD else []
         return SectionReport(section, status, "; ".join(reasons), records)
     if measurable:
         return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
