@@ -15,9 +15,10 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.way_back import CHANGES, WayBack, go_back
 from podperf.kernel import pci
-from podperf.kernel.sriov import VfState, changes, how_many, parse_vfs, vf_mac
+from podperf.kernel.sriov import PhysicalFunction, VfState, changes, describe_port, how_many, parse_vfs, vf_mac
 from podperf.model import VirtualFunctionSettings
 from podperf.pods.forwarders.dpdk import in_port_order
+from scripted_host import ScriptedHost
 
 # `ip -json link show` of iproute2 6.1, an igb with two VFs: one as it was made, one set up.
 LINK = json.loads("""
@@ -49,6 +50,13 @@ def test_the_state_of_each_vf_is_read() -> None:
 def test_a_vlan_without_a_list_is_read_as_well() -> None:
     (state,) = parse_vfs({"vfinfo_list": [{"vf": 0, "address": "x", "vlan": 7}]}).values()
     assert state.vlan == 7
+
+
+def test_vlans_are_read_from_old_and_new_versions_of_ip() -> None:
+    old = [{"vf": 0, "address": "x", "vlan": 100}, {"vf": 1, "address": "y"}]
+    new = [{"vf": 0, "address": "x", "vlan_list": [{"vlan": 100}]}, {"vf": 1, "address": "y", "vlan_list": [{}]}]
+    assert parse_vfs({"vfinfo_list": old}) == parse_vfs({"vfinfo_list": new})
+    assert [each.vlan for each in parse_vfs({"vfinfo_list": new}).values()] == [100, 0]
 
 
 def test_only_what_differs_is_asked_of_the_driver() -> None:
@@ -120,6 +128,21 @@ def test_each_device_sends_to_its_own_neighbour_whatever_its_number() -> None:
         f"--eth-peer=0,{right}",
         f"--eth-peer=1,{left}",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hw-tc-offload: on", "on"),
+        ("hw-tc-offload: off", "off"),
+        ("ntuple-filters: off\nhw-tc-offload: off [fixed]", "not offered"),
+        ("", "not offered"),
+    ],
+)
+def test_what_a_port_offers(text: str, expected: str) -> None:
+    answers = {"ethtool -k eth1": f"Features for eth1:\n{text}\n", "ip -json": "[{}]", "cat": "0"}
+    found = describe_port(ScriptedHost(answers=answers, patient=True), PhysicalFunction("eth1", "0000:01:00.0", 0))
+    assert found["hw_tc_offload"] == expected
 
 
 class Recorder:

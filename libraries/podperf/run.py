@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
-from math import inf
 from pathlib import Path
 from secrets import randbits
 from typing import Any
@@ -269,8 +268,9 @@ class Run:
     def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
         """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
         limits = self._limits_for(traffic, engine)
-        rate = line_rate(link, traffic.frame) if link else inf
-        return limits.held_to(rate, "the line rate of the link") if rate < limits.maximum_load else limits
+        if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
+            return limits.held_to(rate, "the line rate of the link")
+        return limits
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""

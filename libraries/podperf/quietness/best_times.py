@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from podperf.hosts.local import LocalHost
+
 KEPT = Path(__file__).parents[3] / "build" / "cpu-speed.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -29,12 +31,10 @@ def remember(best: Mapping[int, float], path: Path = KEPT) -> None:
     """Keep these times, or the shorter ones that are known already. Without a place for them nothing is kept."""
     known = remembered(path)
     shortest = {cpu: min(time, known.get(cpu, time)) for cpu, time in {**known, **best}.items()}
-    whole = path.with_suffix(".new")
     with suppress(OSError):
-        whole.write_text(json.dumps({"of": _of(), "best": shortest}))
         owner = path.parent.stat()
-        os.chown(whole, owner.st_uid, owner.st_gid)
-        whole.replace(path)
+        LocalHost().put(json.dumps({"of": _of(), "best": shortest}).encode(), str(path))
+        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _of() -> list[str]:

@@ -18,14 +18,14 @@ from podperf.quietness.watch import Quietness, read_proc_of
 def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | None = None) -> Quietness:
     """Quietness of CPUs of a machine, and of a `worker` beside it. Speed is watched where a machine has Python 3."""
     if isinstance(host, LocalHost):
-        known = CpuSpeeds(cpus, best=remembered())
-        undo.callback(lambda: remember(known.best))
-        return Quietness(cpus, speeds=known, worker=worker)
+        speeds = CpuSpeeds(cpus, best=remembered())
+        undo.callback(remember, speeds.best)
+        return Quietness(cpus, speeds=speeds, worker=worker)
     ticks = int(host.run("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _work_time_on(host, undo)
-    speeds = CpuSpeeds(cpus, measure) if measure is not None else None
-    return Quietness(cpus, own, read_proc_of(host), ticks, speeds, worker)
+    there = CpuSpeeds(cpus, measure) if measure is not None else None
+    return Quietness(cpus, own, read_proc_of(host), ticks, there, worker)
 
 
 # Behind the text of podperf.quietness.cpu_speed, which needs nothing but Python itself.

@@ -136,12 +136,16 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
     measurable = [each for each in inner if each.status is not SectionStatus.INFORMATIVE]
     covered = [each for each in measurable if each.status is not SectionStatus.NOT_COVERED]
     if records or covered:
-        own = [status_of(records)] if records else []
-        reasons = [_reason(records, *own)] if records else []
-        reasons += [f"{len(covered)} of {count(len(measurable), 'subsection')} covered"] if measurable else []
-        status = min((*own, *(each.status for each in covered)), key=list(SectionStatus).index)
+        statuses, reasons = [each.status for each in covered], []
+        if records:
+            statuses.append(status_of(records))
+            reasons.append(_reason(records, statuses[-1]))
+        if measurable:
+            reasons.append(f"{len(covered)} of {count(len(measurable), 'subsection')} covered")
+        status = min(statuses, key=list(SectionStatus).index)
         to_blame = [each.section.number for each in covered if each.status is status]
-        reasons += [f"{', '.join(to_blame)} {status}"] if to_blame and status in _BAD else []
+        if to_blame and status in _BAD:
+            reasons.append(f"{', '.join(to_blame)} {status}")
         return SectionReport(section, status, "; ".join(reasons), records)
     if measurable:
         return SectionReport(section, SectionStatus.NOT_COVERED, "none of its subsections is covered")
