@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from podperf.noise import Noise
+from podperf.noise import Noise, Speed
 from podperf.quietness.best_times import remember, remembered
-from podperf.quietness.cpu_speed import CpuSpeeds, work_time
+from podperf.quietness.cpu_speed import CpuSpeeds, Times, times_of
+from podperf.records.json_values import noise_from_json, noise_to_json
 
 
 def test_speed_is_a_share_of_the_best_seen() -> None:
-    times: Iterator[float] = iter([2.0, 4.0, 1.0, 4.0])
+    times = (Times(*each) for each in [(2.0, 8.0), (4.0, 8.0), (1.0, 16.0), (4.0, 4.0)])
     speeds = CpuSpeeds([3], lambda cpu: next(times))
-    assert [speeds.sample()[3] for _ in range(4)] == [1.0, 0.5, 1.0, 0.25]
+    assert [speeds.sample()[3] for _ in range(4)] == [(1.0, 1.0), (0.5, 1.0), (1.0, 0.5), (0.25, 1.0)]
 
 
 def test_a_best_that_is_known_counts() -> None:
-    speeds = CpuSpeeds([3], lambda cpu: 2.0, {3: 1.0})
-    assert speeds.sample() == {3: 0.5} and speeds.best == {3: 1.0}
+    speeds = CpuSpeeds([3], lambda cpu: Times(2.0, 4.0), {3: Times(1.0, 4.0)})
+    assert speeds.sample() == {3: Times(0.5, 1.0)}
+    assert speeds.best == {3: Times(1.0, 4.0)}
 
 
 def test_the_best_of_each_cpu_is_kept_from_run_to_run(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     assert remembered(kept) == {}
-    remember({0: 3.0, 1: 2.0}, kept)
-    remember({1: 4.0, 2: 1.0}, kept)
-    assert remembered(kept) == {0: 3.0, 1: 2.0, 2: 1.0}
-    remember({0: 1.0}, tmp_path / "nowhere" / "kept.json")
+    remember({0: Times(3.0, 3.0), 1: Times(2.0, 2.0)}, kept)
+    remember({1: Times(4.0, 1.0), 2: Times(1.0, 1.0)}, kept)
+    assert remembered(kept) == {0: Times(3.0, 3.0), 1: Times(2.0, 1.0), 2: Times(1.0, 1.0)}
+    remember({0: Times(1.0, 1.0)}, tmp_path / "nowhere" / "kept.json")
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"of": ["another boot", "3.11"], "best": {"0": 1e-9}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"of": ["another boot", "3.11"], "best": {"0": [1e-9, 1e-9]}}'])
 def test_what_is_damaged_or_of_another_boot_is_not_known(text: str, tmp_path: Path) -> None:
     (tmp_path / "kept.json").write_text(text)
     assert remembered(tmp_path / "kept.json") == {}
@@ -42,14 +43,25 @@ def test_what_is_damaged_or_of_another_boot_is_not_known(text: str, tmp_path: Pa
 
 def test_work_is_timed_on_this_machine_and_the_affinity_restored() -> None:
     before = os.sched_getaffinity(0)
-    assert 1e-5 < work_time(min(before)) < 1
+    taken = times_of(min(before))
+    assert 1e-5 < taken.work < 1
+    assert 1e-4 < taken.memory < 1
     assert os.sched_getaffinity(0) == before
 
 
 def test_a_slow_cpu_makes_noise_and_says_so() -> None:
-    quiet = Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01, speed=0.95)
-    slow = Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01, speed=0.47)
+    quiet = Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.95))
+    slow = Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.47))
     assert not quiet.noisy
     assert slow.reason == "CPU 0, 1: the slowest ran at 47% of its best speed"
-    assert (quiet + slow).speed == pytest.approx(0.71)
-    assert (quiet + Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01)).speed == 0.95
+    assert (quiet + slow).speed == Speed(pytest.approx(0.71))
+    assert (quiet + Noise((0, 1), 1.0, 0.0, {}, 0, 0, 0.01)).speed == Speed(0.95)
+
+
+def test_slow_memory_makes_noise_and_says_so() -> None:
+    """Neighbours in a shared cache: they slow what is forwarded, and not what is computed."""
+    slow = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.95, 0.6))
+    assert slow.reason == "CPU 1: memory was at 60% of its best speed"
+    assert noise_from_json(noise_to_json(slow)) == slow
+    both = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.7, 0.6))
+    assert both.reason == "CPU 1: the slowest ran at 70% of its best speed and memory was at 60% of its best speed"

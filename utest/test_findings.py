@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.methods.comparison import Comparison
 from podperf.model import Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
-from podperf.noise import Noise
+from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
 from podperf.verdicts.claims import CLAIMS, Claim, claim_named
 from podperf.verdicts.findings import CONFIDENCE, judge, ratio_interval
@@ -191,7 +191,7 @@ class Source:
         rate = self.capacity * speed * math.exp(self.machine._random.gauss(0, self.machine.jitter))
         sent, received = int(self.maximum_load * duration), int(rate * duration)
         direction = DirectionResult(Direction.LEFT_TO_RIGHT, sent, sent, received, 0, 0, 0, duration)
-        noise = Noise((0, 1), duration, 0.0, {}, 0, 0, 0.01, speed)
+        noise = Noise((0, 1), duration, 0.0, {}, 0, 0, 0.01, Speed(speed))
         return TrialResult(Trial(TRAFFIC, load, duration), self.machine.now, (direction,), noise=noise)
 
 

@@ -162,7 +162,8 @@ class Lab(LocalHost):
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         if " ".join(command).startswith(self._refused):
-            return Completed(command, 1, "", "connection refused\nby localhost:8080\n")
+            logged = "E1122 02:46:58.253148    2429 memcache.go:265] Unhandled Error\n"
+            return Completed(command, 1, "", f"{logged}{logged}connection refused\nby localhost:8080\n")
         settings = [
             ["dpdk-init", "true"],
             ["dpdk-lcore-mask", "2"],

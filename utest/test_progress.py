@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from podperf.noise import Speed
 from podperf.progress import Progress
 
 
@@ -46,7 +47,7 @@ def test_nobody_claims_to_know_how_long_a_long_test_still_takes(monkeypatch: pyt
     progress = Progress(stream, first_guess=30)
     progress.test_begins("finding", 1)
     now[0] += 31
-    progress.waiting(0.5)
+    progress.waiting(Speed(0.5))
     line = stream.getvalue().rpartition("\x1b[K")[2]
     assert line.startswith("[1/1] finding | waiting for a quiet machine")
     assert "left" not in line
@@ -60,5 +61,5 @@ def test_outside_a_terminal_lines_come_now_and_then(monkeypatch: pytest.MonkeyPa
     progress.test_begins("one", 1)
     for _ in range(105):
         now[0] += 0.1
-        progress.waiting(0.5)
+        progress.waiting(Speed(0.5))
     assert stream.getvalue().count("\n") == 1 + 2

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.noise import Noise, total
-from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.noise import Noise, Speed, total
+from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
 from podperf.records.json_values import noise_from_json, noise_to_json
 
@@ -147,18 +147,19 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def test_waits_until_the_cpus_run_near_their_best_speed() -> None:
-    work = iter([1.0, 2.0, 2.5, 1.1, 1.1])  # seconds for the same piece of work: full speed, a half, 40 %, 91 %
-    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(work)))
-    heard: list[float] = []
+    # Seconds for the same piece of work and the same copy: full speed, a half, 40 %, memory at a half, 91 %.
+    times = (Times(*each) for each in [(1.0, 3.0), (2.0, 3.0), (2.5, 3.0), (1.0, 6.0), (1.1, 3.3)])
+    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(times)))
+    heard: list[Speed] = []
     assert quietness.await_speed(10, heard.append) < 10
     assert heard == []
     assert quietness.await_speed(10, heard.append) < 10
-    assert heard == [0.5, 0.4]
+    assert heard == [Speed(0.5), Speed(0.4), Speed(1.0, 0.5)]
 
 
 def test_waits_no_longer_than_there_is_patience() -> None:
-    work = iter([1.0, *[2.0] * 100])
-    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(work)))
+    times = (Times(*each) for each in [(1.0, 1.0), *[(2.0, 1.0)] * 100])
+    quietness = Quietness([0], speeds=CpuSpeeds([0], lambda _cpu: next(times)))
     quietness.await_speed(1, lambda _speed: None)
     assert 0.1 <= quietness.await_speed(0.1, lambda _speed: None) < 5
 

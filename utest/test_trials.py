@@ -10,7 +10,7 @@ import pytest
 from podperf import errors
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
-from podperf.noise import Noise
+from podperf.noise import Noise, Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers import base
 
@@ -86,16 +86,16 @@ class ScriptedQuietness:
     def __init__(self, speeds: list[float], waits: list[float] | None = None) -> None:
         self.speeds, self.waits, self.asked = speeds, waits or [], 0
 
-    def await_speed(self, patience: float, waiting: Callable[[float], None]) -> float:
+    def await_speed(self, patience: float, waiting: Callable[[Speed], None]) -> float:
         self.asked += 1
-        waiting(0.5)
+        waiting(Speed(0.5))
         return min(patience, self.waits.pop(0) if self.waits else 0.0)
 
     def start(self) -> None:
         pass
 
     def stop(self) -> Noise:
-        return Noise((0, 1), 1.0, 0.0, {}, 10, 1, 0.01, self.speeds.pop(0))
+        return Noise((0, 1), 1.0, 0.0, {}, 10, 1, 0.01, Speed(self.speeds.pop(0)))
 
 
 def patient(

@@ -9,8 +9,29 @@ from typing import Any
 # Shares of the measuring CPUs' time above which a measurement counts as noisy.
 STOLEN_LIMIT = 0.01
 FOREIGN_LIMIT = 0.05
-SPEED_LIMIT = 0.8  # below this share of a CPU's best speed, figures are the neighbours' as well
+# Below these shares of a CPU's best speed, figures are the neighbours' as well. Of forwarding, slower memory costs less
+# than slower work does: see benchmarks/quietness_gauges.py.
+WORK_LIMIT = 0.8
+MEMORY_LIMIT = 0.75
 NAMED = 3  # so many processes are named in the reason
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast the slowest of some CPUs is at its work, and the slowest at copying memory: shares of their best."""
+
+    work: float = 1.0
+    memory: float = 1.0
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """What is too slow for figures to be trusted, in words."""
+        found = []
+        if self.work < WORK_LIMIT:
+            found.append(f"the slowest ran at {self.work:.0%} of its best speed")
+        if self.memory < MEMORY_LIMIT:
+            found.append(f"memory was at {self.memory:.0%} of its best speed")
+        return found
 
 
 @dataclass(frozen=True)
@@ -29,7 +50,7 @@ class Noise:
     context_switches: int
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
-    speed: float | None = None  # the slowest measuring CPU's mean, as a share of its best; None: unknown
+    speed: Speed | None = None  # the mean; None: unknown
     worker: Noise | None = None  # on the worker's machine in the same window, where that is another one
 
     @property
@@ -61,8 +82,8 @@ class Noise:
         if sum(self.foreign.values()) > FOREIGN_LIMIT * self.capacity + self.resolution:
             busiest = sorted(self.foreign, key=lambda name: -self.foreign[name])[:NAMED]
             found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
-        if self.speed is not None and self.speed < SPEED_LIMIT:
-            found.append(f"the slowest ran at {self.speed:.0%} of its best speed")
+        if self.speed is not None:
+            found += self.speed.shortfalls
         reason = f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
         if self.worker is None:
             return reason
@@ -82,7 +103,7 @@ class Noise:
             self.context_switches + other.context_switches,
             max(self.run_queue, other.run_queue),
             max(self.resolution, other.resolution),
-            _mean_speed(self, other),
+            mean_speed((each.speed, each.window) for each in (self, other)),
             total((self.worker, other.worker)),
         )
 
@@ -98,16 +119,20 @@ class Noise:
             "foreign": dict(self.foreign),
             "context_switches": self.context_switches,
             "run_queue": self.run_queue,
-            "speed": self.speed,
+            "speed": self.speed and self.speed.work,
+            "memory_speed": self.speed and self.speed.memory,
         }
 
 
-def _mean_speed(one: Noise, other: Noise) -> float | None:
-    known = [(each.speed, each.window) for each in (one, other) if each.speed is not None]
-    return (
-        sum(speed * window for speed, window in known) / max(1e-9, sum(window for _, window in known))
-        if known
-        else None
+def mean_speed(weighed: Iterable[tuple[Speed | None, float]]) -> Speed | None:
+    """The mean of those that are known, by their weights."""
+    known = [(speed, weight) for speed, weight in weighed if speed is not None]
+    whole = max(1e-9, sum(weight for _, weight in known))
+    if not known:
+        return None
+    return Speed(
+        sum(speed.work * weight for speed, weight in known) / whole,
+        sum(speed.memory * weight for speed, weight in known) / whole,
     )
 
 

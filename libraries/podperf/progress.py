@@ -11,6 +11,7 @@ from typing import TextIO
 
 from podperf.figures import kpps, percent
 from podperf.model import TrialResult
+from podperf.noise import Speed
 
 LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
 
@@ -49,9 +50,9 @@ class Progress:
         load = kpps(result.achieved_load)
         self._show(f"{phase}, trial {self._trial}: {load} kpps for {result.duration:.2g} s, {loss}")
 
-    def waiting(self, speed: float) -> None:
-        """A trial waits until the machine is quiet; `speed` is the slowest measuring CPU's, as a share of its best."""
-        self._show(f"waiting for a quiet machine: a CPU runs at {percent(speed)} of its best speed")
+    def waiting(self, speed: Speed) -> None:
+        """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
+        self._show(f"waiting for a quiet machine: {' and '.join(speed.shortfalls)}")
 
     def note(self, text: str) -> None:
         """A line that stays."""

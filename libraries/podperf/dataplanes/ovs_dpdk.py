@@ -129,7 +129,8 @@ class OvsDpdk:
         }
         if self._hugepages:
             # On every NUMA node: that of a port's card is not always that of the CPU that polls it.
-            sizes = ",".join([str(SWITCH_MEMORY)] * hugepages.nodes(worker.host))
+            nodes = hugepages.nodes(worker.host)
+            sizes = ",".join(str(SWITCH_MEMORY if node in nodes else 0) for node in range(nodes[-1] + 1))
             configuration |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
             configuration["dpdk-extra"] = f"{extra} --in-memory"
         else:

@@ -23,21 +23,24 @@ def offered(host: Host) -> bool:
     return host.run("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
 
 
-def nodes(host: Host) -> int:
-    """The number of NUMA nodes that hugepages are reserved on: 1 where the kernel knows of none."""
-    return len(_folders(host))
+def nodes(host: Host) -> list[int]:
+    """The NUMA nodes that hugepages are reserved on: node 0 where the kernel knows of none."""
+    return list(_folders(host))
 
 
-def free(host: Host) -> list[tuple[int, int]]:
+def free(host: Host) -> dict[int, tuple[int, int]]:
     """Of the pages on each NUMA node, how many are free, and how many there are."""
-    return [(_read(host, each, "free_hugepages"), _read(host, each, "nr_hugepages")) for each in _folders(host)]
+    return {
+        node: (_read(host, folder, "free_hugepages"), _read(host, folder, "nr_hugepages"))
+        for node, folder in _folders(host).items()
+    }
 
 
 def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
     """Have this many MiB of free hugepages on each NUMA node until `undo`. PodperfError when memory has none left."""
     wanted = -(-mib // PAGE_MIB)
     before, goals = {}, {}
-    for folder in _folders(host):
+    for folder in _folders(host).values():
         pages, left = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
         if left < wanted:
             # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted
@@ -86,8 +89,11 @@ def give_back(host: Host, run_directory: str) -> bool:
     return True
 
 
-def _folders(host: Host) -> list[str]:
-    return host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split() or [FOLDER]
+def _folders(host: Host) -> dict[int, str]:
+    """By NUMA node, in the order of their numbers, which may have gaps."""
+    found = host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
+    by_node = {int(folder.split("/")[5].removeprefix("node")): folder for folder in found}
+    return dict(sorted(by_node.items())) or {0: FOLDER}
 
 
 def _read(host: Host, folder: str, name: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from podperf.errors import TesterLimit
 from podperf.model import Latency, Traffic, Trial, TrialResult
+from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
 
@@ -60,7 +61,7 @@ class ValidTrials:
         on_trial: Callable[[TrialResult], None] = ignore,
         quietness: Quietness | None = None,
         patience: Patience | None = None,
-        on_wait: Callable[[float], None] = ignore,
+        on_wait: Callable[[Speed], None] = ignore,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._unpaced = limits.maximum_load if limits.held else UNPACED

@@ -201,6 +201,6 @@ def _check_hugepages(host: Host) -> Finding:
     """Those of 2 MiB, whatever size is the kernel's default."""
     if not hugepages.offered(host):
         return Finding("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
-    each_node = "; ".join(f"node {node}: {free} of {total}" for node, (free, total) in enumerate(hugepages.free(host)))
-    detail = f"{each_node} of {hugepages.PAGE_MIB} MiB are free; more are reserved while they are needed"
+    each_node = ", ".join(f"{free} of {total} on node {node}" for node, (free, total) in hugepages.free(host).items())
+    detail = f"of {hugepages.PAGE_MIB} MiB, free are {each_node}; more are reserved while they are needed"
     return Finding("machine", "hugepages", State.OK, detail)

@@ -225,6 +225,10 @@ def parse_ovs_settings(answer: str) -> OvsSettings:
     return {key: str(value) for key, value in row["other_config"][1]}
 
 
+# kubectl logs each of its attempts (klog's header: level, month and day), and then says what is wrong.
+_KLOG = re.compile(r"^[EFIW]\d{4} .*\n?", re.MULTILINE)
+
+
 def read_pods(host: Host) -> dict[str, list[Container]]:
     """Pods of the cluster that have further interfaces, which are those that forward.
 
@@ -235,7 +239,7 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
     question = ("kubectl", "--request-timeout=5s", "get", "pods", "--all-namespaces", "--output=json")
     done = host.run(*question, check=False)
     if done.exit_code:
-        said = " ".join(done.stderr.split()) or f"exit code {done.exit_code}"
+        said = " ".join(_KLOG.sub("", done.stderr).split()) or f"exit code {done.exit_code}"
         raise Unavailable(f"kubectl on {host.name} does not tell the cluster's pods: {said}")
     return parse_pods(json.loads(done.stdout))
 

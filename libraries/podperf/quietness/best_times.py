@@ -13,24 +13,26 @@ from contextlib import suppress
 from pathlib import Path
 
 from podperf.hosts.local import LocalHost
+from podperf.quietness.cpu_speed import Times
 
 KEPT = Path(__file__).parents[3] / "build" / "cpu-speed.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def remembered(path: Path = KEPT) -> dict[int, float]:
-    """The shortest time of `cpu_speed.work_time` on each CPU; empty where none is known of this boot and Python."""
+def remembered(path: Path = KEPT) -> dict[int, Times]:
+    """The shortest that `cpu_speed.times_of` said of each CPU; empty where none is known of this boot and Python."""
     try:
         kept = json.loads(path.read_text())
-        return {int(cpu): float(time) for cpu, time in kept["best"].items()} if kept["of"] == _of() else {}
+        best = kept["best"] if kept["of"] == _of() else {}
+        return {int(cpu): Times(*map(float, times)) for cpu, times in best.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def remember(best: Mapping[int, float], path: Path = KEPT) -> None:
+def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
     """Keep these times, or the shorter ones that are known already. Without a place for them nothing is kept."""
     known = remembered(path)
-    shortest = {cpu: min(time, known.get(cpu, time)) for cpu, time in {**known, **best}.items()}
+    shortest = {cpu: tuple(map(min, times, known.get(cpu, times))) for cpu, times in {**known, **best}.items()}
     with suppress(OSError):
         owner = path.parent.stat()
         LocalHost().put(json.dumps({"of": _of(), "best": shortest}).encode(), str(path))

@@ -1,21 +1,34 @@
-"""How fast a CPU really is at this moment, by a fixed piece of work.
+"""How fast a CPU really is at this moment, by a fixed piece of work, and how fast it copies memory.
 
 On a virtual machine, or beside a busy SMT sibling, a CPU can lose half of its speed with no stolen time to show for it.
+Neighbours that share its cache and memory slow what it forwards, though not what it computes.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
 _ROUNDS = 12_000  # about half a millisecond of work
 _REPEATS = 3  # of which the fastest counts: an interrupt spoils one
 _PATIENCE = 0.01  # seconds of wall clock
+_COPIED = 32 << 20  # bytes: more than the caches keep for one CPU, and about two milliseconds
 
 
-def work_time(cpu: int) -> float:
-    """CPU seconds that a fixed piece of work takes on this CPU, the best of a few."""
+class Times(NamedTuple):
+    """CPU seconds that a fixed piece of work takes, and a copy of memory."""
+
+    work: float
+    memory: float
+
+
+def times_of(cpu: int) -> Times:
+    """What this CPU takes now: for the work the best of a few, for the copy one."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:
@@ -25,7 +38,7 @@ def work_time(cpu: int) -> float:
             if time.monotonic() - began > _PATIENCE:  # pollers leave little of this CPU: do not hold up the run
                 break
             best = min(best, _work())
-        return best
+        return Times(best, _copy(_memory_near(cpu)))
     finally:
         os.sched_setaffinity(0, allowed)
 
@@ -38,26 +51,51 @@ def _work() -> float:
     return time.thread_time() - began
 
 
+_memory: dict[str, mmap.mmap] = {}
+
+
+def _memory_near(cpu: int) -> mmap.mmap:
+    """Room for a copy on this CPU's NUMA node, where the pages are that the CPU itself touches first."""
+    node = ",".join(sorted(each.name for each in Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node*")))
+    if node not in _memory:
+        _memory[node] = mmap.mmap(-1, 2 * _COPIED)
+        with suppress(OSError, AttributeError):  # a kernel without huge pages, a Python before 3.8
+            _memory[node].madvise(mmap.MADV_NOHUGEPAGE)
+        for page in range(0, 2 * _COPIED, mmap.PAGESIZE):
+            _memory[node][page] = 1
+    return _memory[node]
+
+
+def _copy(memory: mmap.mmap) -> float:
+    began = time.thread_time()
+    memory.move(0, _COPIED, _COPIED)
+    return time.thread_time() - began
+
+
 class CpuSpeeds:
     """Speeds of some CPUs, each as a share of the best that this object has seen of that CPU, or was told of.
 
-    `best` are the shortest times of the work so far, in CPU seconds.
+    `best` are the shortest times so far.
     """
 
     def __init__(
         self,
         cpus: Collection[int],
-        measure: Callable[[int], float] = work_time,
-        best: Mapping[int, float] | None = None,
+        measure: Callable[[int], Times] = times_of,
+        best: Mapping[int, Times] | None = None,
     ) -> None:
         self._cpus, self._measure = tuple(cpus), measure
         self.best = dict(best or {})
 
-    def sample(self) -> Mapping[int, float]:
-        """The share, 0 to 1, for each CPU; 1 when it was never faster."""
+    def sample(self) -> Mapping[int, Times]:
+        """For each CPU its best times as shares, 0 to 1, of those that it takes now; 1 when it was never faster."""
         shares = {}
         for cpu in self._cpus:
             taken = self._measure(cpu)
-            self.best[cpu] = min(taken, self.best.get(cpu, taken))
-            shares[cpu] = self.best[cpu] / taken if taken > 0 else 1.0
+            self.best[cpu] = Times(*map(min, taken, self.best.get(cpu, taken)))
+            shares[cpu] = Times(*map(_share, self.best[cpu], taken))
         return shares
+
+
+def _share(best: float, taken: float) -> float:
+    return best / taken if taken > 0 else 1.0

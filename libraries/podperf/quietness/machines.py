@@ -11,7 +11,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.quietness import cpu_speed
 from podperf.quietness.best_times import remember, remembered
-from podperf.quietness.cpu_speed import CpuSpeeds
+from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.watch import Quietness, read_proc_of
 
 
@@ -23,7 +23,7 @@ def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | 
         return Quietness(cpus, speeds=speeds, worker=worker)
     ticks = int(host.run("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
-    measure = _work_time_on(host, undo)
+    measure = _times_on(host, undo)
     there = CpuSpeeds(cpus, measure) if measure is not None else None
     return Quietness(cpus, own, read_proc_of(host), ticks, there, worker)
 
@@ -32,19 +32,19 @@ def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | 
 _ANSWER = """
 import sys
 for line in sys.stdin:
-    print(work_time(int(line)), flush=True)
+    print(*times_of(int(line)), flush=True)
 """
 
 
-def _work_time_on(host: Host, undo: ExitStack) -> Callable[[int], float] | None:
-    """`cpu_speed.work_time` on that machine, or None where it has no Python."""
+def _times_on(host: Host, undo: ExitStack) -> Callable[[int], Times] | None:
+    """`cpu_speed.times_of` on that machine, or None where it has no Python."""
     if host.run("sh", "-c", "command -v python3", check=False).exit_code:
         return None
     process = host.spawn("python3", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
     undo.callback(process.stop)
 
-    def work_time(cpu: int) -> float:
+    def times_of(cpu: int) -> Times:
         process.send(str(cpu))
-        return float(process.receive(10))
+        return Times(*map(float, process.receive(10).split()))
 
-    return work_time
+    return times_of

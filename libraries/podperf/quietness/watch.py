@@ -15,7 +15,7 @@ from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.noise import SPEED_LIMIT, Noise
+from podperf.noise import Noise, Speed, mean_speed
 from podperf.quietness.cpu_speed import CpuSpeeds
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
@@ -188,8 +188,8 @@ class Quietness:
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
         self._speeds, self._worker = speeds, worker
-        self._speed_before: float | None = None
-        self._speed_after: float | None = None
+        self._speed_before: Speed | None = None
+        self._speed_after: Speed | None = None
         self._speed_known = -math.inf  # when `_speed_after` was read
         self._last: Sample | None = None
 
@@ -197,15 +197,15 @@ class Quietness:
         """The machine at this moment."""
         return parse_sample(self._read(), time.monotonic(), self._ticks)
 
-    def await_speed(self, patience: float, waiting: Callable[[float], None]) -> float:
+    def await_speed(self, patience: float, waiting: Callable[[Speed], None]) -> float:
         """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was.
 
-        `waiting` hears the speed, as a share of the best, every now and then.
+        `waiting` hears every now and then how fast they are.
         """
         began = time.monotonic()
         while True:
             speed, waited = self._speed(), time.monotonic() - began
-            if speed is None or speed >= SPEED_LIMIT or waited >= patience:
+            if speed is None or not speed.shortfalls or waited >= patience:
                 self._speed_after, self._speed_known = speed, time.monotonic()
                 break
             waiting(speed)
@@ -231,9 +231,9 @@ class Quietness:
         self._last = self.sample()
         noise = compare(before, self._last, self.cpus, self.own, self._ticks)
         self._speed_after, self._speed_known = self._speed(), time.monotonic()
-        found = [each for each in (self._speed_before, self._speed_after) if each is not None]
-        speed = sum(found) / len(found) if found else None
+        speed = mean_speed((each, 1.0) for each in (self._speed_before, self._speed_after))
         return replace(noise, speed=speed, worker=self._worker.stop() if self._worker is not None else None)
 
-    def _speed(self) -> float | None:
-        return min(self._speeds.sample().values(), default=None) if self._speeds else None
+    def _speed(self) -> Speed | None:
+        found = list(self._speeds.sample().values()) if self._speeds else []
+        return Speed(min(each.work for each in found), min(each.memory for each in found)) if found else None

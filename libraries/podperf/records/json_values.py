@@ -21,7 +21,7 @@ from podperf.model import (
     l2_bit_rate,
     line_rate,
 )
-from podperf.noise import Noise
+from podperf.noise import Noise, Speed
 from podperf.records.histogram import to_hdr
 from podperf.testers.base import UNPACED
 from podperf.topology import Threshold
@@ -140,9 +140,14 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         context_switches=data["context_switches"],
         run_queue=data["run_queue"],
         resolution=data["resolution"],
-        speed=data.get("speed"),
+        speed=_speed_from_json(data),
         worker=noise_from_json(data.get("worker")),
     )
+
+
+def _speed_from_json(data: Mapping[str, Any]) -> Speed | None:
+    # Records of podperf's first version have neither, and those of the next no memory_speed.
+    return None if data.get("speed") is None else Speed(data["speed"], data.get("memory_speed", 1.0))
 
 
 def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
