@@ -112,3 +112,15 @@ def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(
         seen = watch.stop()
     assert any("192.0.2.1." in line and "> 198.18.0.3." in line for line in seen), seen
     assert not any("198.18.0.1" in line for line in seen), seen
+
+
+@pytest.mark.parametrize(("ports", "expected"), [([], {"one", "two"}), (["one"], {"two"}), (["one", "two"], set())])
+def test_the_watch_leaves_out_ports_of_the_testbed(lab: NetworkNamespace, ports: list[str], expected: set[str]) -> None:
+    """A lab's ports stand in the same namespace as all others, and the packet-ring engine sends where tcpdump looks."""
+    configure(lab, "address add 192.0.2.1/24 dev one", "route add 198.18.0.0/16 dev one")
+    configure(lab, "neigh replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev one nud permanent")
+    with ExitStack() as undo:
+        watch = FrameWatch(lab, undo, ports=ports)
+        lab.run(sys.executable, "-c", SEND, "192.0.2.1", "198.18.0.3")
+        seen = watch.stop()
+    assert {line.split()[1] for line in seen} == expected, seen

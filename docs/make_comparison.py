@@ -77,7 +77,7 @@ def figures(records: Sequence[Record]) -> list[str]:
 def filled(runs: Sequence[Run]) -> str:
     """What stands between the markers."""
     records = latest_of(runs)
-    environment = environment_facts(next(each for each in reversed(records) if each["environment"]))
+    environment = environment_facts(next(each for each in reversed(records) if each["placement"]))
     days = " and ".join(dict.fromkeys(run.started[:10] for run in runs))
     lines = [f"Measured on {days}. " + "; ".join(f"{name}: {environment[name]}" for name in FACTS) + ".", ""]
     for size in SIZES:

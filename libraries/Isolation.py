@@ -18,7 +18,7 @@ from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.testbed.access import session_to
 from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
-from podperf.testbed.isolation import SshSession, refuse_shared_ports
+from podperf.testbed.isolation import SshSession, refuse_shared_ports, refuse_shared_worker_ports
 from podperf.topology import PortSettings
 from Testbed import open_run
 
@@ -43,10 +43,12 @@ class Isolation:
 
     @keyword
     def ports_should_be_isolated(self) -> None:
-        """The tester's ports of this topology carry nothing but test traffic."""
+        """The ports of this topology, the tester's and the worker's, carry nothing but test traffic."""
         topology, host = open_run().topology, open_run().testbed.host
         refuse_shared_ports(topology, host, ssh=session_to(host))
-        logger.info("the ports exist and are free" if topology.external else "the run makes its own ports")
+        worker = open_run().testbed.worker_host
+        refuse_shared_worker_ports(topology, worker, session_to(worker))
+        logger.info("the ports exist and are free" if topology.existing_ports else "the run makes its own ports")
 
     @keyword
     def port_should_be_refused_when_it_carries(self, use: Use) -> None:
@@ -80,11 +82,16 @@ class Isolation:
     @keyword
     def watch_machines_for_test_frames(self) -> None:
         """From now on, look for frames with addresses of the test network at every interface outside of the testbed, on
-        this machine and on the worker.
+        this machine, the tester's and the worker.
 
         Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
-        machines = {host.name: host for host in (LocalHost(), open_run().testbed.worker_host)}
-        self._watches = [FrameWatch(host, self._undo, addresses_in_test_network(host)) for host in machines.values()]
+        testbed, tester = open_run().testbed, open_run().topology.tester
+        self._watches = []
+        machines = {host.name: host for host in (LocalHost(), testbed.host, testbed.worker_host)}
+        for host in machines.values():
+            taken = (tester.left, tester.right) if host.name == testbed.host.name else ()
+            ports = [each.interface for each in taken if each.interface is not None and each.namespace is None]
+            self._watches.append(FrameWatch(host, self._undo, addresses_in_test_network(host), ports))
 
     @keyword
     def no_test_frame_should_have_left_the_testbed(self) -> None:

@@ -125,6 +125,30 @@ def test_a_tester_that_is_weaker_than_when_calibrated_gets_a_lower_range() -> No
     assert all(each.tester_limited for each in search(Weakened(2.75e6, 4e6)).goals)
 
 
+class Flagging(SimulatedDut):
+    """With a tester that delivers its maximum load four times, and then takes `patience` seconds to say it cannot."""
+
+    patience = 60.0
+
+    def measure(self, load: float, duration: float) -> TrialResult:
+        if load == CEILING and len(self.trials) >= 4:
+            self.now += self.patience
+            raise errors.TesterLimit(f"{load:.0f} is too much now")
+        return super().measure(load, duration)
+
+
+@pytest.mark.parametrize("patience", [1.0, 60.0])
+def test_a_tester_that_flags_at_its_maximum_load_leaves_what_was_found(patience: float) -> None:
+    """Lower ranges are tried as long as there is time, and what they do not find the first one has."""
+    dut = Flagging(1e7, CEILING)
+    dut.patience = patience
+    result = NdrPdr(PRESETS["quick"], clock=dut.clock).run(dut)
+    pdr = goal(result, "PDR")
+    assert pdr.lower is not None
+    assert pdr.lower.load == (CEILING if patience == 60.0 else 0.7 * CEILING)
+    assert (result.incomplete is None) == (patience == 1.0)
+
+
 def test_a_tester_that_delivers_next_to_nothing_is_an_error() -> None:
     dut = Weakened(1e6, 4e6)
     dut.limit = 1e6

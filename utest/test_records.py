@@ -33,7 +33,7 @@ from podperf.model import (
     TrialResult,
 )
 from podperf.noise import Noise
-from podperf.records import RecordWriter, TestRecord
+from podperf.records import RecordWriter, TestRecord, set_aside, writer
 from podperf.records.json_values import plain, traffic_from_json, traffic_to_json, trial_from_json, trial_to_json
 from podperf.records.schema import SCHEMA_PATH
 from podperf.testers import base
@@ -175,6 +175,20 @@ def test_two_tests_of_one_name_keep_two_records(tmp_path: Path) -> None:
     paths = {one.finish(first), two.finish(second), RecordWriter(tmp_path, third := a_record()).finish(third)}
     assert {each.stem for each in paths} == {first.id, f"{first.id}-2", f"{first.id}-3"}
     assert json.loads((tmp_path / f"{second.id}.json").read_text())["id"] == second.id
+
+
+def test_records_of_an_earlier_run_get_a_folder_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robot Framework may be given the same output folder again; a report is of one run."""
+    assert set_aside(tmp_path) is None
+    RecordWriter(tmp_path / "records", record := a_record()).finish(record)
+    assert set_aside(tmp_path) is None, "the same run opens its testbed once more"
+    for number in (1, 2):
+        monkeypatch.setattr(writer, "_of_this_run", set())  # another one
+        aside = set_aside(tmp_path)
+        assert aside is not None
+        assert (aside / f"{record.id}.json").exists()
+        assert len(list(tmp_path.iterdir())) == number
+        RecordWriter(tmp_path / "records", record := a_record()).finish(record)
 
 
 def test_a_killed_test_leaves_every_trial_that_ended(tmp_path: Path) -> None:

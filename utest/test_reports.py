@@ -207,6 +207,25 @@ def test_several_runs_show_the_latest_and_the_history(
     assert "not run" in Balanced((tmp_path / "both" / "conformance.html").read_text()).text
 
 
+def test_the_history_says_what_cannot_be_compared_with_the_latest(results: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later #1"
+    path = made_up.write(later, *made_up.forwarding_record("linux-bridge", 300e3, started=1.7952e9))
+    document = json.loads(path.read_text())
+    document["methods"]["ndrpdr"]["preset"] = {"name": "csit"}
+    path.write_text(json.dumps(document))
+    earlier = tmp_path / "earlier"
+    document |= {"started": json.loads(next((results / "records").glob("*.json")).read_text())["started"]}
+    document["methods"]["ndrpdr"]["preset"] = {"name": "quick"}
+    document["quietness"]["noisy"] = True
+    (earlier / "records").mkdir(parents=True)
+    (earlier / "records" / path.name).write_text(json.dumps(document))
+    assert command.main([str(later), str(earlier), "--output", str(tmp_path / "both")]) == 0
+    page = Balanced((tmp_path / "both" / "conformance.html").read_text()).text
+    assert page.count("(noisy, preset quick)") == 1
+    assert "preset csit)" not in page
+    assert "href='../later%20%231/records/" in (tmp_path / "both" / "conformance.html").read_text()
+
+
 def test_a_test_on_another_testbed_is_another_one(results: Path, tmp_path: Path) -> None:
     """The later run of a laptop takes nothing from that of a lab, and no bar of one stands beside one of the other."""
     path = made_up.write(tmp_path / "lab", *made_up.forwarding_record("linux-bridge", 9e6, started=1.7952e9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -83,6 +84,7 @@ class SimulatedTestbed:
     """Chains stand at once. `engine` is the one that really sends across them; `calibrated` those of bare paths."""
 
     ports: ClassVar[Mapping[str, Host]] = {}
+    tester_ports: ClassVar[Mapping[str, Host]] = {}
 
     def __init__(self, engine: str = "xdp") -> None:
         self.engine = engine
@@ -109,7 +111,7 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, Described(), {}, self.ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, Described(), {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -235,14 +237,53 @@ def test_ratios_of_the_calibration_are_of_the_engine_that_sent(run: Run) -> None
         assert outcome.measured == pytest.approx(0.9, rel=0.1)
 
 
-def test_a_link_that_is_slower_than_the_tester_is_its_limit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit on it is no loss of the system under test: a rate near it is a lower bound."""
-    monkeypatch.setattr(SimulatedTestbed, "ports", {"ens4": LocalHost()})
+@pytest.mark.parametrize("side", ["ports", "tester_ports"])
+def test_a_link_that_is_slower_than_the_tester_is_its_limit(
+    side: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit on it is no loss of the system under test: a rate near it is a lower bound.
+
+    The worker's ports may be DPDK's, which tell the kernel nothing.
+    """
+    monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
     monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     assert record.limits is not None
     assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
     assert {each.load for each in run.testbed.trials[-3:]} == {500_000}  # type: ignore[attr-defined]
+
+
+def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bare path is memory: whether a row measured that at length must not decide what 90 % of a link are."""
+    wire = measured(run, "wire", 0, "wire")
+    assert wire.metrics["mrr"].value > 500_000
+    monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
+    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    record = measured(run, "linux-bridge", 1, "slow link")
+    (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
+    assert outcome.measured == pytest.approx(record.metrics["mrr"].value / 500_000)
+
+
+def test_a_test_has_one_chain_and_one_record(run: Run) -> None:
+    run.begin_test(Identity("loop", "suite"), Chain("linux-bridge", 1), SMALL)
+    with pytest.raises(PodperfError, match="this test has measured already"):
+        run.begin_test(Identity("loop", "suite"), Chain("macvlan", 1), SMALL)
+    assert run.current.record.chain == Chain("linux-bridge", 1, run.current.record.chain.forwarder)  # type: ignore[union-attr]
+
+
+def test_a_test_without_a_chain_is_of_the_same_testbed(run: Run) -> None:
+    """Else its failure on one machine would be superseded by its success on another."""
+    run.environment = {"cpu": {"model": "made up"}}
+    run.end_test(Identity("isolated", "suite"), "passed")
+    (path,) = (run.results / "records").glob("*.json")
+    assert json.loads(path.read_text())["environment"] == {"cpu": {"model": "made up"}}
+
+
+def test_no_flows_at_all_are_refused(run: Run) -> None:
+    with pytest.raises(PodperfError, match="flow"):
+        run.begin_test(Identity("flows", "suite"), Chain("linux-bridge", 1), SMALL, flows=0)
 
 
 def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run: Run) -> None:

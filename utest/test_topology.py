@@ -18,7 +18,7 @@ from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login
 from podperf.methods.presets import PRESETS
-from podperf.model import IMIX, Direction
+from podperf.model import IMIX, Direction, FrameSize
 from podperf.testbed import access
 from podperf.topology import (
     SCHEMA_PATH,
@@ -88,6 +88,7 @@ method: {search: rfc2544, mrr: {trials: 7, duration: 0.5}}
 thresholds:
   - {metric: mrr, unit: ratio of baseline, minimum: 0.5, data_plane: linux-bridge, pods: 2, frame: 1518B}
   - {metric: latency_p99, unit: us, maximum: 5e2, frame: imix}
+  - {metric: mrr, unit: Mpps, minimum: 1, frame: 1500.0}
 labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
 """,
     )
@@ -97,11 +98,12 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
     assert topology.worker.cpus == (1, 2, 4)
     assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)
     assert topology.method == MethodSettings("rfc2544", 7, 0.5)
-    first, second = topology.thresholds
+    first, second, third = topology.thresholds
     assert first.frame is not None
     assert first == Threshold("mrr", "ratio of baseline", 0.5, None, "linux-bridge", 2, first.frame)
     assert first.frame.sequence == (1518,)
     assert second == Threshold("latency_p99", "us", maximum=500.0, frame=IMIX)
+    assert third.frame == FrameSize.parse(1500)
     assert topology.labels == {"rack": "012", "open": "yes", "since": "2026-11-01", "spare": "true"}
     assert topology.description == "# not a comment"
 

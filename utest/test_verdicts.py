@@ -80,6 +80,13 @@ def test_a_search_that_was_cut_short_is_the_reason_why_nothing_can_be_said() -> 
         assert verdict.sentence == f"NDR {shown}, {asked}: inconclusive, the search was not finished"
 
 
+def test_what_was_never_low_enough_is_no_baseline() -> None:
+    baseline: Metrics = {"mrr": Measured(1000.0, upper_bound=True)}
+    verdict = judge([FLOOR], CHAIN, FRAME, {"mrr": Measured(281_000.0)}, baseline)
+    assert verdict.status == "not judged"
+    assert verdict.sentence.endswith("(the search for the MRR of `wire` found no load that passes)")
+
+
 def test_what_was_cut_short_is_no_baseline() -> None:
     threshold = Threshold("pdr", "ratio of baseline", minimum=0.1)
     verdict = judge(

@@ -58,9 +58,9 @@ class FrameSize:
                 )
 
     @staticmethod
-    def parse(text: str | int) -> FrameSize:
-        """`64`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize; ValueError says what is allowed."""
-        word = str(text).strip().upper()
+    def parse(text: str | float) -> FrameSize:
+        """`64`, `64.0`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize; ValueError says what is allowed."""
+        word = (f"{text:g}" if isinstance(text, float) else str(text)).strip().upper()
         if word == "IMIX":
             return IMIX
         digits = word.removesuffix("B").strip()

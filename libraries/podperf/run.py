@@ -33,7 +33,7 @@ from podperf.noise import total
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, TestRecord
+from podperf.records import Outcome, TestRecord, set_aside
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed.access import lock, machines_of, session_to
@@ -85,6 +85,8 @@ class Run:
 
     def _open(self) -> None:
         self._undo.enter_context(RunLock())
+        if earlier := set_aside(self.results):
+            self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
         self._undo.callback(put_back, self._host)  # whatever a signal kept from being taken down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
@@ -183,7 +185,7 @@ class Run:
         record.data_plane = sut.data_plane.describe()
         record.tester = sut.tester.describe()
         record.interfaces = _interfaces(sut)
-        record.link_bits_per_second = _link_speed(record.interfaces)
+        record.link_bits_per_second = _link_speed(sut, record.interfaces)
         record.limits = self._limits_on(record.link_bits_per_second, traffic, record.tester["engine"])
         test.sut = sut
 
@@ -219,7 +221,7 @@ class Run:
                     on_path = _interfaces(sut)
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
                     record.interfaces = {**record.interfaces, **named}
-                    limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
+                    limits[name] = self._limits_on(_link_speed(sut, on_path), traffics[name], record.tester["engine"])
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
@@ -239,10 +241,15 @@ class Run:
         self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None
     ) -> Traffic:
         usual = self.topology.traffic
-        return Traffic(frame, directions or usual.directions, flows or usual.flows)
+        try:
+            return Traffic(frame, directions or usual.directions, usual.flows if flows is None else flows)
+        except ValueError as error:
+            raise PodperfError(str(error)) from error
 
     def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
-        record.topology, record.traffic = self.topology, traffic
+        if self._test is not None:
+            raise PodperfError("this test has measured already, and its record is of that: give each chain a test")
+        record.topology, record.traffic, record.environment = self.topology, traffic, self.environment
         patience = Patience(0)
         if traffic is not None:
             self._take_lost_machines_again()
@@ -314,7 +321,7 @@ class Run:
         assert record.chain is not None and record.traffic is not None
         noise = total(self.current.noises)
         kind = _kind_of(record.traffic)
-        baseline = self._baselines.get(kind) or _baseline_of(record.limits)
+        baseline = _baseline_of(record.limits, self._baselines.get(kind, {}))
         if any(each.unit == "ratio of baseline" for each in record.thresholds):
             record.baseline = self._baseline_records.get(kind)
         record.verdict = judge(
@@ -355,18 +362,29 @@ class Run:
         return result
 
 
-def _baseline_of(limits: TesterLimits | None) -> Metrics | None:
-    """What the tester of this test can do, where nobody has measured the bare path at length."""
+def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
+    """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
+
+    Where the load is held (line rate, topology), no rate of the path under test can be above that, and none is asked.
+    """
     if limits is None:
-        return None
+        return measured or None
     limit = Measured(limits.maximum_load, lower_bound=True)
-    return {"mrr": limit, "pdr": limit}
+    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
+    if limits.held:
+        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
+        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
+    return found
 
 
-def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """That of the slowest, in bit/s; None where one has none."""
-    speeds: list[Any] = [each.get("speed_bits_per_second") for each in interfaces.values()]
-    return float(min(speeds)) if speeds and all(speeds) else None
+def _link_speed(sut: SystemUnderTest, interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """That of the slowest port, in bit/s; None where none has one, as veth.
+
+    The tester's ports stay with the kernel where DPDK takes the worker's, at the other ends of their cables, away.
+    """
+    there = (interface_details(host, name) for name, host in sut.tester_ports.items())
+    speeds = [each.get("speed_bits_per_second") for each in (*interfaces.values(), *there)]
+    return min((float(each) for each in speeds if each), default=None)
 
 
 def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:

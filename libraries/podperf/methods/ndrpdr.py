@@ -100,6 +100,11 @@ class SearchResult:
     maximum_load: float
     noise: Noise | None
 
+    @property
+    def bounded(self) -> bool:
+        """True when there is a bound of any goal."""
+        return any(each.lower or each.upper for each in self.goals)
+
     def goal(self, name: str) -> GoalResult | None:
         """The result of the goal of this name (NDR, PDR), or None when the preset does not search for it."""
         return next((each for each in self.goals if each.goal.name == name), None)
@@ -125,7 +130,9 @@ class _OutOfTimeError(Exception):
 
 
 class _MaximumTooHighError(Exception):
-    """The tester cannot deliver the maximum load. The cause is its TesterLimit."""
+    """The tester cannot deliver the maximum load. The cause is its TesterLimit; `found` has the bounds until then."""
+
+    found: SearchResult | None = None
 
 
 class _Measurer:
@@ -177,11 +184,20 @@ class NdrPdr:
         or when the tester fails before there is any bound.
         """
         started = self.clock()
+        earlier: SearchResult | None = None
+        limit: BaseException | None = None
         for share in _RANGES:
             try:
-                return self._search(source, source.maximum_load * share, started)
+                result = self._search(source, source.maximum_load * share, started)
             except _MaximumTooHighError as error:
-                limit = error.__cause__
+                earlier, limit = earlier or error.found, error.__cause__
+            except TesterLimit as error:
+                limit = error
+                break
+            else:
+                return result if result.bounded or earlier is None else earlier
+        if earlier is not None:
+            return earlier
         assert limit is not None
         raise limit
 
@@ -192,7 +208,7 @@ class NdrPdr:
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
-        failure: TesterLimit | None = None
+        failure: TesterLimit | _MaximumTooHighError | None = None
         try:
             search.search(measurer, debug=lambda _text: None)
         except _OutOfTimeError:
@@ -202,16 +218,16 @@ class NdrPdr:
             )
         except TesterLimit as error:
             failure, incomplete = error, f"{error}; the bounds are the best so far"
+        except _MaximumTooHighError as error:
+            failure, incomplete = error, f"{error.__cause__}; the bounds are the best so far"
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
             incomplete = f"the search gave up: {error}; the bounds are the best so far"
         results = tuple(
             _goal_result(goal, _Phases(search, search_goal), measurer, maximum_load, incomplete is None)
             for goal, search_goal in goals.items()
         )
-        if failure is not None and not any(each.lower or each.upper for each in results):
-            raise failure
         trials = measurer.all
-        return SearchResult(
+        result = SearchResult(
             self.preset,
             results,
             None if all(each.complete for each in results) else incomplete,
@@ -221,6 +237,12 @@ class NdrPdr:
             maximum_load,
             total(each.noise for each in trials),
         )
+        if isinstance(failure, _MaximumTooHighError):
+            failure.found = result if result.bounded else None
+            raise failure
+        if failure is not None and not result.bounded:
+            raise failure
+        return result
 
 
 def _search_goal(goal: Goal) -> Any:

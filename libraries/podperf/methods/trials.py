@@ -95,7 +95,7 @@ class ValidTrials:
         raise TesterLimit(
             f"the tester could not deliver a trial of {duration:g} s {asked}, however often it was repeated; "
             f"the last time: {result.invalid}; "
-            "free the tester's CPUs, or calibrate again to lower its maximum load"
+            "free the tester's CPUs, or lower tester.maximum_load in the topology"
         )
 
     def _watched(self, trial: Trial) -> TrialResult:

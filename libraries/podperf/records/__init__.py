@@ -6,7 +6,7 @@ known. When the test ends, `records/<id>.json` takes its place. `record.schema.j
 
 from podperf.records.record import Outcome, TestRecord, record_id, sections_of
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
-from podperf.records.writer import TRIALS_SUFFIX, RecordWriter
+from podperf.records.writer import TRIALS_SUFFIX, RecordWriter, set_aside
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -17,4 +17,5 @@ __all__ = [
     "record_id",
     "schema_errors",
     "sections_of",
+    "set_aside",
 ]

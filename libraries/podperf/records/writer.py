@@ -21,6 +21,31 @@ from podperf.records.schema import schema_errors
 TRIALS_SUFFIX = ".trials.jsonl"
 
 
+_of_this_run: set[Path] = set()  # folders of records
+
+
+def set_aside(results: Path) -> Path | None:
+    """Give records that an earlier run left in this folder one of their own: a report is of one run.
+
+    Returns that folder, or None where there are no such records. PodperfError where they cannot be moved.
+    """
+    records = results.resolve() / "records"
+    known = records in _of_this_run  # as when each suite opens the testbed
+    _of_this_run.add(records)
+    if known or not records.is_dir() or not any(records.iterdir()):
+        return None
+    moment = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(records.stat().st_mtime))
+    aside, copy = records.with_name(f"records-{moment}"), 1
+    while aside.exists():
+        copy += 1
+        aside = records.with_name(f"records-{moment}-{copy}")
+    try:
+        records.rename(aside)
+    except OSError as error:
+        raise PodperfError(f"cannot move {records}, which an earlier run wrote: {error.strerror}") from error
+    return aside
+
+
 class RecordWriter:
     """Keeps one test's trials and record on disk.
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import podperf
 from podperf.figures import count, kpps, number, percent
@@ -19,6 +20,7 @@ from podperf.report.results import (
     explanation,
     noisy,
     not_comparable,
+    preset,
     remarks,
     verdict_word,
     verdict_words,
@@ -206,7 +208,7 @@ def _checks_table(records: Sequence[Record], conformance: Conformance) -> str:
 
 
 def _link(record: Record, conformance: Conformance) -> str:
-    return f"<a href='{escape(conformance.link(record), quote=True)}'>{escape(conformance.name_of(record))}</a>"
+    return f"<a href='{escape(quote(conformance.link(record)), quote=True)}'>{escape(conformance.name_of(record))}</a>"
 
 
 def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
@@ -217,7 +219,7 @@ def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
     rows = []
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
-        cells = "".join(_cell(_past(past.get(run.directory)), "n") for run in conformance.runs)
+        cells = "".join(_cell(_past(past.get(run.directory), preset(record)), "n") for run in conformance.runs)
         rows.append(f"<tr><td>{escape(conformance.name_of(record))}</td>{cells}</tr>")
     return (
         "<p class='small muted'>The table and the plots above show the latest run of each test; all of them:</p>"
@@ -225,12 +227,17 @@ def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
     )
 
 
-def _past(record: Record | None) -> str:
+def _past(record: Record | None, latest_preset: str) -> str:
+    """With what keeps it from being compared with the latest."""
     if record is None:
         return "not run"
     if not record["results"]:
         return verdict_word(record)
-    return f"{rate_cell(record, 'mrr')} · {rate_cell(record, 'pdr')}"
+    differs = ["noisy"] if noisy(record) else []
+    if preset(record) != latest_preset:
+        differs.append(f"preset {preset(record)}" if preset(record) else "no search")
+    figures = f"{rate_cell(record, 'mrr')} · {rate_cell(record, 'pdr')}"
+    return f"{figures} ({', '.join(differs)})" if differs else figures
 
 
 def _skipped(records: Sequence[Record]) -> str:
@@ -278,9 +285,10 @@ def _calibration(conformance: Conformance) -> str:
 def _environment(conformance: Conformance) -> str:
     parts: list[str] = []
     for run in conformance.runs:
-        record = next((each for each in reversed(run.records) if each["environment"]), None)
-        if record is None:
+        known = [each for each in run.records if each["environment"]]
+        if not known:
             continue
+        record = next((each for each in reversed(known) if each["placement"]), known[-1])
         title = "<h2>Environment</h2>" if not parts else ""
         name = f"<h3>{escape(run.name)}</h3>" if len(conformance.runs) > 1 else ""
         parts.append(f"{title}{name}{_facts(environment_facts(record))}")

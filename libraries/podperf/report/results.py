@@ -143,6 +143,11 @@ def noisy(record: Record) -> str | None:
     return str(quietness.get("reason") or "foreign load on the measuring CPUs")
 
 
+def preset(record: Record) -> str:
+    """The name of the preset that its search had; empty without a search."""
+    return str(((record["methods"].get("ndrpdr") or {}).get("preset") or {}).get("name", ""))
+
+
 def not_comparable(record: Record) -> str | None:
     """Why the figures of this record must not be compared with those of other testbeds; None when they may be."""
     reason = (record["testbed"] or {}).get("not_comparable")

@@ -40,9 +40,8 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
     worker, received_by = _worker(machines, tester, mtu, undo)
     entries = data_plane.set_up(worker, chain, undo)
-    sut = SystemUnderTest(
-        chain, tester, data_plane, entries, worker.ports, received_by, link_patience=_await_links(machines)
-    )
+    ports, patience = _tester_ports(machines), _await_links(machines)
+    sut = SystemUnderTest(chain, tester, data_plane, entries, worker.ports, ports, received_by, patience)
     return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
 
 
@@ -50,11 +49,11 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     """Whatever stands between two ports of the tester that exist already."""
     refuse_shared_ports(machines.topology, machines.host, ssh=session_to(machines.host))
     left, right = machines.topology.tester.left, machines.topology.tester.right
-    hosts = {port.interface: _seen_from(machines.host, port) for port in (left, right) if port.interface is not None}
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
     _way_back(machines, undo)
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
-    sut = SystemUnderTest(chain, tester, data_plane, entries, hosts, link_patience=_await_links(machines))
+    ports, patience = _tester_ports(machines), _await_links(machines)
+    sut = SystemUnderTest(chain, tester, data_plane, entries, ports, link_patience=patience)
     return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
 
 
@@ -73,6 +72,12 @@ def _await_links(machines: Machines) -> float:
 
 def _entry(port: PortSettings) -> Entry:
     return Entry(mac=port.destination_mac, address=port.destination_address)
+
+
+def _tester_ports(machines: Machines) -> dict[str, Host]:
+    """The interfaces that the topology names, and where each is seen; empty for a TRex with ports of its own."""
+    ports = (machines.topology.tester.left, machines.topology.tester.right)
+    return {port.interface: _seen_from(machines.host, port) for port in ports if port.interface is not None}
 
 
 def _seen_from(host: Host, port: PortSettings) -> Host:
@@ -151,7 +156,8 @@ def _by_an_engine_that_sends(
     while not sut.forwards(traffic):
         if time.monotonic() > deadline:
             sut.tester.close()
-            tester = undo.enter_context(machines.tester(settings.left, settings.right, "packet-ring"))
+            why = f"no frame that XDP sent crossed in {patience:g} s"
+            tester = undo.enter_context(machines.tester(settings.left, settings.right, "packet-ring", why))
             _await_links(machines)
             return replace(sut, tester=tester)
     return sut

@@ -25,17 +25,18 @@ def addresses_in_test_network(host: Host) -> list[str]:
 class FrameWatch:
     """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest.
 
-    Frames from or to one of the addresses `but_for` are somebody else's.
+    Frames from or to one of the addresses `but_for` are somebody else's, and those on `ports` have business there.
     """
 
-    def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = ()) -> None:
+    def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
         if host.run("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
         # It stays root (-Z), as one that changes its user no longer ends with this program.
         options = ("--interface=any", "-n", "--immediate-mode", "-l", "-Z", "root", "-c", str(ENOUGH))
-        wanted = " and not host ".join((f"net {TEST_NETWORK}", *but_for))
-        self._process = host.spawn("tcpdump", *options, wanted)
+        numbers = (ip_json(host, "link", "show", "dev", port)[0]["ifindex"] for port in ports)
+        others = (*(f"not host {each}" for each in but_for), *(f"not ifindex {each}" for each in numbers))
+        self._process = host.spawn("tcpdump", *options, " and ".join((f"net {TEST_NETWORK}", *others)))
         undo.callback(self._process.stop)
         deadline = time.monotonic() + START_TIMEOUT
         while "listening on" not in self._process.errors():

@@ -33,12 +33,15 @@ class Machines:
         self.worker_host: Host = worker or self.host
         self._lasting: list[Tester] = []  # the tester with ports of its own, shared with `placed` testbeds
 
-    def tester(self, left: PortSettings, right: PortSettings, engine: Engine) -> AbstractContextManager[Tester]:
+    def tester(
+        self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
+    ) -> AbstractContextManager[Tester]:
         """A tester on these ports, or the one that brings its own along."""
         if self.topology.tester.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
-        ports = (TesterPort(port.interface, port.namespace) for port in (left, right) if port.interface is not None)
-        return closing(self._kind.at(Site(self.host, self.topology.tester, engine, self.placement.tester, *ports)))
+        ends = _tester_port(left), _tester_port(right)
+        site = Site(self.host, self.topology.tester, engine, self.placement.tester, *ends, engine_remark)
+        return closing(self._kind.at(site))
 
     @property
     def _kind(self) -> TesterKind:
@@ -85,3 +88,7 @@ class Machines:
             ports,
             self.topology.worker.sriov,
         )
+
+
+def _tester_port(port: PortSettings) -> TesterPort | None:
+    return None if port.interface is None else TesterPort(port.interface, port.namespace)

@@ -24,6 +24,7 @@ class SystemUnderTest:
     data_plane: DataPlane
     entries: Mapping[Direction, Entry]
     port_hosts: Mapping[str, Host]  # the host on which each port's interface is seen, by the interface's name
+    tester_ports: Mapping[str, Host] = field(default_factory=dict)  # the same at the other ends of these ports' cables
     received_by: Mapping[str, str] = field(default_factory=dict)  # who does what arriving frames cause, in words
     link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
 

@@ -84,6 +84,7 @@ class Site:
     cpus: tuple[int, ...]
     left: TesterPort | None = None
     right: TesterPort | None = None
+    engine_remark: str | None = None  # why the engine is not the settings' own
 
 
 class TesterKind(Protocol):

@@ -24,8 +24,9 @@ class SoftwareTester:
     """Two interfaces of a host as tester ports.
 
     `left` and `right` are interfaces, in the namespaces of that name where given. `engine` "auto" takes XDP and falls
-    back to packet rings, about ten times slower, where BPF is not permitted; `describe()` says which and why. The
-    sender holds the first of `cpus` fully while it sends. The ports are taken at once and until `close()`.
+    back to packet rings, about ten times slower, where BPF is not permitted; `describe()` says which and why, or has
+    the `engine_remark` of whoever chose another than was asked for. The sender holds the first of `cpus` fully while
+    it sends. The ports are taken at once and until `close()`.
     """
 
     shortest_trial: ClassVar[float] = 0.0
@@ -42,10 +43,11 @@ class SoftwareTester:
         left_namespace: str | None = None,
         right_namespace: str | None = None,
         settle: float = 0.05,
+        engine_remark: str | None = None,
     ) -> None:
         self._settle = settle
         self._facts: Mapping[str, Any] = {}
-        self._remark: str | None = None
+        self._remark = engine_remark
         ports = ["--left", _port(left, left_namespace), "--right", _port(right, right_namespace)]
         pinned = ["--cpu", str(cpus[0])] if cpus else []
         self._process: Process | None = None
@@ -78,6 +80,7 @@ class SoftwareTester:
             cpus=site.cpus,
             left_namespace=site.left.namespace,
             right_namespace=site.right.namespace,
+            engine_remark=site.engine_remark,
         )
 
     def measure(self, trial: Trial) -> TrialResult:

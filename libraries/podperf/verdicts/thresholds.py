@@ -158,8 +158,9 @@ def _judge_one(
         reference = (baseline or {}).get(threshold.metric)
         if reference is None or reference.value <= 0:
             return not_judged(f"baseline missing (no {name} of `wire` at {frame.name} in this run)")
-        if reference.unfinished:
-            return not_judged(f"baseline not known (the search for the {name} of `wire` was not finished)")
+        if reference.unfinished or reference.upper_bound:
+            why = "was not finished" if reference.unfinished else "found no load that passes"
+            return not_judged(f"baseline not known (the search for the {name} of `wire` {why})")
 
     least, measured, most = (
         in_unit(each, threshold.unit, frame, reference) for each in (result.least, result.value, result.most)
