@@ -191,6 +191,7 @@ def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) ->
     run.compare(Identity("test", "suite"), claim)
     record = run.current.record
     assert list(record.methods["comparison"]["maximum_loads"].values()) == pytest.approx([0.95 * 1e5] * 2)
+    assert list(record.methods["comparison"]["frames"].values()) == ["64B", "64B"]
     assert record.limits is not None and record.limits.maximum_load == pytest.approx(0.95 * 1e5)
     assert testbed.calibrated == ["packet-ring"]  # type: ignore[attr-defined]
 

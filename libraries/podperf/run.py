@@ -226,8 +226,11 @@ class Run:
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
         record.limits = limits[str(order.contenders[0])]
-        placements = {name: asdict(each) for name, each in placed.items()}
-        record.methods = {"comparison": {"claim": order.name, **result.as_record(), "placements": placements}}
+        setting = {
+            "placements": {name: asdict(each) for name, each in placed.items()},
+            "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
+        }
+        record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
         finding = judge_order(order, [result.rates(str(each)) for each in order.contenders], result.noisy_trials)
         record.findings = [finding]
         return finding

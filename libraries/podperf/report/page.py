@@ -272,9 +272,11 @@ def _calibration(conformance: Conformance) -> str:
             )
     if not rows:
         return ""
-    tester = _facts(flat(next((each["tester"] for each in reversed(records) if each["tester"]), {})))
+    testers = {conformance.told_apart(each): each["tester"] for each in records if each["tester"]}
+    heads = {name: f"<h3>{escape(name)}</h3>" if name else "" for name in testers}
+    told = "".join(f"{heads[name]}{_facts(flat(each))}" for name, each in testers.items())
     return (
-        f"<h2>The tester and its own limits</h2>{tester}<table><thead><tr><th>Traffic</th>"
+        f"<h2>The tester and its own limits</h2>{told}<table><thead><tr><th>Traffic</th>"
         "<th class='n'>Highest load it delivers, kpps</th><th class='n'>Own loss at half of that</th><th>Found by</th>"
         f"</tr></thead><tbody>{''.join(rows.values())}</tbody></table>"
         "<p class='small muted'>A result within 5 % of the tester's limit is a lower bound (≥): the system under test "
