@@ -102,9 +102,12 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     try:
-        made = filled(read_runs([Path(each) for each in sys.argv[1:]]))
+        runs, unread = read_runs([Path(each) for each in sys.argv[1:]])
+        made = filled(runs)
     except PodperfError as error:
         sys.exit(str(error))
+    for each in unread:
+        print(f"not read: {each}", file=sys.stderr)
     page = PAGE.read_text(encoding="utf-8")
     begin, end = "<!-- begin: made by docs/make_comparison.py -->", "<!-- end -->"
     page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n\n{made}\n{end}", page, flags=re.DOTALL)

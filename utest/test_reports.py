@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import runpy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -526,3 +527,19 @@ def test_a_figure_that_must_not_be_compared_says_so_everywhere(tmp_path: Path) -
     assert "Not comparable: its CPUs are &lt;emulated&gt;" in page and "</span> not comparable</td>" in page
     assert "<b>not comparable</b> its CPUs are &lt;emulated&gt;" in embed_html(document)
     assert "not comparable" not in summary_table([made_up.document(*BRIDGE, tmp_path / "other")])
+
+
+def test_the_page_that_compares_models_is_made_from_a_run(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_comparison.py"))
+    (tmp_path / "images").mkdir()
+    (tmp_path / "page.md").write_text("before\n<!-- begin: made by docs/make_comparison.py -->old<!-- end -->\nafter")
+    monkeypatch.setitem(script["main"].__globals__, "DOCS", tmp_path)
+    monkeypatch.setitem(script["main"].__globals__, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["make_comparison.py", str(results)])
+    script["main"]()
+    page = (tmp_path / "page.md").read_text()
+    assert page.startswith("before\n") and page.endswith("\nafter") and "old" not in page
+    assert re.search(r"\| kernel-space \| `linux-bridge` \| 1 \| 281 \|.* 1 x \|", page)
+    assert (tmp_path / "images" / "comparison-64B.svg").exists()
