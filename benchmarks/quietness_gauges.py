@@ -92,10 +92,10 @@ def row(name: str, trials: Sequence[Measured], counts: Callable[[Speed], bool]) 
 
 def main(data_plane: str = "ptp", trials: str = "120") -> None:
     """Print both tables."""
+    if data_plane not in DATA_PLANES:
+        sys.exit(f"{data_plane} is no data plane; there are: {', '.join(DATA_PLANES)}")
     try:
         found = measure(Chain(data_plane, max(1, DATA_PLANES[data_plane].least_pods)), int(trials))
-    except KeyError:
-        sys.exit(f"{data_plane} is no data plane; there are: {', '.join(DATA_PLANES)}")
     except PodperfError as error:
         sys.exit(str(error))
     rates = [each.rate for each in found]

@@ -368,7 +368,7 @@ class Run:
 def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
     """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
 
-    Where the load is held (line rate, topology), no rate of the path under test can be above that, and none is asked.
+    A rate above what the load is held to (line rate, topology) counts as that: the path under test is offered no more.
     """
     if limits is None:
         return measured or None

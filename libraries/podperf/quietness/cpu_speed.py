@@ -87,13 +87,13 @@ class CpuSpeeds:
         self._cpus, self._measure = tuple(cpus), measure
         self.best = dict(best or {})
 
-    def sample(self) -> Mapping[int, Times]:
-        """For each CPU its best times as shares, 0 to 1, of those that it takes now; 1 when it was never faster."""
+    def sample(self) -> Mapping[int, tuple[float, float]]:
+        """For each CPU the speed of its work and of its memory, 0 to 1; 1 when it was never faster."""
         shares = {}
         for cpu in self._cpus:
             taken = self._measure(cpu)
             self.best[cpu] = Times(*map(min, taken, self.best.get(cpu, taken)))
-            shares[cpu] = Times(*map(_share, self.best[cpu], taken))
+            shares[cpu] = _share(self.best[cpu].work, taken.work), _share(self.best[cpu].memory, taken.memory)
         return shares
 
 

@@ -236,4 +236,4 @@ class Quietness:
 
     def _speed(self) -> Speed | None:
         found = list(self._speeds.sample().values()) if self._speeds else []
-        return Speed(min(each.work for each in found), min(each.memory for each in found)) if found else None
+        return Speed(*map(min, zip(*found, strict=True))) if found else None
