@@ -16,6 +16,7 @@ from podperf.hosts.ssh_login import Login
 from robot_run import ROOT
 
 ADDRESS, NEAR_ADDRESS = "198.51.100.2", "198.51.100.1"  # TEST-NET-2, RFC 5737
+SECOND_ADDRESS, _SECOND_NEAR_ADDRESS = "198.51.100.6", "198.51.100.5"
 PASSWORD = "correct-horse-battery-staple"
 # Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too. And it has not what the
 # set-up built here: a worker gets that from the run.
@@ -48,11 +49,12 @@ class SshMachine:
     network: NetworkNamespace
     folder: Path
     server: subprocess.Popen[bytes]
+    address: str = ADDRESS
 
     @property
     def login(self) -> Login:
         """By key, as root."""
-        return Login(ADDRESS, key=str(self.folder / "user_key"), known_hosts=str(self.folder / "known_hosts"))
+        return Login(self.address, key=str(self.folder / "user_key"), known_hosts=str(self.folder / "known_hosts"))
 
     @property
     def login_by_password(self) -> Login:
@@ -70,20 +72,22 @@ class SshMachine:
 
 
 @contextmanager
-def ssh_machine(folder: Path) -> Iterator[SshMachine]:
-    """The machine, until the context ends."""
-    here, link = LocalHost(), "test-ssh"
+def ssh_machine(folder: Path, *, second: bool = False) -> Iterator[SshMachine]:
+    """The machine, or the one that a test may have beside it, until the context ends."""
+    name = "ssh2" if second else "ssh"
+    address, near = (SECOND_ADDRESS, _SECOND_NEAR_ADDRESS) if second else (ADDRESS, NEAR_ADDRESS)
+    here, link = LocalHost(), f"test-{name}"
     with ExitStack() as undo:
-        network = add_namespace("ssh-machine", undo)
+        network = add_namespace(f"{name}-machine", undo)
         add_veth(here, near=link, far="eth0", far_namespace=network.namespace, mtu=1500)
         undo.callback(ip, here, "link", "del", link)  # a namespace is taken down in the background
-        ip(here, "address", "add", f"{NEAR_ADDRESS}/30", "dev", link)
+        ip(here, "address", "add", f"{near}/30", "dev", link)
         ip(here, "link", "set", link, "up")
-        ip(network, "address", "add", f"{ADDRESS}/30", "dev", "eth0")
+        ip(network, "address", "add", f"{address}/30", "dev", "eth0")
         for interface in ("lo", "eth0"):
             ip(network, "link", "set", interface, "up")
-        _make_keys(folder)
-        (folder / "sshd_config").write_text(_CONFIGURATION.format(address=ADDRESS, folder=folder))
+        _make_keys(folder, address)
+        (folder / "sshd_config").write_text(_CONFIGURATION.format(address=address, folder=folder))
         machine = ["nsenter", f"--net=/run/netns/{network.namespace}", "unshare", "--mount"]
         inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build")]
         with (folder / "sshd.log").open("wb") as log:
@@ -91,14 +95,14 @@ def ssh_machine(folder: Path) -> Iterator[SshMachine]:
         undo.callback(server.wait)
         undo.callback(server.kill)
         _await(server, folder / "sshd.log")
-        yield SshMachine(network, folder, server)
+        yield SshMachine(network, folder, server, address)
 
 
-def _make_keys(folder: Path) -> None:
+def _make_keys(folder: Path, address: str) -> None:
     for name in ("host_key", "user_key", "stranger_key", "other_host_key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (folder / "authorized_keys").write_bytes((folder / "user_key.pub").read_bytes())
-    (folder / "known_hosts").write_text(f"{ADDRESS} {(folder / 'host_key.pub').read_text()}")
+    (folder / "known_hosts").write_text(f"{address} {(folder / 'host_key.pub').read_text()}")
     hashed = subprocess.run(
         ["openssl", "passwd", "-6", "-stdin"], input=PASSWORD, capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -87,7 +87,8 @@ class Isolation:
         Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
         testbed, tester = open_run().testbed, open_run().topology.tester
         self._watches = []
-        machines = {host.name: host for host in (LocalHost(), testbed.host, testbed.worker_host)}
+        workers = (testbed.worker_host, *(each.host for each in testbed.further))
+        machines = {host.name: host for host in (LocalHost(), testbed.host, *workers)}
         for host in machines.values():
             taken = (tester.left, tester.right) if host.name == testbed.host.name else ()
             ports = [each.interface for each in taken if each.interface is not None and each.namespace is None]

@@ -101,16 +101,18 @@ class Testbed:
         directions: Directions | None = None,
         flows: int | None = None,
         forwarder: str | None = None,
+        workers: int = 1,
     ) -> None:
         """Build a chain and see test frames cross it.
 
         `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
         given. `forwarder` is what moves frames within a pod, for data planes that leave a choice: `testpmd`,
-        `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The test is skipped, with the
-        reason, when the testbed cannot offer this data plane.
+        `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. Along `workers`, which the topology
+        names, the pods are divided from left to right. The test is skipped, with the reason, when the testbed cannot
+        offer this data plane, or so many workers.
         """
         size = frame_size(frame)
-        chain = Chain(data_plane, pods, forwarder)
+        chain = Chain(data_plane, pods, forwarder, workers)
         self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
         logger.info(f"{chain} forwards {size.name} frames")
 

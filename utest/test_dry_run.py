@@ -162,6 +162,22 @@ def cpus_of(steps: Plan, pattern: str) -> list[int]:
     return [int(each, 0) for each in re.findall(pattern, text(steps))]
 
 
+def test_a_chain_along_two_workers_has_a_plan() -> None:
+    """Of the hackathon: what the first worker's last pod sends goes to the second worker's first one."""
+    made = plan(topology("hackathon_113"), Chain("sriov-vpp", 4, workers=2), SMALL)
+    first, second = (
+        [step.text for step in made.steps if step.host == host and step.phase == SET_UP]
+        for host in ("192.0.2.20", "192.0.2.21")
+    )
+    assert {f"ip netns add podperf-pod{number}" for number in (1, 2)} <= set(first) & set(second)
+    given = [re.findall(r"vf 0 mac (\S+)", "\n".join(each)) for each in (first, second)]
+    assert len({*given[0], *given[1]}) == 4, "they share a network"
+    assert any("dpdk-testpmd" in line and f"--eth-peer=0,{given[1][0]}" in line for line in first)
+    assert {step.host for step in made.steps if step.phase == TEAR_DOWN} == {"192.0.2.20", "192.0.2.21", "this machine"}
+    assert "enp59s0f0 is taken to have 8 queues." in made.assumptions
+    assert len(made.assumptions) == len(set(made.assumptions))
+
+
 @pytest.mark.parametrize("name", [f"S{number}" for number in range(1, 7)])
 @pytest.mark.parametrize("lab", ["appendix_c_multi_pod", "appendix_a_contiv_vpp"])
 def test_a_placement_has_a_plan(name: str, lab: str) -> None:

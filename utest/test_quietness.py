@@ -177,6 +177,12 @@ def test_noise_of_two_machines_says_where_it_was() -> None:
     assert read_back == both
 
 
+def test_noise_of_further_workers_says_on_which_it_was() -> None:
+    quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
+    third = replace(quiet, worker=replace(quiet, worker=replace(quiet, worker=busy)))
+    assert third.reason == "worker 3, CPU 0: 50% of the time went to other processes: stress (9)"
+
+
 def test_two_machines_are_watched_in_one_window() -> None:
     def machine() -> Quietness:
         return Quietness([0], worker=None)

@@ -19,7 +19,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
-from podperf.model import BOTH_DIRECTIONS, Chain, DirectionResult, FrameSize, Placement, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, DirectionResult, FrameSize, Placement, Trial, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.report.facts import environment_facts
@@ -94,11 +94,14 @@ class SimulatedTestbed:
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
 
-    def build_placed(self, _: Placed, chain: Chain, frame: FrameSize) -> AbstractContextManager[SystemUnderTest]:
-        return self.build(chain, frame)
+    def build_placed(
+        self, _: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...]
+    ) -> AbstractContextManager[SystemUnderTest]:
+        return self.build(chain, frame, directions)
 
     @contextmanager
-    def build(self, chain: Chain, _: FrameSize) -> Iterator[SystemUnderTest]:
+    def build(self, chain: Chain, _: FrameSize, directions: tuple[Direction, ...]) -> Iterator[SystemUnderTest]:
+        assert directions
         share = 1.0 if chain.data_plane == "wire" else 0.9
         yield self._system(chain, SimulatedTester(self.engine, share, self.trials))
 

@@ -120,6 +120,10 @@ def test_words_that_yaml_1_1_takes_for_truth_values_are_words(file: Path, name: 
     assert load_topology(file).name == name
 
 
+LAB = (  # two lines
+    "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
+    "worker: {connection: ssh, ssh: {address: w}, ports: {left: {interface: a}, right: {interface: b}}}\n"
+)
 CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
@@ -172,8 +176,8 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "labels: {a: [1]}": "3: labels.a: found a list; allowed: text",
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
-        "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, worker, traffic, method, "
-        "thresholds, labels"
+        "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, worker, further_workers, "
+        "traffic, method, thresholds, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"
@@ -226,6 +230,29 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {type: trex, trex: {server: {directory: /x}}, ports: {left: {destination_mac: 02:00:00:00:00:01}}}": (
         "3: tester.ports.left.destination_mac: found '02:00:00:00:00:01'; "
         "allowed: only beside `interface`, for an existing interface"
+    ),
+    "further_workers: [{ssh: {address: b}, ports: {left: {interface: a}, right: {interface: b}}}]": (
+        "3: further_workers: found 1 beside a worker that is not; "
+        "allowed: nothing, unless `worker` is behind SSH, too, and names its ports"
+    ),
+    LAB + "further_workers:\n  - ports: {left: {interface: a}}": (
+        "6: further_workers[0].ports.right.interface: found nothing; allowed: an interface of this worker",
+        "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
+    ),
+    LAB
+    + "further_workers:\n  - {ssh: {address: w}, ports: {left: {interface: a}, right: {interface: a}}, cpus: 3-1}": (
+        "6: further_workers[0].cpus: found '3-1'; "
+        "allowed: auto or a list of CPUs such as 0 or 2-5,7 (the range 3-1 runs backwards)",
+        "6: further_workers[0].ports.right.interface: found 'a'; allowed: another one than the left port's",
+        "6: further_workers[0].ssh.address: found 'w'; "
+        "allowed: a machine that is neither the tester's nor another worker",
+    ),
+    LAB + "further_workers:\n  - {ssh: {adress: w}}": (
+        "6: further_workers[0].ports.left.interface: found nothing; allowed: an interface of this worker",
+        "6: further_workers[0].ports.right.interface: found nothing; allowed: an interface of this worker",
+        "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
+        "6: further_workers[0].ssh.adress: unknown key; allowed: address, port, user, key, known_hosts; "
+        "did you mean 'address'?",
     ),
     "worker: {ssh: {address: a}}": "3: worker.ssh.address: found 'a'; allowed: only with `connection: ssh`",
     "worker: {ssh: {password: secret}}": (

@@ -66,8 +66,8 @@ def test_what_leaves_a_segment_to_the_right_enters_the_next_one_from_the_left(wo
     for one, other in pairwise(chain):
         assert one.right.neighbour == other.left.mac
         assert other.left.neighbour == one.right.mac
-    assert (chain[0].left.name, chain[0].left.neighbour) == ("host-w-left", worker.left.tester_mac)
-    assert (chain[-1].right.name, chain[-1].right.neighbour) == ("host-w-right", worker.right.tester_mac)
+    assert (chain[0].left.name, chain[0].left.neighbour) == ("host-w-left", worker.left.peer_mac)
+    assert (chain[-1].right.name, chain[-1].right.neighbour) == ("host-w-right", worker.right.peer_mac)
     assert chain[0].right.name == "memif1/0"
     assert chain[1].left.name == "memif1/1"
     macs = [end.mac for each in chain for end in (each.left, each.right)]

@@ -7,7 +7,7 @@ nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
 from types import MappingProxyType
@@ -301,15 +301,26 @@ class Chain:
     data_plane: str
     pods: int
     forwarder: str | None = None  # what moves frames within a pod; None: the data plane's usual one
+    workers: int = 1  # along which the pods are divided, from left to right
 
     def __post_init__(self) -> None:
         if self.pods < 0:
             raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
+        if self.workers < 1:
+            raise ValueError(f"a chain is on 1 or more workers, not {self.workers}")
+
+    @property
+    def parts(self) -> list[Chain]:
+        """What each worker has of it, from left to right: as many pods each, the first ones one more where some are
+        left over."""
+        least, left_over = divmod(self.pods, self.workers)
+        return [replace(self, pods=least + (number < left_over), workers=1) for number in range(self.workers)]
 
     def __str__(self) -> str:
-        """`linux-bridge, 1 pod`, or `af-xdp, 2 pods with l2fwd`."""
+        """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, or `sriov-vpp, 4 pods on 2 workers`."""
         inside = f" with {self.forwarder}" if self.forwarder else ""
-        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}{inside}"
+        where = f" on {self.workers} workers" if self.workers > 1 else ""
+        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Noise:
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
     speed: Speed | None = None  # the mean; None: unknown
-    worker: Noise | None = None  # on the worker's machine in the same window, where that is another one
+    worker: Noise | None = None  # on the worker's machine in the same window, where that is another one; and so on
 
     @property
     def capacity(self) -> float:
@@ -76,6 +76,17 @@ class Noise:
     @property
     def reason(self) -> str | None:
         """One sentence about what disturbed the measurement, or None when nothing did."""
+        if self.worker is None:
+            return self._own_reason
+        machines, noise = {"tester": self._own_reason}, self.worker
+        machines["worker"] = noise._own_reason
+        while noise.worker is not None:
+            noise = noise.worker
+            machines[f"worker {len(machines)}"] = noise._own_reason
+        return "; ".join(f"{machine}, {said}" for machine, said in machines.items() if said) or None
+
+    @property
+    def _own_reason(self) -> str | None:
         found = []
         if self.stolen > STOLEN_LIMIT * self.capacity + self.resolution:
             found.append(f"{self.stolen_ratio:.1%} of the time was stolen by the hypervisor")
@@ -84,11 +95,7 @@ class Noise:
             found.append(f"{self.foreign_ratio:.0%} of the time went to other processes: {', '.join(busiest)}")
         if self.speed is not None:
             found += self.speed.shortfalls
-        reason = f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
-        if self.worker is None:
-            return reason
-        both = (("tester", reason), ("worker", self.worker.reason))
-        return "; ".join(f"{machine}, {said}" for machine, said in both if said) or None
+        return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
 
     def __add__(self, other: Noise) -> Noise:
         """Both windows taken together. Both must be of the same CPUs."""

@@ -38,6 +38,7 @@ from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed.access import lock, machines_of, session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Placed
@@ -66,7 +67,7 @@ class Run:
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._password = password
-        self._machines: tuple[Host, ...] = ()  # of tester and worker
+        self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
         self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
@@ -98,7 +99,7 @@ class Run:
     def _take_machines(self) -> None:
         undo = self._undo.enter_context(ExitStack())
         self._give_machines_back = undo.close
-        tester, worker = self._machines
+        tester, worker, *others = self._machines
         for machine in self._behind_ssh():
             lock(machine, undo)
             for leftover in put_back(machine):
@@ -110,13 +111,15 @@ class Run:
         self.worker_cpus = read_cpus(worker) if apart else cpus
         node = nic_node(worker, self.topology.worker)
         self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
-        self.testbed = Testbed(self.topology, self.placement, tester, worker)
+        further = further_workers(self.topology, cpus, others)
+        self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
             **collect(worker),
             "podperf": podperf_version(self._host),
             **({"tester": collect(tester)} if apart else {}),
+            **({"further_workers": {each.host.name: _facts(each) for each in further}} if further else {}),
         }
         self._losses = [each.losses for each in self._behind_ssh()]
 
@@ -134,12 +137,15 @@ class Run:
                 self._give_machines_back()
             self._take_machines()
 
-    def _watch(self, sut: Sequence[int], undo: ExitStack) -> Quietness:
-        """Watches the tester's CPUs, and these of the system under test."""
-        tester, worker = self._machines
+    def _watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
+        """Watches the tester's CPUs, these of the system under test, and those of what more workers there are."""
+        tester, worker = self._machines[:2]
         own = () if self.topology.tester.runs_already else self.placement.tester
         if worker is not tester:
-            return watch(tester, own, undo, worker=watch(worker, sut, undo))
+            beyond: Quietness | None = None
+            for each in reversed(self.testbed.further[: workers - 1]):
+                beyond = watch(each.host, each.placement.sut, undo, worker=beyond)
+            return watch(tester, own, undo, worker=watch(worker, sut, undo, worker=beyond))
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
         return watch(tester, (*sut, *own), undo)
 
@@ -173,16 +179,20 @@ class Run:
         """Open the record of a test, build its chain and see frames cross it."""
         traffic = self._traffic(frame, directions, flows)
         inside = chain.forwarder or ""
-        record = identity.record(chain.data_plane, count(chain.pods, "pod"), inside, frame.name, _way(traffic))
+        where = count(chain.workers, "worker") if chain.workers > 1 else ""
+        record = identity.record(chain.data_plane, count(chain.pods, "pod"), where, inside, frame.name, _way(traffic))
         kind = DATA_PLANES.get(chain.data_plane)
         record.model = kind.model if kind else None
         record.chain = replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
         record.thresholds = applicable(self.topology.thresholds, chain, frame)
         test = self._begin(record, traffic)
-        sut = test.undo.enter_context(self.testbed.build(chain, frame))
+        if chain.workers > 1:
+            self.testbed.demand(chain)
+            test.quietness = self._watch(self.placement.sut, test.undo, chain.workers)
+        sut = test.undo.enter_context(self.testbed.build(chain, frame, traffic.directions))
         record.traffic = addressed(traffic, sut)
         sut.probe(record.traffic)
-        record.data_plane = sut.data_plane.describe()
+        record.data_plane = sut.describe()
         record.tester = sut.tester.describe()
         record.interfaces = _interfaces(sut)
         record.link_bits_per_second = _link_speed(sut, record.interfaces)
@@ -205,18 +215,20 @@ class Run:
             self.testbed.demand(contender.chain)
         placed = {str(each): self._placed(each) for each in order.contenders}
         cpus = {cpu for each in placed.values() for cpu in each.cpus}
-        if not cpus <= set(self.placement.sut):
-            test.quietness = self._watch(sorted(cpus), test.undo)
+        workers = max(each.chain.workers for each in order.contenders)
+        if workers > 1 or not cpus <= set(self.placement.sut):
+            test.quietness = self._watch(sorted(cpus), test.undo, workers)
         limits: dict[str, TesterLimits] = {}
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
         def standing(contender: Contender) -> Iterator[ValidTrials]:
             name = str(contender)
-            with self.testbed.build_placed(placed[name], contender.chain, contender.frame) as sut:
+            ways = traffics[name].directions
+            with self.testbed.build_placed(placed[name], contender.chain, contender.frame, ways) as sut:
                 sut.probe(addressed(traffics[name], sut))
                 if name not in described:
-                    described[name] = sut.data_plane.describe()
+                    described[name] = sut.describe()
                     record.data_plane, record.tester = described, sut.tester.describe()
                     on_path = _interfaces(sut)
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
@@ -393,9 +405,13 @@ def _link_speed(sut: SystemUnderTest, interfaces: Mapping[str, Mapping[str, Any]
 def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
     """The interfaces at both ends of a chain that stands, by their names."""
     return {
-        name: interface_details(host, name) | {"received_by": sut.received_by.get(name)}
-        for name, host in sut.port_hosts.items()
+        name: interface_details(port.host, port.interface) | {"received_by": port.received_by}
+        for name, port in sut.ports.items()
     }
+
+
+def _facts(worker: FurtherWorker) -> dict[str, Any]:
+    return {**collect(worker.host), "placement": asdict(worker.placement)}
 
 
 def _kind_of(traffic: Traffic) -> TrafficKind:

@@ -101,7 +101,7 @@ class TestInProgress:
             if sut is not None and isinstance(sut.data_plane, Perishable):
                 with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
                     sut.check()
-                    self.record.data_plane = sut.data_plane.describe()
+                    self.record.data_plane = sut.describe()
 
     def readable(self) -> str:
         """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""

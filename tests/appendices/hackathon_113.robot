@@ -36,4 +36,4 @@ OVS-DPDK, 1n2p 1n4p 1n6p, 128 B       ${LAB}    pods cost       128      1n2p OV
 Memif, 1n2p 1n4p 1n6p, 64 B           ${LAB}    pods cost       64       1n2p memif       1n4p memif       1n6p memif
     [Tags]    memif    64B
 VFs and VPP, 1n2p 2n4p, 256 B         ${LAB}    nodes cost      256      1n2p             2n4p
-    [Tags]    sec-4.2.5    sriov-vpp    256B    needs-lab
+    [Tags]    sec-4.2.5    sriov-vpp    256B    needs-lab    needs-sriov

@@ -28,11 +28,11 @@ class Cabling(Enum):
 
 @dataclass(frozen=True)
 class WorkerPort:
-    """A port of the worker, and the MAC of the tester port at the other end of the cable."""
+    """A port of the worker, and the MAC at the other end of the cable: the tester's, or of what comes next there."""
 
     interface: str
     mac: str
-    tester_mac: str
+    peer_mac: str
     pci: str | None = None  # address of the device, `0000:81:00.0`; None where there is none behind the interface
 
 
@@ -51,6 +51,7 @@ class Worker:
     # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
     ports: dict[str, Host]
     sriov: VirtualFunctionSettings
+    number: int = 0  # of a chain's workers, counted from the left
 
     @property
     def cpus(self) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ class Docker(KernelPods):
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         ip(worker.host, "address", "add", f"{address}/32", "dev", port.interface)
         ip(worker.host, "route", "add", f"{tester}/32", "dev", port.interface, "scope", "link")
-        static_neighbour(worker.host, port.interface, tester, port.tester_mac)
+        static_neighbour(worker.host, port.interface, tester, port.peer_mac)
 
     def _network(
         self, worker: Worker, interface: str, segment: int, address: str, published_on: str | None

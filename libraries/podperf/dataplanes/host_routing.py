@@ -27,7 +27,7 @@ def prepare_worker(worker: Worker, segments: int) -> None:
     sysctl(worker.host, net__ipv4__ip_forward=1)
     for port, segment, tester in ((worker.left, 0, left_of(0)), (worker.right, segments, right_of(segments))):
         ip(worker.host, "address", "add", f"{gateway_of(segment)}/32", "dev", port.interface)
-        static_neighbour(worker.host, port.interface, tester, port.tester_mac)
+        static_neighbour(worker.host, port.interface, tester, port.peer_mac)
 
 
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:

@@ -42,9 +42,9 @@ class Ipvlan(KernelPods):
             ]
             pods.append(worker.pods.start(f"pod{number}", attachments, undo))
         macs = [
-            worker.left.tester_mac,
+            worker.left.peer_mac,
             *(mac_address(worker.host, parent) for parent in parents[1:-1]),
-            worker.right.tester_mac,
+            worker.right.peer_mac,
         ]
         for number, pod in enumerate(pods, start=1):
             next_left, next_right = service_from_right(number - 1), service_from_left(number + 1)

@@ -74,8 +74,8 @@ def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
 
 def neighbours(pods: Sequence[Pod], worker: Worker) -> tuple[list[str], list[str]]:
     """Along the segments, the MACs of who stands at their left ends, and at their right ends."""
-    left_macs = [worker.left.tester_mac, *(pod.interfaces["net2"].mac for pod in pods)]
-    right_macs = [*(pod.interfaces["net1"].mac for pod in pods), worker.right.tester_mac]
+    left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in pods)]
+    right_macs = [*(pod.interfaces["net1"].mac for pod in pods), worker.right.peer_mac]
     return left_macs, right_macs
 
 

@@ -36,7 +36,7 @@ class FunctionsAtEnds:
 
     def forwarder(self, devices: Sequence[str]) -> TestpmdForwarder:
         """What a pod with these devices runs: a switch that looks at no MAC needs none, the NIC's does."""
-        peers = {self.first.address: self.worker.left.tester_mac, self.last.address: self.worker.right.tester_mac}
+        peers = {self.first.address: self.worker.left.peer_mac, self.last.address: self.worker.right.peer_mac}
         return on_to({each: peers[each] for each in devices if each in peers})
 
     @property

@@ -190,7 +190,7 @@ def segments(worker: Worker, ports: Sequence[str], pods: int) -> list[Segment]:
     names.append(right)
     macs.append(worker.right.mac)
     # Interfaces 2n and 2n + 1 make segment n; beyond 2n, through a pod, lies 2n - 1, and beyond 2n + 1 lies 2n + 2.
-    beyond = [worker.left.tester_mac, *macs[1:-1], worker.right.tester_mac]
+    beyond = [worker.left.peer_mac, *macs[1:-1], worker.right.peer_mac]
     for place in range(1, len(macs) - 1):
         beyond[place] = macs[place + 1] if place % 2 else macs[place - 1]
     ends = [VppInterface(*each) for each in zip(names, macs, beyond, strict=True)]

@@ -36,6 +36,8 @@ def with_defaults(schema: Schema, value: Any, root: Schema | None = None) -> Any
     """The value with the schema's defaults wherever it is silent. The value itself is not changed."""
     root = root or schema
     schema = _resolved(schema, root)
+    if isinstance(value, list) and "items" in schema:
+        return [with_defaults(schema["items"], each, root) for each in value]
     if not isinstance(value, Mapping) or "properties" not in schema:
         return value
     filled = dict(value)

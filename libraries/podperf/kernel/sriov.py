@@ -40,7 +40,7 @@ class PhysicalFunction:
 
     interface: str
     address: str
-    side: int  # 0 left, 1 right
+    side: int  # 0 left, 1 right; of the second worker of a chain 2 and 3, and so on
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def missing(host: Host) -> str | None:
 
 
 def vf_mac(side: int, number: int) -> str:
-    """The MAC that podperf gives to a VF: `pod` in ASCII, the side (0 left, 1 right), the VF's number."""
+    """The MAC that podperf gives to a VF: `pod` in ASCII, the side (see PhysicalFunction), the VF's number."""
     return f"02:70:6f:64:{side:02x}:{number:02x}"
 
 

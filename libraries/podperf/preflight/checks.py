@@ -6,7 +6,7 @@ What a probe can try, it tries: kernel features are used in throw-away namespace
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ from podperf.model import Placement
 from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
 from podperf.preflight import features
 from podperf.preflight.finding import NEEDS_ROOT, Finding, State
-from podperf.preflight.measuring import check_measuring
+from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
 from podperf.preflight.mistakes import look_for_mistakes
 from podperf.quietness.machines import watch
 from podperf.testbed.access import log_in
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
-from podperf.topology import Topology, load_topology
+from podperf.topology import Topology, WorkerSettings, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 
 # Command, Debian package, and whether every run needs it.
@@ -69,17 +69,32 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
     yield from reached
     if machines is None:
         return
-    tester, worker = machines
+    tester, worker, *further = machines
     if tester is not host and tester is not worker:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
     if worker is not host:
         yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
     yield from _check_machine(worker, root or worker is not host)
     yield from _check_testbed(topology, tester, worker, root, undo)
+    for settings, machine in zip(topology.further_workers, further, strict=True):
+        yield from _check_further_worker(topology, settings, tester, machine)
 
 
-def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], tuple[Host, Host] | None]:
-    """Whether tester and worker can be reached, and the machines that they are."""
+def _check_further_worker(
+    topology: Topology, settings: WorkerSettings, tester: Host, worker: Host
+) -> Iterator[Finding]:
+    """What a worker behind the first one needs."""
+    alone = replace(topology, worker=settings)
+    findings, placement = _check_placement(alone, tester, worker)
+    findings += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
+    if placement is not None:
+        findings += look_for_mistakes(alone, placement, read_cpus(worker), worker)
+    findings += [*check_left_behind(worker), *check_worker_ports(alone, worker)]
+    yield from (replace(each, area=f"{each.area} of {settings.key}") for each in findings)
+
+
+def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], Sequence[Host] | None]:
+    """Whether tester and workers can be reached, and the machines that they are, those two first."""
     if topology.worker.connection == "virtual":
         reason = virtual_worker_unavailable(host)
         there = Finding("worker", "virtual worker", State.OK, "the run boots it")
@@ -88,6 +103,7 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Findin
     findings: list[Finding] = []
     machines: list[Host] = []
     parts = {"tester": topology.tester.ssh} | ({} if topology.one_machine else {"worker": topology.worker.ssh})
+    parts |= {each.key: each.ssh for each in topology.further_workers}
     for part, ssh in parts.items():
         try:
             machine = log_in(part, ssh, host, undo)
@@ -98,7 +114,9 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Findin
         if machine is not host:
             said = "root is logged in over SSH, and the host key is known"
             findings.append(Finding(part, machine.name, State.OK, said))
-    return findings, (machines[0], machines[-1]) if len(machines) == len(parts) else None
+    if len(machines) < len(parts):
+        return findings, None
+    return findings, [machines[0], *machines] if topology.one_machine else machines
 
 
 def _check_machine(worker: Host, root: bool) -> Iterator[Finding]:

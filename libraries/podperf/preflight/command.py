@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         help=f"only say which commands and files would set this data plane ({ALL}: each) up, without touching a host",
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
+    parser.add_argument("--workers", type=int, metavar="N", help="workers along which that plan divides its pods (1)")
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
@@ -46,7 +47,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.pods is not None and options.pods < 0:
         parser.error("--pods is a number of pods")
-    for option in ("pods", "frame", "forwarder", "scenario"):
+    if options.workers is not None and options.workers < 1:
+        parser.error("--workers is a number of workers")
+    for option in ("pods", "workers", "frame", "forwarder", "scenario"):
         if getattr(options, option) is not None and not options.plan:
             parser.error(f"--{option} is that of a --plan")
     if options.plan:
@@ -67,7 +70,8 @@ def _show_plans(options: argparse.Namespace) -> int:
     def shown(data_plane: str) -> str:
         kind = DATA_PLANES[data_plane]
         as_asked = options.pods is not None and kind.cabling is Cabling.WORKER
-        chain = Chain(data_plane, options.pods if as_asked else kind.least_pods, options.forwarder)
+        workers = options.workers or 1
+        chain = Chain(data_plane, options.pods if as_asked else workers * kind.least_pods, options.forwarder, workers)
         return render_plan(plan(topology, chain, options.frame or SMALLEST, cpus, scenario))
 
     if options.plan != ALL:

@@ -31,9 +31,9 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
         return
     try:
         with RunLock():
-            yield from _check_left_behind(host)
+            yield from check_left_behind(host)
             if worker is not host:
-                yield from _check_left_behind(worker)
+                yield from check_left_behind(worker)
             if topology.existing_ports:
                 yield from _check_ports(topology, host, worker)
             yield from _check_bare_path(topology, testbed)
@@ -42,7 +42,8 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
         yield Finding("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
 
-def _check_left_behind(host: Host) -> Iterator[Finding]:
+def check_left_behind(host: Host) -> Iterator[Finding]:
+    """A warning where a killed run has left something."""
     directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
     left = [*namespaces_named(host), *([str(RUN_DIRECTORY)] if directory else [])]
     if left:
@@ -53,8 +54,13 @@ def _check_left_behind(host: Host) -> Iterator[Finding]:
 def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
     if topology.worker.left is not None:
-        session = session_to(worker)
-        yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
+        yield from check_worker_ports(topology, worker)
+
+
+def check_worker_ports(topology: Topology, worker: Host) -> Iterator[Finding]:
+    """Whether the ports of the worker, which exist, are nobody else's."""
+    session = session_to(worker)
+    yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
 
 
 def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Finding]:

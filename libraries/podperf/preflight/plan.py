@@ -15,15 +15,17 @@ from itertools import count, groupby, islice
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
+from podperf.hosts.base import Host
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
+from podperf.testbed.machines import further_workers
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Placed, Scenario
 from podperf.testbed.testbed import Testbed
-from podperf.topology import Topology, WorkerPortSettings
+from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
 UNNAMED_CPUS = 8  # of an imaginary machine whose topology names none
@@ -66,13 +68,17 @@ def plan(
         else _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
     )
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
-    tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology)
+    tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology.worker)
     names = [each.address or THIS_MACHINE for each in (topology.tester.ssh, topology.worker.ssh)]
     tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), journal)
     there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), journal) if apart else tester
     placement = place(topology, ours, theirs if apart else None)
-    steps = record(_PlannedTestbed(topology, placement, tester, there), chain, frame, journal, scenario)
-    assumptions = [*_assumed_ports(topology), *([] if worker else [_assumed_nodes(theirs, placement)])]
+    others = [_further_host(each, journal) for each in topology.further_workers]
+    further = further_workers(topology, ours, others)
+    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, journal, scenario)
+    in_use = (topology.worker, *topology.further_workers)[: chain.workers]
+    assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
+    assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs, placement)])]
     return Plan(topology, chain, steps, assumptions, scenario)
 
 
@@ -133,8 +139,13 @@ def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     }
 
 
-def _worker_ports(topology: Topology) -> dict[tuple[str, str], Device]:
-    ports = enumerate((topology.worker.left, topology.worker.right))
+def _further_host(worker: WorkerSettings, journal: Journal) -> Host:
+    cpus = _imaginary_cpus(worker.cpus)
+    return RecordingHost(ImaginaryHost(str(worker.ssh.address), cpus, _worker_ports(worker)), journal)
+
+
+def _worker_ports(worker: WorkerSettings) -> dict[tuple[str, str], Device]:
+    ports = enumerate((worker.left, worker.right))
     return {("", port.interface): _device(port, function) for function, port in ports if port is not None}
 
 
@@ -144,9 +155,9 @@ def _device(port: WorkerPortSettings, function: int) -> Device:
     return Device(port.driver or USUAL_DRIVER, port.pci or f"{UNNAMED_CARD}.{function}")
 
 
-def _assumed_ports(topology: Topology) -> Iterator[str]:
-    devices = _worker_ports(topology)
-    for port in (topology.worker.left, topology.worker.right):
+def _assumed_ports(worker: WorkerSettings) -> Iterator[str]:
+    devices = _worker_ports(worker)
+    for port in (worker.left, worker.right):
         if port is None or port.driver == VETH:
             continue
         device = devices["", port.interface]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from podperf.figures import count, short
+from podperf.figures import short
+from podperf.model import Chain
 from podperf.report import svg
 from podperf.report.loss_curve import MARKS
 from podperf.report.results import Record, rate_text
@@ -50,9 +51,9 @@ def _top(rate: Record) -> float:
 
 
 def _labels(records: Sequence[Record]) -> list[str]:
-    """Data plane and number of pods of each chain; what forwards in the pods, where chains differ in that alone."""
+    """Each chain as it calls itself; with what forwards in the pods, where chains differ in that alone."""
     chains = [each["chain"] for each in records]
-    labels = [f"{chain['data_plane']}, {count(chain['pods'], 'pod')}" for chain in chains]
+    labels = [str(Chain(chain["data_plane"], chain["pods"], workers=chain.get("workers", 1))) for chain in chains]
     return [
         label if labels.count(label) == 1 else f"{label}, {chain['forwarder']}"
         for label, chain in zip(labels, chains, strict=True)

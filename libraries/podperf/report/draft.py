@@ -133,7 +133,8 @@ SECTIONS = (
         "4.2.5",
         "Additional Considerations",
         "Several hosts: overlay (VXLAN, …) or underlay (BGP) between the nodes.",
-        not_covered=f"{NOT_IMPLEMENTED}; `ipip` (4.1.1) has the tunnel to a second node, on one worker",
+        "Chains along two workers whose ports are joined; of overlays only `ipip` (4.1.1), within one worker.",
+        suite="4.2.5_multi_host.robot",
     ),
     Section(
         "5",

@@ -13,7 +13,7 @@ _SHOWN_PACKAGES = ("iproute2", "containernetworking-plugins", "openvswitch-switc
 
 
 def environment_facts(record: Record) -> dict[str, str]:
-    """The worker: what RFC 8204 section 3.3 asks to be stated beside a result."""
+    """The worker: what RFC 8204 section 3.3 asks to be stated beside a result; of further workers the names only."""
     found = record["environment"] or {}
     cpu, kernel, memory = found.get("cpu") or {}, found.get("kernel") or {}, found.get("memory") or {}
     platform, own = found.get("platform") or {}, found.get("podperf") or {}
@@ -42,6 +42,7 @@ def environment_facts(record: Record) -> dict[str, str]:
         "Mitigations": _mitigations(found.get("mitigations") or {}),
         "Packages": _packages(found.get("packages") or {}),
         "Placement": placement_words(record),
+        "Further workers": ", ".join(found.get("further_workers") or ()),
         "Placement remarks": "; ".join(found.get("placement_remarks") or ()),
         "podperf": _words(
             own.get("version"), (own.get("commit") or "")[:12], "modified" if own.get("modified") else ""

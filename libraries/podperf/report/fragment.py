@@ -9,6 +9,7 @@ from podperf.figures import microseconds, number, percent
 from podperf.report.facts import environment_facts, flat, placement_words
 from podperf.report.loss_curve import MARKS, loss_curve
 from podperf.report.results import Record, explanation, judgement, noisy, not_comparable, rate_text, unfinished
+from podperf.report.summary import pods_cell
 
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
@@ -60,7 +61,9 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
     chain, traffic, limits = record["chain"], record["traffic"], record["tester_limits"]
     rows: list[tuple[str, str]] = []
     if chain:
-        rows.append(("Chain", f"{chain['data_plane']}, pods: {chain['pods']}, forwarder: {chain['forwarder'] or '-'}"))
+        rows.append(
+            ("Chain", f"{chain['data_plane']}, pods: {pods_cell(record)}, forwarder: {chain['forwarder'] or '-'}")
+        )
     if traffic:
         frame = f"{traffic['frame']['name']} frames with FCS"
         rows.append(("Traffic", f"{frame}, {' and '.join(traffic['directions'])}, flows: {traffic['flows']}"))

@@ -25,7 +25,7 @@ from podperf.report.results import (
     verdict_word,
     verdict_words,
 )
-from podperf.report.summary import latency_cell, rate_cell
+from podperf.report.summary import latency_cell, pods_cell, rate_cell
 
 _STYLE = Path(__file__).with_name("style.css")
 _METRICS = (("mrr", "MRR"), ("ndr", "NDR"), ("pdr", "PDR"))
@@ -178,7 +178,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
         cells = [
             f"<td class='test'>{_link(record, conformance)}</td>",
             _cell(chain["data_plane"] if chain else "-", "nowrap"),
-            _cell(str(chain["pods"]) if chain else "-", "n"),
+            _cell(pods_cell(record), "n"),
             _cell(_frame(record), "nowrap"),
             *(_cell(rate_cell(record, metric), "n") for metric, _ in _METRICS),
             _cell(_spread(record), "n"),

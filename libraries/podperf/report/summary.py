@@ -64,7 +64,7 @@ def _row(record: Record) -> _Row:
     cells = (
         record["test"]["name"],
         chain["data_plane"] if chain else "-",
-        str(chain["pods"]) if chain else "-",
+        pods_cell(record),
         traffic["frame"]["name"] if traffic else "-",
         *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
         *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
@@ -77,6 +77,15 @@ def rate_cell(record: Record, metric: str) -> str:
     """A rate in kpps, `-` when there is none."""
     found = record["results"].get(metric)
     return rate_text(found) if found else "-"
+
+
+def pods_cell(record: Record) -> str:
+    """The number of pods, and of the workers that they are on where these are several."""
+    chain = record["chain"]
+    if not chain:
+        return "-"
+    workers = chain.get("workers", 1)
+    return f"{chain['pods']} on {count(workers, 'worker')}" if workers > 1 else str(chain["pods"])
 
 
 def latency_cell(record: Record, metric: str) -> str:

@@ -28,10 +28,13 @@ while timeout --foreground "$1" sh -c 'read -r _' 9<&-; do :; done
 """
 
 
-def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, Host]:
-    """The machines of tester and worker, the same one twice where they share it. See `log_in`."""
+def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, ...]:
+    """The machines of tester, worker and further workers, the same one twice where tester and worker share it. See
+    `log_in`."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
-    return tester, tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
+    worker = tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
+    further = [log_in(each.key, each.ssh, here, undo, password) for each in topology.further_workers]
+    return tester, worker, *further
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:

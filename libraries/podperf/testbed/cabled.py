@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.hosts.base import Host
@@ -19,30 +19,49 @@ from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import PROBE_PATIENCE, SystemUnderTest
+from podperf.testbed.several_workers import set_up_along
+from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
 from podperf.testbed.worker_ports import CARRIER_PATIENCE, WorkerPorts, has_carrier
-from podperf.testers.base import Tester
 from podperf.topology import PortSettings
 
 TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
 
 
-def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
+def set_up(
+    machines: Machines,
+    data_plane: DataPlane,
+    chain: Chain,
+    mtu: int,
+    directions: tuple[Direction, ...],
+    undo: ExitStack,
+) -> SystemUnderTest:
     """A chain between ports that exist already, on both sides."""
-    topology, worker_host = machines.topology, machines.worker_host
+    topology, workers = machines.topology, machines.along(chain.workers)
     refuse_shared_ports(topology, machines.host, ssh=session_to(machines.host))
-    refuse_shared_worker_ports(topology, worker_host, session_to(worker_host))
+    for each in workers:
+        refuse_shared_worker_ports(each.topology, each.worker_host, session_to(each.worker_host))
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
     tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
-    worker, received_by = _worker(machines, tester, mtu, undo)
-    entries = data_plane.set_up(worker, chain, undo)
+    taken = [_take_ports(each, mtu, undo) for each in workers]
+    for one in taken:
+        one.ports.await_carrier()
+    data_planes = [data_plane, *(type(data_plane)() for _ in workers[1:])]
+    macs = tester.describe()["ports"]
+    ends = macs["left"]["mac"], macs["right"]["mac"]
+    entries = set_up_along([each.worker for each in taken], data_planes, chain, directions, ends, undo)
+    first, *further = (
+        PartOfChain(each, one.worker.ports, one.received_by) for each, one in zip(data_planes, taken, strict=True)
+    )
+    beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
-    sut = SystemUnderTest(chain, tester, data_plane, entries, worker.ports, ports, received_by, patience)
-    return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
+    sut = SystemUnderTest(
+        chain, tester, data_plane, entries, first.port_hosts, ports, first.received_by, patience, beyond
+    )
+    return _by_an_engine_that_sends(machines, sut, directions, PROBE_PATIENCE, undo)
 
 
 def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
@@ -54,7 +73,7 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
     ports, patience = _tester_ports(machines), _await_links(machines)
     sut = SystemUnderTest(chain, tester, data_plane, entries, ports, link_patience=patience)
-    return _by_an_engine_that_sends(machines, sut, PROBE_PATIENCE, undo)
+    return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, PROBE_PATIENCE, undo)
 
 
 def _await_links(machines: Machines) -> float:
@@ -122,8 +141,18 @@ def _in_namespace(port: PortSettings) -> tuple[str, ...]:
     return ("ip", "netns", "exec", port.namespace) if port.namespace else ()
 
 
-def _worker(machines: Machines, tester: Tester, mtu: int, undo: ExitStack) -> tuple[Worker, Mapping[str, str]]:
-    """The worker with its existing ports in its namespace, and who receives on them."""
+@dataclass(frozen=True)
+class _Taken:
+    """A worker whose ports are in its namespace, and who receives on them."""
+
+    worker: Worker
+    ports: WorkerPorts
+    received_by: Mapping[str, str]
+
+
+def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
+    """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
+    whether anything is, is not known yet."""
     settings = machines.topology.worker
     assert settings.left is not None and settings.right is not None
     host = add_namespace(machines.worker_host, "worker", undo)
@@ -131,18 +160,13 @@ def _worker(machines: Machines, tester: Tester, mtu: int, undo: ExitStack) -> tu
     ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
     cpus = machines.placement.sut
     taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
-    ports.await_carrier()
-    macs = tester.describe()["ports"]
-    left, right = (
-        WorkerPort(port.interface, port.mac, macs[side]["mac"], port.pci)
-        for side, port in zip(("left", "right"), taken, strict=True)
-    )
+    left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return machines.worker(host, left, right, mtu), received_by
+    return _Taken(machines.worker(host, left, right, mtu), ports, received_by)
 
 
 def _by_an_engine_that_sends(
-    machines: Machines, sut: SystemUnderTest, patience: float, undo: ExitStack
+    machines: Machines, sut: SystemUnderTest, directions: tuple[Direction, ...], patience: float, undo: ExitStack
 ) -> SystemUnderTest:
     """The same with the slower engine of the software tester, where frames cross only by that.
 
@@ -151,7 +175,7 @@ def _by_an_engine_that_sends(
     settings = machines.topology.tester
     if settings.type != "software" or settings.engine != "auto" or machines.imaginary:
         return sut
-    traffic = Traffic(SMALLEST, machines.topology.traffic.directions, 1, sut.entries)
+    traffic = Traffic(SMALLEST, directions, 1, sut.entries)
     deadline = time.monotonic() + patience
     while not sut.forwards(traffic):
         if time.monotonic() > deadline:

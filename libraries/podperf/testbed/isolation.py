@@ -174,7 +174,7 @@ def refuse_shared_worker_ports(topology: Topology, host: Host, ssh: SshSession |
     for side, port in (("left", topology.worker.left), ("right", topology.worker.right)):
         if port is not None:
             network = network or read_network(host, ssh)
-            where = f"{topology.path}: worker.ports.{side} on {host.name}"
+            where = f"{topology.path}: {topology.worker.key}.ports.{side} on {host.name}"
             refused += [f"{where}: {objection}" for objection in objections(port.interface, network, ssh)]
     if refused:
         raise PodperfError("\n".join(refused))

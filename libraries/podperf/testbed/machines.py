@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
 
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import CHANGES
+from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
+from podperf.testbed.placement import nic_node, place
 from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
-from podperf.topology import Engine, PortSettings, Topology
+from podperf.topology import Engine, PortSettings, Topology, WorkerSettings
+
+
+@dataclass(frozen=True)
+class FurtherWorker:
+    """A worker behind the first one, for chains on several."""
+
+    settings: WorkerSettings
+    host: Host
+    placement: Placement
 
 
 class Machines:
@@ -24,14 +39,31 @@ class Machines:
     imaginary = False  # True: no frame crosses them
 
     def __init__(
-        self, topology: Topology, placement: Placement, host: Host | None = None, worker: Host | None = None
+        self,
+        topology: Topology,
+        placement: Placement,
+        host: Host | None = None,
+        worker: Host | None = None,
+        further: Sequence[FurtherWorker] = (),
     ) -> None:
         """`host` is the machine of the tester, this one by default, and `worker` that of the worker, by default the
         same."""
         self.topology, self.placement = topology, placement
         self.host: Host = host or LocalHost()
         self.worker_host: Host = worker or self.host
+        self.further = further
+        self.number = 0  # of the worker, counted from the left
         self._lasting: list[Tester] = []  # the tester with ports of its own, shared with `placed` testbeds
+
+    def along(self, workers: int) -> list[Self]:
+        """These machines with each of so many workers as the worker, from left to right."""
+        found = [self]
+        for number, further in enumerate(self.further[: workers - 1], start=1):
+            other = copy(self)
+            other.topology = replace(self.topology, worker=further.settings)
+            other.worker_host, other.placement, other.number = further.host, further.placement, number
+            found.append(other)
+        return found
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
@@ -87,7 +119,17 @@ class Machines:
             str(RUN_DIRECTORY),
             ports,
             self.topology.worker.sriov,
+            self.number,
         )
+
+
+def further_workers(topology: Topology, tester: Cpus, hosts: Sequence[Host]) -> list[FurtherWorker]:
+    """The further workers of a topology on these machines, each with its own CPUs placed; `tester` are the tester's."""
+    found = []
+    for settings, host in zip(topology.further_workers, hosts, strict=True):
+        alone = replace(topology, worker=settings)
+        found.append(FurtherWorker(settings, host, place(alone, tester, read_cpus(host), nic_node(host, settings))))
+    return found
 
 
 def _tester_port(port: PortSettings) -> TesterPort | None:

@@ -29,7 +29,7 @@ def place(topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: 
     theirs = worker or cpus
     for key, named, there in (
         ("tester.cpus", topology.tester.cpus, cpus),
-        ("worker.cpus", topology.worker.cpus, theirs),
+        (f"{topology.worker.key}.cpus", topology.worker.cpus, theirs),
     ):
         _require_usable(f"{topology.path}: {key}", named or (), there)
     if not cpus.usable or not theirs.usable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from podperf.dataplanes.base import DataPlane, Perishable
 from podperf.errors import PodperfError
@@ -13,6 +14,24 @@ from podperf.model import Chain, Direction, Entry, Traffic, Trial
 from podperf.testers.base import Tester
 
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
+
+
+@dataclass(frozen=True)
+class PartOfChain:
+    """What stands on a further worker."""
+
+    data_plane: DataPlane
+    port_hosts: Mapping[str, Host]  # as those of SystemUnderTest, and so what follows
+    received_by: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PathPort:
+    """An interface on the path of the frames."""
+
+    interface: str
+    host: Host  # on which it is seen
+    received_by: str | None
 
 
 @dataclass(frozen=True)
@@ -27,6 +46,20 @@ class SystemUnderTest:
     tester_ports: Mapping[str, Host] = field(default_factory=dict)  # the same at the other ends of these ports' cables
     received_by: Mapping[str, str] = field(default_factory=dict)  # who does what arriving frames cause, in words
     link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
+    further: Mapping[str, PartOfChain] = field(default_factory=dict)  # by the worker's name; what is above is the first
+
+    @property
+    def ports(self) -> Mapping[str, PathPort]:
+        """The ports of the workers by their names, on a further worker with the worker's before it."""
+        found = _ports(self.port_hosts, self.received_by)
+        for worker, part in self.further.items():
+            found |= {f"{worker}: {name}": port for name, port in _ports(part.port_hosts, part.received_by).items()}
+        return found
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the data plane says of itself, on each worker."""
+        beyond = {worker: part.data_plane.describe() for worker, part in self.further.items()}
+        return {**self.data_plane.describe(), **({"further_workers": beyond} if beyond else {})}
 
     def forwards(self, traffic: Traffic) -> bool:
         """Whether frames cross in each direction, by one short trial."""
@@ -35,19 +68,29 @@ class SystemUnderTest:
 
     def check(self) -> None:
         """PodperfError, with the cause, when a process that the chain consists of has ended."""
-        if isinstance(self.data_plane, Perishable):
-            self.data_plane.check()
+        for data_plane in (self.data_plane, *(part.data_plane for part in self.further.values())):
+            if isinstance(data_plane, Perishable):
+                data_plane.check()
 
     def probe(self, traffic: Traffic) -> None:
-        """Wait until frames cross in each direction. PodperfError when none does within 5 s and what links may take."""
+        """Wait until frames cross in each direction, and that once. PodperfError when they do not within 5 s and what
+        links may take."""
         patience = PROBE_PATIENCE + self.link_patience
         deadline = time.monotonic() + patience
         while True:
             result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
             dead = [each.direction.value for each in result.directions if not each.received]
-            if not dead:
+            # Of frames that a switch floods one copy comes around the chain, and no loss of the chain would ever show.
+            flooded = any(each.duplicated > each.received / 2 for each in result.directions)
+            if not dead and not flooded:
                 return
             self.check()
+            if time.monotonic() > deadline and not dead:
+                raise PodperfError(
+                    f"test frames arrive twice, so that not all of them came through {self.chain}: a switch between "
+                    "tester and worker floods what is sent to a MAC that it has not learnt; cable the ports directly, "
+                    "or give it the MACs"
+                )
             if time.monotonic() > deadline:
                 corrupted = sum(each.corrupted for each in result.directions)
                 detail = f" ({corrupted} arrived corrupted)" if corrupted else ""
@@ -55,6 +98,10 @@ class SystemUnderTest:
                     f"no test frame crossed {self.chain}, {' and '.join(dead)}, in {patience:.0f} s{detail}: the data "
                     "plane is set up but does not forward"
                 )
+
+
+def _ports(hosts: Mapping[str, Host], received_by: Mapping[str, str]) -> dict[str, PathPort]:
+    return {name: PathPort(name, host, received_by.get(name)) for name, host in hosts.items()}
 
 
 def addressed(traffic: Traffic, sut: SystemUnderTest) -> Traffic:

@@ -10,7 +10,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, FrameSize, NetworkingModel, Placement
+from podperf.model import Chain, Direction, FrameSize, NetworkingModel, Placement
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -48,12 +48,26 @@ class Testbed(Machines):
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
-        reason = kind.unavailable(self.worker_host)
-        if reason is None and forwarder in FORWARDERS:
-            reason = FORWARDERS[forwarder].missing(self.worker_host)
-        if reason is not None:
-            raise Unavailable(reason)
+        self._demand_workers(chain, kind)
+        for machines in self.along(chain.workers):
+            reason = kind.unavailable(machines.worker_host)
+            if reason is None and forwarder in FORWARDERS:
+                reason = FORWARDERS[forwarder].missing(machines.worker_host)
+            if reason is not None:
+                raise Unavailable(reason)
         return kind
+
+    def _demand_workers(self, chain: Chain, kind: type[DataPlane]) -> None:
+        """Unavailable when the testbed has not as many."""
+        if chain.workers == 1:
+            return
+        offered = 1 + len(self.further)
+        if chain.workers > offered:
+            raise Unavailable(
+                f"{chain} needs {chain.workers} workers, and the topology names {offered} (see further_workers)"
+            )
+        if kind.cabling is not Cabling.WORKER or chain.parts[-1].pods < kind.least_pods:
+            raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker: {chain}")
 
     def placed(self, placement: Placement) -> Testbed:
         """The same testbed with switch and pods on these CPUs."""
@@ -63,6 +77,8 @@ class Testbed(Machines):
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of this worker for a published placement. Unavailable, with what is missing, where it lacks them."""
+        if chain.workers > 1:
+            raise Unavailable(f"a published placement is that of one worker, and there are {chain.workers}")
         cpus = read_cpus(self.worker_host)
         node = nic_node(self.worker_host, self.topology.worker)
         return place_scenario(
@@ -76,8 +92,13 @@ class Testbed(Machines):
         )
 
     @contextmanager
-    def build(self, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
-        """The chain between the tester's ports, for frames up to this size; gone when the context ends."""
+    def build(
+        self, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+    ) -> Iterator[SystemUnderTest]:
+        """The chain between the tester's ports, for frames up to this size; gone when the context ends.
+
+        `directions` are those of the frames, by default the topology's: a chain on several workers can have one.
+        """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
             with self.bare_path(frame, name="tester") as bare:
@@ -87,14 +108,17 @@ class Testbed(Machines):
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, data_plane, chain, undo)
             elif self.topology.existing_ports:
-                yield cabled.set_up(self, data_plane, chain, _mtu(frame), undo)
+                ways = directions or self.topology.traffic.directions
+                yield cabled.set_up(self, data_plane, chain, _mtu(frame), ways, undo)
             else:
                 yield made.set_up(self, data_plane, chain, _mtu(frame), undo)
 
     @contextmanager
-    def build_placed(self, placed: Placed, chain: Chain, frame: FrameSize) -> Iterator[SystemUnderTest]:
+    def build_placed(
+        self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+    ) -> Iterator[SystemUnderTest]:
         """The same with switch and pods where a scenario has them."""
-        with self.placed(placed.placement).build(chain, frame) as sut:
+        with self.placed(placed.placement).build(chain, frame, directions) as sut:
             if placed.shared:
                 share_cpus(self.worker_host, chain.pods, placed.shared)
             yield sut

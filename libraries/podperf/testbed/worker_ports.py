@@ -118,7 +118,7 @@ class WorkerPorts:
             if not has_carrier(self._namespace, port.interface):
                 raise PodperfError(
                     f"{port.interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
-                    "up: is it cabled to the tester's port of the same side, and is that one up?"
+                    "up: is it cabled to the tester's port of the same side, or the next worker's, and is that one up?"
                 )
 
 
@@ -215,7 +215,7 @@ def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: 
     if settings.pci is not None and settings.pci != found:
         raise PodperfError(
             f"{settings.interface} of {host.name} is the PCI device {found or 'of no address'}, not {settings.pci} as "
-            "worker.ports says"
+            "the topology says"
         )
     return found
 
@@ -231,5 +231,5 @@ def _refuse_another_driver(
     if found != settings.driver:
         raise PodperfError(
             f"{settings.interface} of {host.name} has the driver {found or 'of no name'}, not {settings.driver} as "
-            "worker.ports says"
+            "the topology says"
         )

@@ -42,16 +42,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             tester.get("maximum_load"),
             _ssh(tester["ssh"]),
         ),
-        worker=WorkerSettings(
-            worker["connection"],
-            _cpus(worker["cpus"]),
-            _cpus(worker["switch_cpus"]),
-            worker["hugepages"] == "auto",
-            _ssh(worker["ssh"]),
-            _worker_port(worker["ports"]["left"]),
-            _worker_port(worker["ports"]["right"]),
-            _virtual_functions(worker["sriov"]),
-        ),
+        worker=_worker(worker, "worker"),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
         ),
@@ -62,6 +53,10 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             float(method["patience"]),
         ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
+        further_workers=tuple(
+            _worker({"connection": "ssh", **each}, f"further_workers[{number}]")
+            for number, each in enumerate(data["further_workers"])
+        ),
         labels={key: document.texts["labels", key] for key in data["labels"]},
         not_comparable=data["not_comparable"].strip(),
     )
@@ -104,6 +99,20 @@ def _trex_server(settings: Mapping[str, Any]) -> TrexServerSettings:
 def _ssh(settings: Mapping[str, Any]) -> SshSettings:
     return SshSettings(
         settings.get("address"), int(settings["port"]), settings["user"], settings.get("key"), settings["known_hosts"]
+    )
+
+
+def _worker(settings: Mapping[str, Any], key: str) -> WorkerSettings:
+    return WorkerSettings(
+        settings["connection"],
+        _cpus(settings["cpus"]),
+        _cpus(settings["switch_cpus"]),
+        settings["hugepages"] == "auto",
+        _ssh(settings["ssh"]),
+        _worker_port(settings["ports"]["left"]),
+        _worker_port(settings["ports"]["right"]),
+        _virtual_functions(settings["sriov"]),
+        key,
     )
 
 

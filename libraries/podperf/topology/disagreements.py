@@ -14,6 +14,7 @@ from podperf.documents.yaml_document import Document, Pointer, Problem
 from podperf.model import FrameSize
 
 _SIDES = ("left", "right")
+_WORKER: Pointer = ("worker",)
 
 
 class Sound:
@@ -47,26 +48,33 @@ class Sound:
 
 def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
     """What a schema cannot say: one key against another, CPU lists, addresses."""
-    for pointer in (("tester", "cpus"), ("worker", "cpus"), ("worker", "switch_cpus")):
+    workers = [_WORKER, *_further_workers(sound)]
+    for pointer in (("tester", "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
         cpus = sound.value(*pointer)
         if cpus not in {None, "auto"}:
             try:
                 parse_cpu_list(str(cpus))
             except ValueError as error:
                 yield sound.problem(pointer, f"auto or a list of CPUs such as 0 or 2-5,7 ({error})")
-    yield from _switch_disagreements(sound)
+    for each in workers:
+        yield from _switch_disagreements(sound, each)
     yield from _port_disagreements(sound)
     yield from _trex_disagreements(sound)
     yield from _tester_machine_disagreements(sound)
     yield from _worker_disagreements(sound)
+    yield from _further_worker_disagreements(sound)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
 
 
-def _switch_disagreements(sound: Sound) -> Iterator[Problem]:
-    pointer = ("worker", "switch_cpus")
-    cpus, worker = sound.value(*pointer), sound.value("worker", "cpus")
+def _further_workers(sound: Sound) -> list[Pointer]:
+    return [("further_workers", number) for number in range(len(sound.value("further_workers") or ()))]
+
+
+def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
+    pointer = (*here, "switch_cpus")
+    cpus, worker = sound.value(*pointer), sound.value(*here, "cpus")
     if cpus in {None, "auto"}:
         return
     if worker in {None, "auto"}:
@@ -74,7 +82,7 @@ def _switch_disagreements(sound: Sound) -> Iterator[Problem]:
         return
     with suppress(ValueError):  # a list that is none is a problem of its own
         if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
-            yield sound.problem(pointer, f"CPUs of worker.cpus, which are {worker}")
+            yield sound.problem(pointer, f"CPUs of `cpus` beside it, which are {worker}")
 
 
 def _port_disagreements(sound: Sound) -> Iterator[Problem]:
@@ -160,25 +168,57 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
     if connection == "virtual":
         yield from _virtual_disagreements(sound)
         return
-    ports = [("worker", "ports", side) for side in _SIDES]
-    existing = [sound.given(*port, "interface") for port in ports]
-    for port, exists in zip(ports, existing, strict=True):
-        if exists and not all(existing):
+    existing = _existing_ports(sound, _WORKER)
+    for port, exists in existing.items():
+        if exists and not all(existing.values()):
             yield sound.problem(
                 (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
             )
+    yield from _worker_port_disagreements(sound, _WORKER)
+    if connection == "ssh" and not any(existing.values()) and not _one_machine(sound):
+        allowed = "interfaces for left and right, as a run makes no cable to another machine"
+        yield sound.problem(("worker", "ports"), allowed, found="nothing")
+    if all(existing.values()):
+        yield from _cable_disagreements(sound)
+
+
+def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
+    """The ports of a worker, and whether each is an interface that exists."""
+    ports: list[Pointer] = [(*worker, "ports", side) for side in _SIDES]
+    return {port: sound.given(*port, "interface") for port in ports}
+
+
+def _worker_port_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
+    existing = _existing_ports(sound, worker)
+    for port, exists in existing.items():
         for key in ("pci", "driver"):
             if sound.given(*port, key) and not exists:
                 yield sound.problem((*port, key), "only beside `interface`")
     for key in ("interface", "pci"):
-        left, right = (sound.value(*port, key) for port in ports)
+        left, right = (sound.value(*port, key) for port in existing)
         if left is not None and left == right:
-            yield sound.problem((*ports[1], key), "another one than the left port's")
-    if connection == "ssh" and not any(existing) and not _one_machine(sound):
-        allowed = "interfaces for left and right, as a run makes no cable to another machine"
-        yield sound.problem(("worker", "ports"), allowed, found="nothing")
-    if all(existing):
-        yield from _cable_disagreements(sound)
+            yield sound.problem((*worker, "ports", "right", key), "another one than the left port's")
+
+
+def _further_worker_disagreements(sound: Sound) -> Iterator[Problem]:
+    """Each is a machine of its own behind SSH, and the first worker is one, too."""
+    further = _further_workers(sound)
+    if further and (sound.value("worker", "connection") != "ssh" or not all(_existing_ports(sound, _WORKER).values())):
+        allowed = "nothing, unless `worker` is behind SSH, too, and names its ports"
+        yield sound.problem(("further_workers",), allowed, found=f"{len(further)} beside a worker that is not")
+    taken = [sound.value(part, "ssh", "address") for part in ("tester", "worker")]
+    for worker in further:
+        pointer = (*worker, "ssh", "address")
+        address = sound.value(*pointer)
+        if not sound.given(*pointer):
+            yield sound.problem(pointer, "a host name or an IP address", found="nothing")
+        elif address is not None and address in taken:
+            yield sound.problem(pointer, "a machine that is neither the tester's nor another worker")
+        taken.append(address)
+        for port, exists in _existing_ports(sound, worker).items():
+            if not exists:
+                yield sound.problem((*port, "interface"), "an interface of this worker", found="nothing")
+        yield from _worker_port_disagreements(sound, worker)
 
 
 def _virtual_disagreements(sound: Sound) -> Iterator[Problem]:

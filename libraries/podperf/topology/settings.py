@@ -103,7 +103,7 @@ class WorkerPortSettings:
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """The host that runs the system under test. Its ports are both given, or neither."""
+    """A host that runs the system under test, or a part of it. Its ports are both given, or neither."""
 
     connection: Literal["local", "ssh", "virtual"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
@@ -113,6 +113,7 @@ class WorkerSettings:
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
+    key: str = "worker"  # where in the topology file this stands
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class Topology:
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
+    further_workers: tuple[WorkerSettings, ...] = ()  # for chains on several, from left to right behind `worker`
     not_comparable: str = ""  # why figures of this testbed say nothing about others; empty: they may be compared
 
     @property

@@ -37,7 +37,6 @@ class SetUp:
 
     chain: Chain
     scenario: str | None = None
-    nodes: int = 1  # workers
 
 
 @dataclass(frozen=True)
@@ -150,8 +149,6 @@ class Table:
     def _contender(self, row: Row, frame: FrameSize, label: str = "") -> Contender:
         if row.set_up is None:
             raise Unavailable(f"{self.document}, {self.section}, does not say how {row.name!r} was set up")
-        if row.set_up.nodes > 1:
-            raise Unavailable(f"{row.name} has pods on {row.set_up.nodes} workers, and a testbed of podperf has one")
         scenario = SCENARIOS[row.set_up.scenario] if row.set_up.scenario else None
         return Contender(row.set_up.chain, frame, scenario, label or row.name, row.figure)
 
@@ -201,13 +198,12 @@ def _schema() -> Mapping[str, Any]:
 
 def _row(data: Mapping[str, Any]) -> Row:
     figure, set_up = data.get("figure"), data.get("set_up")
-    return Row(
-        data["name"],
-        None if figure is None else float(figure),
-        None
-        if set_up is None
-        else SetUp(Chain(set_up["data_plane"], int(set_up["pods"])), set_up.get("scenario"), set_up.get("nodes", 1)),
-    )
+    return Row(data["name"], None if figure is None else float(figure), None if set_up is None else _set_up(set_up))
+
+
+def _set_up(data: Mapping[str, Any]) -> SetUp:
+    chain = Chain(data["data_plane"], int(data["pods"]), workers=int(data["nodes"]))
+    return SetUp(chain, data.get("scenario"))
 
 
 def _disagreements(document: Document) -> Iterator[Problem]:

@@ -1,0 +1,219 @@
+"""Chains along two workers, each a machine of its own behind SSH: frames cross both, and both are as before."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from chains import need
+from namespaces import add_namespace
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
+from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.kernel.cpus import read_cpus
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, Trial
+from podperf.preflight.checks import check
+from podperf.preflight.finding import State
+from podperf.testbed.access import machines_of
+from podperf.testbed.machines import further_workers
+from podperf.testbed.placement import place
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.testbed import Testbed
+from podperf.topology import load_topology
+from robot_run import Robot
+from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
+from test_ssh import await_links, left_there, ports
+
+SMALL = FrameSize.parse(64)
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
+    """The second machine."""
+    with ssh_machine(tmp_path_factory.mktemp("ssh2"), second=True) as machine:
+        yield machine
+
+
+@pytest.fixture
+def pair(there: SshMachine, behind: SshMachine) -> Iterator[tuple[SshMachine, SshMachine]]:
+    """Both, in a row: left - ens4, ens5 - ens4, ens5 - right."""
+    with ExitStack() as undo:
+        lab = add_namespace("lab", undo).namespace
+        first, second = there.network.namespace, behind.network.namespace
+        for near, near_in, far, far_in in (
+            ("left", lab, "ens4", first),
+            ("ens5", first, "ens4", second),
+            ("right", lab, "ens5", second),
+        ):
+            add_veth(LocalHost(), near=near, near_namespace=near_in, far=far, far_namespace=far_in, mtu=1500)
+            undo.callback(ip, NetworkNamespace(far_in), "link", "del", far)  # a namespace goes in the background
+        for machine in (there, behind):
+            await_links(machine, "ens4", "ens5")
+        yield there, behind
+
+
+def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str, str] = ("left", "right")) -> Path:
+    """A file with both as workers, and the tester in the namespace between them."""
+    workers = [
+        {
+            "ssh": {
+                "address": each.address,
+                "key": f"{each.folder}/user_key",
+                "known_hosts": f"{each.folder}/known_hosts",
+            },
+            "ports": {"left": {"interface": "ens4"}, "right": {"interface": "ens5"}},
+            "cpus": max(os.sched_getaffinity(0)),
+        }
+        for each in pair
+    ]
+    left, right = ({"interface": end, "namespace": "test-lab"} for end in ends)
+    file = folder / "topology.yaml"
+    file.write_text(
+        json.dumps(  # which is YAML, too
+            {
+                "version": 1,
+                "name": "two-workers",
+                "tester": {"ports": {"left": left, "right": right}},
+                "worker": {"connection": "ssh", **workers[0]},
+                "further_workers": workers[1:],
+                "method": {"search": "quick", "mrr": {"trials": 1, "duration": 0.2}},
+            }
+        )
+    )
+    return file
+
+
+@pytest.fixture
+def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Testbed]:
+    """That of both."""
+    settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
+    with ExitStack() as undo:
+        tester, worker, *others = machines_of(settings, LocalHost(), undo)
+        yield made_testbed(settings.path, tester, worker, others)
+
+
+def made_testbed(file: str, tester: Host, worker: Host, others: list[Host]) -> Testbed:
+    settings, cpus = load_topology(file, DATA_PLANES), read_cpus(tester)
+    further = further_workers(settings, cpus, others)
+    return Testbed(settings, place(settings, cpus, read_cpus(worker)), tester, worker, further)
+
+
+def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
+    pair: tuple[SshMachine, SshMachine], tmp_path: Path
+) -> None:
+    before = [ports(each) for each in pair]
+    file = topology(pair, tmp_path).read_text()
+    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B, 2 workers", "tests", topology=file)
+    assert robot.wait() == 0, robot.output.read_text()
+    (record,) = robot.records()
+    assert record["outcome"] == "passed", record["reason"]
+    assert record["chain"] == {"data_plane": "linux-bridge", "pods": 2, "forwarder": "kernel", "workers": 2}
+    assert record["results"]["mrr"]["frames_per_second"] > 1000
+    assert set(record["interfaces"]) == {"ens4", "ens5", *(f"{SECOND_ADDRESS}: {name}" for name in ("ens4", "ens5"))}
+    assert {"br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
+    (beyond,) = record["data_plane"]["further_workers"].values()
+    assert {"br0", "br1"} <= {each["name"] for each in beyond["worker"]["links"]}
+    assert record["environment"]["further_workers"][SECOND_ADDRESS]["kernel"]
+    assert record["quietness"]["worker"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert [ports(each) for each in pair] == before
+    assert [left_there(each) for each in pair] == [[], []]
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize(
+    "chain",
+    [
+        Chain("linux-bridge", 3, workers=2),
+        Chain("macvlan", 2, workers=2),
+        Chain("routed", 2, workers=2),
+        Chain("xdp-redirect", 2, workers=2),
+        Chain("ovs-dpdk", 2, workers=2),
+    ],
+    ids=str,
+)
+def test_frames_cross_both_workers(testbed: Testbed, chain: Chain, direction: Direction) -> None:
+    need(chain.data_plane)
+    with testbed.build(chain, SMALL, (direction,)) as sut:
+        traffic = addressed(Traffic(SMALL, (direction,), 16), sut)
+        sut.probe(traffic)
+        before = received(sut)
+        (result,) = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
+        assert result.received >= 0.9 * result.sent == 180
+        assert not result.duplicated
+        if chain.data_plane != "ovs-dpdk":  # whose AF_XDP sockets take frames before the kernel counts them
+            entrance = "ens4" if direction is Direction.LEFT_TO_RIGHT else "ens5"
+            came_in = {name: after - before[name] for name, after in received(sut).items()}
+            assert min(came_in[entrance], came_in[f"{SECOND_ADDRESS}: {entrance}"]) >= result.received, came_in
+
+
+def received(sut: SystemUnderTest) -> dict[str, int]:
+    """Frames that each worker's ports have received, by their kernel's count."""
+    return {
+        name: ip_json(port.host, "-statistics", "link", "show", "dev", port.interface)[0]["stats64"]["rx"]["packets"]
+        for name, port in sut.ports.items()
+    }
+
+
+def test_what_two_workers_cannot_do_is_said(testbed: Testbed) -> None:
+    for chain, directions, reason in (
+        (
+            Chain("linux-bridge", 2, workers=2),
+            BOTH_DIRECTIONS,
+            "on several workers is measured in one direction",
+        ),
+        (Chain("linux-bridge", 3, workers=3), None, "needs 3 workers, and the topology names 2"),
+        (Chain("docker", 2, workers=2), None, "docker translates addresses: its parts cannot be joined by MAC alone"),
+    ):
+        need(chain.data_plane)
+        with pytest.raises(Unavailable, match=reason), testbed.build(chain, SMALL, directions):
+            raise AssertionError(f"{chain} was built")
+
+
+def test_a_switch_that_floods_is_no_way_through_the_chain(
+    there: SshMachine, behind: SshMachine, tmp_path: Path
+) -> None:
+    """Every port on one network: frames for a MAC that never sent are flooded, and a copy arrives without the chain."""
+    with ExitStack() as undo:
+        lab = add_namespace("lab", undo)
+        ip(lab, "link", "add", "switch", "type", "bridge", "ageing_time", "0")  # it learns nothing
+        ip(lab, "link", "set", "switch", "up")
+        for near, far, machine in (
+            ("first-left", "ens4", there),
+            ("first-right", "ens5", there),
+            ("second-left", "ens4", behind),
+            ("second-right", "ens5", behind),
+        ):
+            ends = {"near_namespace": lab.namespace, "far_namespace": machine.network.namespace}
+            add_veth(LocalHost(), near=near, far=far, mtu=1500, **ends)
+            undo.callback(ip, machine.network, "link", "del", far)
+            ip(lab, "link", "set", near, "master", "switch")
+        for end in ("left", "right"):
+            add_veth(lab, near=end, far=f"to-{end}", mtu=1500)
+            ip(lab, "link", "set", f"to-{end}", "master", "switch")
+        settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
+        tester, worker, *others = machines_of(settings, LocalHost(), undo)
+        testbed = made_testbed(settings.path, tester, worker, others)
+        with testbed.build(Chain("macvlan", 1), SMALL) as sut:
+            with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
+                sut.probe(addressed(Traffic(SMALL), sut))
+            # A switch that knows them takes the same frames through the chain.
+            for near, mac in (
+                ("first-left", sut.entries[Direction.LEFT_TO_RIGHT].mac),
+                ("to-right", mac_address(lab, "right")),
+            ):
+                lab.run("bridge", "fdb", "replace", str(mac), "dev", near, "master", "static")
+            sut.probe(addressed(Traffic(SMALL), sut))
+
+
+def test_check_looks_at_both(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> None:
+    findings = check(str(topology(pair, tmp_path)))
+    of_second = [each for each in findings if each.area.endswith("of further_workers[0]")]
+    assert {each.subject for each in of_second} >= {"placement", "ip", "hugepages", "worker ports"}
+    assert {each.state for each in of_second if each.subject in {"placement", "worker ports"}} == {State.OK}

@@ -1,0 +1,57 @@
+"""Chains along one or several workers: each worker's part of the chain is set up towards the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from podperf.dataplanes.base import DataPlane, Worker
+from podperf.errors import Unavailable
+from podperf.model import Chain, Direction, Entry
+
+
+def set_up_along(
+    workers: Sequence[Worker],
+    data_planes: Sequence[DataPlane],
+    chain: Chain,
+    directions: Sequence[Direction],
+    tester_macs: tuple[str, str],
+    undo: ExitStack,
+) -> Mapping[Direction, Entry]:
+    """Each part of the chain by the data plane of its worker, from left to right. Returns how frames must be addressed.
+
+    What frames of the one direction reach last is set up first, as only then is it known by which MAC they enter it;
+    frames of the other direction cannot cross. `tester_macs` are those of its left and right port. Unavailable for both
+    directions at once, and for data planes whose parts cannot be joined by MAC alone.
+    """
+    direction, last = directions[0], len(workers) - 1
+    if last and len(directions) > 1:
+        raise Unavailable(
+            f"{chain}: a chain on several workers is measured in one direction, as each part is set up towards the next"
+        )
+    ahead = direction is Direction.LEFT_TO_RIGHT
+    peers = {
+        "left": [tester_macs[0], *(worker.right.mac for worker in workers[:-1])],
+        "right": [*(worker.left.mac for worker in workers[1:]), tester_macs[1]],
+    }
+    entries: Mapping[Direction, Entry] = {}
+    for place in reversed(range(last + 1)) if ahead else range(last + 1):
+        left, right = (
+            replace(port, peer_mac=peers[side][place])
+            for side, port in (("left", workers[place].left), ("right", workers[place].right))
+        )
+        part = replace(workers[place], left=left, right=right)
+        entries = data_planes[place].set_up(part, chain.parts[place], undo)
+        if not last:
+            break
+        entry = entries.get(direction, Entry())
+        # What enters by no MAC of its own passes frames on as they are, to the MAC that lies beyond it.
+        mac = entry.mac or (right if ahead else left).peer_mac
+        entries = {direction: replace(entry, mac=mac)}
+        before = place - 1 if ahead else place + 1
+        if 0 <= before <= last:
+            if entry.address or entry.udp_port:
+                raise Unavailable(f"{chain.data_plane} translates addresses: its parts cannot be joined by MAC alone")
+            peers["right" if ahead else "left"][before] = mac
+    return entries

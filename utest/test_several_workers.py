@@ -1,0 +1,98 @@
+"""Parts of a chain on several workers are set up so that each sends to the one behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.errors import Unavailable
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, Entry, Placement, VirtualFunctionSettings
+from podperf.testbed.several_workers import set_up_along
+
+TESTER = "tester-left", "tester-right"
+
+
+class Part:
+    """A data plane that pods enter by their own MACs, or by none; it remembers what it was told to do."""
+
+    def __init__(self, entry: Mapping[Direction, Entry]) -> None:
+        self.entry = entry
+        self.worker: Worker | None = None
+        self.chain: Chain | None = None
+
+    def set_up(self, worker: Worker, chain: Chain, _: ExitStack) -> Mapping[Direction, Entry]:
+        self.worker, self.chain = worker, chain
+        return self.entry
+
+    @property
+    def peers(self) -> tuple[str, str]:
+        assert self.worker is not None
+        return self.worker.left.peer_mac, self.worker.right.peer_mac
+
+
+def worker(number: int) -> Worker:
+    left, right = (WorkerPort(f"ens{side}", f"port{number}{side}", "") for side in "ab")
+    pods: Any = None
+    sriov = VirtualFunctionSettings()
+    return Worker(pods, "", left, right, pods, 1500, Placement((0,), (1,)), "", {}, sriov, number)
+
+
+def by_mac(number: int, **more: Any) -> Part:
+    left, right = (Entry(f"pod{number}{side}", **more) for side in "ab")
+    return Part({Direction.LEFT_TO_RIGHT: left, Direction.RIGHT_TO_LEFT: right})
+
+
+def along(parts: list[Part], *directions: Direction) -> Mapping[Direction, Entry]:
+    workers = [worker(number) for number in range(len(parts))]
+    chain = Chain("macvlan", 2 * len(parts), workers=len(parts))
+    with ExitStack() as undo:
+        return set_up_along(workers, parts, chain, directions, TESTER, undo)  # type: ignore[arg-type]
+
+
+def test_one_worker_stands_between_the_testers_ports_in_both_directions() -> None:
+    part = by_mac(0)
+    assert along([part], *BOTH_DIRECTIONS) == part.entry
+    assert part.peers == TESTER
+    assert part.chain == Chain("macvlan", 2)
+
+
+def test_frames_to_the_right_go_from_each_part_into_the_next() -> None:
+    parts = [by_mac(number) for number in range(3)]
+    assert along(parts, Direction.LEFT_TO_RIGHT) == {Direction.LEFT_TO_RIGHT: Entry("pod0a")}
+    assert [part.peers[1] for part in parts] == ["pod1a", "pod2a", "tester-right"]
+    assert [part.peers[0] for part in parts] == ["tester-left", "port0b", "port1b"]
+
+
+def test_frames_to_the_left_do_so_the_other_way() -> None:
+    parts = [by_mac(number) for number in range(3)]
+    assert along(parts, Direction.RIGHT_TO_LEFT) == {Direction.RIGHT_TO_LEFT: Entry("pod2b")}
+    assert [part.peers[0] for part in parts] == ["tester-left", "pod0b", "pod1b"]
+
+
+def test_what_passes_frames_on_as_they_are_is_sent_what_is_for_the_tester() -> None:
+    parts = [Part(dict.fromkeys(Direction, Entry())) for _ in range(2)]
+    assert along(parts, Direction.LEFT_TO_RIGHT) == {Direction.LEFT_TO_RIGHT: Entry("tester-right")}
+    assert [part.peers[1] for part in parts] == ["tester-right"] * 2
+
+
+def test_parts_that_mac_alone_does_not_join_are_refused() -> None:
+    with pytest.raises(Unavailable, match="in one direction"):
+        along([by_mac(0), by_mac(1)], *BOTH_DIRECTIONS)
+    with pytest.raises(Unavailable, match="macvlan translates addresses"):
+        along([by_mac(0, address="198.19.255.1"), by_mac(1, address="198.19.255.1")], Direction.LEFT_TO_RIGHT)
+
+
+@given(st.integers(0, 40), st.integers(1, 8))
+def test_pods_are_divided_evenly_and_none_is_lost(pods: int, workers: int) -> None:
+    parts = Chain("macvlan", pods, "kernel", workers).parts
+    assert len(parts) == workers
+    assert sum(part.pods for part in parts) == pods
+    assert all(0 <= before.pods - behind.pods <= 1 for before, behind in pairwise(parts))
+    assert {(part.data_plane, part.forwarder, part.workers) for part in parts} == {("macvlan", "kernel", 1)}
