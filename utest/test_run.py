@@ -251,6 +251,7 @@ def test_a_link_that_is_slower_than_the_tester_is_its_limit(
     """
     monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
     monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.link_speed", lambda *_: 336e6)
     record = measured(run, "linux-bridge", 1, "slow link")
     assert record.limits is not None
     assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
@@ -264,7 +265,7 @@ def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
     wire = measured(run, "wire", 0, "wire")
     assert wire.metrics["mrr"].value > 500_000
     monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.link_speed", lambda *_: 336e6)
     record = measured(run, "linux-bridge", 1, "slow link")
     (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
     assert outcome.measured == pytest.approx(record.metrics["mrr"].value / 500_000)

@@ -16,7 +16,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
 from podperf.hosts.base import Host
-from podperf.hosts.environment import collect, interface_details, podperf_version
+from podperf.hosts.environment import collect, interface_details, link_speed, podperf_version
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.kernel.cpus import read_cpus
@@ -397,8 +397,8 @@ def _link_speed(sut: SystemUnderTest, interfaces: Mapping[str, Mapping[str, Any]
 
     The tester's ports stay with the kernel where DPDK takes the worker's, at the other ends of their cables, away.
     """
-    there = (interface_details(host, name) for name, host in sut.tester_ports.items())
-    speeds = [each.get("speed_bits_per_second") for each in (*interfaces.values(), *there)]
+    speeds = [each.get("speed_bits_per_second") for each in interfaces.values()]
+    speeds += [link_speed(host, name) for name, host in sut.tester_ports.items()]
     return min((float(each) for each in speeds if each), default=None)
 
 

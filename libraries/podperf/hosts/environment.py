@@ -74,16 +74,13 @@ def interface_details(host: Host, interface: str) -> dict[str, Any]:
     features = parse_ethtool(_output(host, "ethtool", "-k", interface))
     rings = parse_ethtool(_output(host, "ethtool", "-g", interface).partition("Current hardware settings")[2])
     channels = parse_ethtool(_output(host, "ethtool", "-l", interface).partition("Current hardware settings")[2])
-    # Not from /sys/class/net: that shows the interfaces of the namespace in which /sys was mounted.
-    speed = re.search(r"Speed: (\d+)Mb/s", _output(host, "ethtool", interface))
     return {
         "kind": kind,
         "mac": link.get("address"),
         "mtu": link.get("mtu"),
         "queueing_discipline": link.get("qdisc"),
         "transmit_queue_length": link.get("txqlen"),
-        # What a veth says of its speed (10 Gbit/s) is made up.
-        "speed_bits_per_second": int(speed.group(1)) * 1_000_000 if speed and kind is None else None,
+        "speed_bits_per_second": _speed(host, interface, kind),
         "driver": driver.get("driver") or None,
         "driver_version": driver.get("version") or None,
         "firmware": driver.get("firmware-version") or None,
@@ -93,6 +90,19 @@ def interface_details(host: Host, interface: str) -> dict[str, Any]:
         "rings": _integers(rings),
         "channels": _integers(channels),
     }
+
+
+def link_speed(host: Host, interface: str) -> int | None:
+    """The speed of an interface's link, in bit/s; None where it has none of its own, as veth."""
+    return _speed(host, interface, _ip_link(host, interface).get("linkinfo", {}).get("info_kind"))
+
+
+def _speed(host: Host, interface: str, kind: str | None) -> int | None:
+    if kind is not None:  # what a veth says of its speed (10 Gbit/s) is made up
+        return None
+    # Not from /sys/class/net: that shows the interfaces of the namespace in which /sys was mounted.
+    speed = re.search(r"Speed: (\d+)Mb/s", _output(host, "ethtool", interface))
+    return int(speed.group(1)) * 1_000_000 if speed else None
 
 
 def offloads(features: Mapping[str, str]) -> dict[str, bool]:

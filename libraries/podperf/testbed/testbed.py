@@ -66,8 +66,10 @@ class Testbed(Machines):
             raise Unavailable(
                 f"{chain} needs {chain.workers} workers, and the topology names {offered} (see further_workers)"
             )
-        if kind.cabling is not Cabling.WORKER or chain.parts[-1].pods < kind.least_pods:
-            raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker: {chain}")
+        if kind.cabling is not Cabling.WORKER:
+            raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
+        if chain.parts[-1].pods < kind.least_pods:
+            raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
     def placed(self, placement: Placement) -> Testbed:
         """The same testbed with switch and pods on these CPUs."""
