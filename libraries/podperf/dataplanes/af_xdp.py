@@ -25,7 +25,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
-from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Share
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
@@ -56,14 +56,15 @@ class AfXdp:
         self._applications = []
         in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         pollers: defaultdict[int, list[int]] = defaultdict(list)
-        for number, pod in enumerate(self._pods):
+        cpus = [worker.cpus[number % len(worker.cpus)] for number in range(chain.pods)]
+        for pod, cpu in zip(self._pods, cpus, strict=True):
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)
             devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
-            cpu = worker.cpus[number % len(worker.cpus)]
             share = Share(cpu, in_hugepages)
-            application = start(forwarder_of(chain), pod.host, pod.name, devices, share, undo)
-            self._applications.append(application)
+            self._applications.append(forwarder_of(chain).launch(pod.host, pod.name, devices, share, undo))
+        for application, cpu in zip(self._applications, cpus, strict=True):
+            application.begin()
             pollers[cpu] += application.pollers()
         for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):
             pollers[cpu] += threads_named(worker.host, f"napi/{interface}-")

@@ -158,10 +158,20 @@ class OpenVSwitch:
         """Ask the running switch."""
         return self._host.run("ovs-appctl", "-t", self._control, *arguments).stdout
 
-    def add_port(self, bridge: str, interface: str, **settings: str) -> int:
-        """Add a port and return its OpenFlow number; an interface that the switch refused is an error."""
-        options = [f"{name}={value}" for name, value in settings.items()]
-        self.vsctl("add-port", bridge, interface, *(["--", "set", "Interface", interface, *options] if options else []))
+    def add_ports(self, bridge: str, ports: Mapping[str, Mapping[str, str]]) -> list[int]:
+        """Add interfaces with these settings and return their OpenFlow numbers; one that is refused is an error.
+
+        All in one step: after each the switch reconfigures itself, and those that poll already keep it waiting.
+        """
+        words: list[str] = []
+        for interface, settings in ports.items():
+            words += ["--", "add-port", bridge, interface]
+            if settings:
+                words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in settings.items())]
+        self.vsctl(*words[1:])
+        return [self._port_number(interface) for interface in ports]
+
+    def _port_number(self, interface: str) -> int:
         row = self.row("Interface", interface)
         number = row["ofport"]
         if not isinstance(number, int) or number < 0:  # an empty set while unknown, -1 when refused

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
-from podperf.dataplanes.ovs_kernel import BRIDGE, OvsKernel
+from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
@@ -28,7 +28,6 @@ class OvsAfxdp(OvsKernel):
     datapath: ClassVar[str] = "netdev"
 
     _turns: Turns
-    _pmd_cpus: Iterator[int]  # that of each port which is added, from left to right
 
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
@@ -40,7 +39,6 @@ class OvsAfxdp(OvsKernel):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
-        self._pmd_cpus = iter(poller_cpus(worker.placement.switch, 2 * chain.pods + 2))
         entries = super().set_up(worker, chain, undo)
         self._switch.confine(worker.cpus)
         self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)
@@ -50,14 +48,15 @@ class OvsAfxdp(OvsKernel):
         configuration = {"pmd-cpu-mask": cpu_mask(worker.placement.switch)}
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, configuration=configuration)
 
-    def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
-        worker.host.run("ethtool", "-K", interface, "gro", "on")  # a veth has its receive ring only then
-        affinity = f'"0:{next(self._pmd_cpus)}"'
-        return switch.add_port(
-            BRIDGE,
-            interface,
-            **{"type": "afxdp", "options:xdp-mode": "best-effort", "other_config:pmd-rxq-affinity": affinity},
-        )
+    def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        for name in names:
+            worker.host.run("ethtool", "-K", name, "gro", "on")  # a veth has its receive ring only then
+        settings = {"type": "afxdp", "options:xdp-mode": "best-effort"}
+        cpus = poller_cpus(worker.placement.switch, len(names))
+        return {
+            name: settings | {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}
+            for name, cpu in zip(names, cpus, strict=True)
+        }
 
     def check(self) -> None:
         super().check()

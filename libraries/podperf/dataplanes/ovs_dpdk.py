@@ -105,7 +105,7 @@ class OvsDpdk:
     def _connect(self, sockets: Mapping[str, str]) -> None:
         """Add the ports from left to right, and join each two that make a segment."""
         names = [*(["left"] if self._ports else []), *sockets, *(["right"] if self._ports else [])]
-        numbers = []
+        numbers: list[int] = []
         for name, cpu in zip(names, poller_cpus(self._worker.placement.switch, len(names)), strict=True):
             if name in sockets:
                 # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
@@ -115,7 +115,7 @@ class OvsDpdk:
             else:
                 settings = {"type": "dpdk", "options:dpdk-devargs": self._ports[name]}
             settings["other_config:pmd-rxq-affinity"] = f'"0:{cpu}"'
-            numbers.append(self._switch.add_port(BRIDGE, name, **settings))
+            numbers += self._switch.add_ports(BRIDGE, {name: settings})
         for one, other in zip(numbers[::2], numbers[1::2], strict=True):
             self._switch.connect(BRIDGE, one, other)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -40,11 +40,10 @@ class OvsKernel(KernelPods):
             undo.callback(switch.vsctl, "--if-exists", "del-br", BRIDGE)
         switch.ofctl("del-flows", BRIDGE)
 
-        ports = [self._add_port(worker, switch, worker.left.interface)]
         pods = start_pods_on_veth(worker, chain, undo)
-        for number in range(1, chain.pods + 1):
-            ports += [self._add_port(worker, switch, f"pod{number}{end}") for end in "ab"]
-        ports.append(self._add_port(worker, switch, worker.right.interface))
+        inner = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
+        names = [worker.left.interface, *inner, worker.right.interface]
+        ports = switch.add_ports(BRIDGE, self._prepared(worker, names))
         for place in range(0, len(ports), 2):
             switch.connect(BRIDGE, ports[place], ports[place + 1])
         self._worker, self._pods, self._switch = worker, pods, switch
@@ -53,8 +52,9 @@ class OvsKernel(KernelPods):
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus)
 
-    def _add_port(self, worker: Worker, switch: OpenVSwitch, interface: str) -> int:
-        return switch.add_port(BRIDGE, interface)
+    def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """The interfaces along the chain, ready for the switch, and its settings for each."""
+        return {name: {} for name in names}
 
     def check(self) -> None:
         self._switch.check()
