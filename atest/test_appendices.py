@@ -42,7 +42,7 @@ def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_pat
 
     reasons = {name: each["reason"] for name, each in found.items() if each["outcome"] == "skipped"}
     assert len(reasons) == len(chosen) - 1
-    assert "2n4p has pods on 2 workers" in reasons["VFs and VPP, 1n2p 2n4p, 256 B"]
+    assert "offers SR-IOV virtual functions" in reasons["VFs and VPP, 1n2p 2n4p, 256 B"]
     assert "the worker has one node" in reasons["OVS-DPDK in S1 to S6, 64 B"]
     assert not any(found[name]["trials"] for name in reasons)
 

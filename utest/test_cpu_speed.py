@@ -41,12 +41,12 @@ def test_what_is_damaged_or_of_another_boot_is_not_known(text: str, tmp_path: Pa
     assert remembered(tmp_path / "kept.json") == {}
 
 
-def test_work_is_timed_on_this_machine_and_the_affinity_restored() -> None:
-    before = os.sched_getaffinity(0)
-    taken = times_of(min(before))
+def test_work_is_timed_on_this_machine_and_this_thread_scheduled_as_before() -> None:
+    cpus, policy = os.sched_getaffinity(0), os.sched_getscheduler(0)
+    taken = times_of(min(cpus))
     assert 1e-5 < taken.work < 1
     assert 1e-4 < taken.memory < 1
-    assert os.sched_getaffinity(0) == before
+    assert (os.sched_getaffinity(0), os.sched_getscheduler(0)) == (cpus, policy)
 
 
 def test_a_slow_cpu_makes_noise_and_says_so() -> None:

@@ -70,6 +70,7 @@ class OpenVSwitch:
         """Start both. `daemon` is the switch to run, held to `cpus` where given; `configuration` is what stands in
         other_config when it starts (ovs-vswitchd.conf.db(5))."""
         self._host, self._directory = host, directory
+        self._ports = 0  # so far
         self._database = f"{directory}/db.sock"
         self._control = f"{directory}/vswitchd.ctl"
         host.run("rm", "-rf", directory)  # a killed run may have left a database
@@ -165,9 +166,10 @@ class OpenVSwitch:
         """
         words: list[str] = []
         for interface, settings in ports.items():
+            self._ports += 1
+            wanted = {"ofport_request": str(self._ports), **settings}
             words += ["--", "add-port", bridge, interface]
-            if settings:
-                words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in settings.items())]
+            words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in wanted.items())]
         self.vsctl(*words[1:])
         return [self._port_number(interface) for interface in ports]
 

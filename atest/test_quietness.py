@@ -1,0 +1,29 @@
+"""Whether the machine is quiet is found out beside programs that poll."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from contextlib import ExitStack
+
+from podperf.hosts.local import LocalHost
+from podperf.kernel.poller_sharing import take_turns
+from podperf.quietness.cpu_speed import times_of
+
+
+def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
+    """They leave it half a millisecond in nine: in pieces, a copy takes long and is slower than the memory."""
+    cpu = max(os.sched_getaffinity(0))
+    with ExitStack() as undo:
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+        for each in loops:
+            undo.callback(each.wait)
+            undo.callback(each.kill)
+            os.sched_setaffinity(each.pid, {cpu})
+        take_turns(LocalHost(), {cpu: [each.pid for each in loops]}, undo)
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+        times_of(cpu)
+        preempted = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw - before
+    assert preempted <= 2, "moved there and back, and left alone in between"
