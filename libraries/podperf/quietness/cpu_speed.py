@@ -31,24 +31,24 @@ class Times(NamedTuple):
 def times_of(cpu: int) -> Times:
     """What this CPU takes now: for the work the best of a few, for the copy one.
 
-    Ahead of pollers, which would leave half a millisecond in nine: the copy would wait long, and lose its caches.
+    In real time, ahead of pollers: they leave half a millisecond in nine, so that a copy would wait, and lose its caches.
     """
     allowed, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
-    os.sched_setaffinity(0, {cpu})
     try:
         with suppress(PermissionError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+        os.sched_setaffinity(0, {cpu})
         began = time.monotonic()
         best = _work()
         for _ in range(_REPEATS - 1):
-            if time.monotonic() - began > _PATIENCE:  # pollers leave little of this CPU: do not hold up the run
+            if time.monotonic() - began > _PATIENCE:  # where real time is not permitted: do not hold up the run
                 break
             best = min(best, _work())
         return Times(best, _copy(_memory_near(cpu)))
     finally:
+        os.sched_setaffinity(0, allowed)
         with suppress(PermissionError):
             os.sched_setscheduler(0, policy, priority)
-        os.sched_setaffinity(0, allowed)
 
 
 def _work() -> float:
