@@ -31,7 +31,7 @@ class Times(NamedTuple):
 def times_of(cpu: int) -> Times:
     """What this CPU takes now: for the work the best of a few, for the copy one.
 
-    In real time, ahead of pollers: they leave half a millisecond in nine, and a copy in pieces waits and loses its caches.
+    In real time, ahead of pollers: they leave half a millisecond in nine, and a copy in pieces loses its caches.
     """
     allowed, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
     try:
