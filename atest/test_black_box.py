@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from namespaces import add_namespace
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json
+from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.testbed.frame_watch import FrameWatch
 from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
@@ -78,6 +79,31 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(box: Net
         assert any(sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0 for _ in range(10))
 
 
+def test_test_frames_do_not_leave_by_a_host_that_forwards(box: NetworkNamespace, tmp_path: Path) -> None:
+    """A packet socket sees copies: the frames themselves go on to the kernel that the port is of."""
+    give_it_a_cpu(box)
+    host, before = NetworkNamespace("test-ports"), filters("test-ports")
+    with ExitStack() as undo:
+        outside = add_namespace("outside", undo)
+        ends = {"near_namespace": host.namespace, "far_namespace": outside.namespace}
+        add_veth(LocalHost(), near="uplink", far="beyond", mtu=1500, **ends)
+        ip(host, "address", "add", "192.0.2.1/24", "dev", "uplink")
+        ip(host, "route", "add", "default", "via", "192.0.2.2")
+        sysctl(host, net__ipv4__ip_forward=1, net__ipv4__conf__all__rp_filter=0)
+        for port in ("box-left", "box-right"):
+            host.run("sysctl", "-q", "-w", f"net.ipv4.conf.{port}.rp_filter=0")
+        ip(outside, "address", "add", "192.0.2.2/24", "dev", "beyond")
+        watch = FrameWatch(outside, undo)
+        topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring")
+        robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
+        assert robot.wait() == 0, robot.output.read_text()
+        assert watch.stop() == []
+    (record,) = robot.records()
+    assert record["tester"]["engine"] == "packet-ring"
+    assert record["results"]["pdr"]["frames_per_second"] > 1000
+    assert filters("test-ports") == before
+
+
 def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, tmp_path: Path) -> None:
     """The packet ring's sender takes segmentation offload off a veth."""
     before = settings("box-left")
@@ -87,12 +113,18 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     robot.process.kill()
     robot.wait()
     assert settings("box-left") != before
+    assert filters("test-ports")
     assert "the tester's ports" in podperf("clean").stdout
     assert settings("box-left") == before
+    assert not filters("test-ports")
 
 
 def settings(port: str) -> list[str]:
     return NetworkNamespace("test-ports").run("ethtool", "-k", port).stdout.splitlines()
+
+
+def filters(namespace: str) -> str:
+    return NetworkNamespace(namespace).run("nft", "list", "tables").stdout
 
 
 def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:

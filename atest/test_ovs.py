@@ -50,6 +50,9 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)
     (switch,) = local_testbed().placement.switch
     assert config["pmd-cpu-mask"] == hex(1 << switch)
+    *_, control = local_testbed().placement.pods
+    assert config["dpdk-lcore-mask"] == hex(1 << control)
+    assert description["control_held_to"] == [str(control)]
     if hugepages.offered(LocalHost()):
         assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= ovs_dpdk.SWITCH_MEMORY
         assert sum(description["hugepages_mib"]["pod1"].values()) >= POD_MEMORY
@@ -118,7 +121,8 @@ def _process_of_the_run(name: str) -> int:
             words = path.read_text().split("\0")
         except OSError:  # it ended meanwhile
             continue
-        if Path(words[0]).name.startswith(name):
+        # Not one that the machine itself runs: ours has its files in the run directory.
+        if Path(words[0]).name.startswith(name) and any("podperf" in word for word in words[1:]):
             return int(path.parent.name)
     raise AssertionError(f"no {name} runs")
 

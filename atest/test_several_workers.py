@@ -21,7 +21,7 @@ from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, Trial
 from podperf.preflight.checks import check
 from podperf.preflight.finding import State
-from podperf.testbed.access import machines_of
+from podperf.testbed.access import lock, machines_of
 from podperf.testbed.machines import further_workers
 from podperf.testbed.placement import place
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -96,6 +96,8 @@ def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Tes
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
         tester, worker, *others = machines_of(settings, LocalHost(), undo)
+        for machine in (worker, *others):
+            lock(machine, undo)
         yield made_testbed(settings.path, tester, worker, others)
 
 
@@ -199,6 +201,8 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
             ip(lab, "link", "set", f"to-{end}", "master", "switch")
         settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
         tester, worker, *others = machines_of(settings, LocalHost(), undo)
+        for machine in (worker, *others):
+            lock(machine, undo)
         testbed = made_testbed(settings.path, tester, worker, others)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):

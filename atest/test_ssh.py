@@ -358,6 +358,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
         worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
+        lock(worker, undo)
         forward(chain, testbed=remote_testbed(worker, settings))
         assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
     assert ports(lab) == before
@@ -373,6 +374,7 @@ def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: P
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
         worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
+        lock(worker, undo)
         forward(Chain("linux-bridge", 1), testbed=remote_testbed(worker, settings))
     assert ports(lab) == before
 
@@ -440,9 +442,16 @@ def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: P
     host = SshHost(lab.login)
     holder = host.spawn("flock", NETWORK, "sh", "-c", "echo locked; read -r x")
     assert holder.receive(5) == "locked"
+    host.put(b"of the first run", f"{programs.FOLDER}/a-program")
     robot = Robot(tmp_path, "tests", topology=topology(lab))
     assert robot.wait() != 0
-    assert f"another podperf run is measuring on {ADDRESS}" in robot.output.read_text()
+    refusal = f"another podperf run is measuring on {ADDRESS}"
+    assert refusal in robot.output.read_text()
+    (tmp_path / "t.yaml").write_text(topology(lab))
+    *_, last = check(str(tmp_path / "t.yaml"))
+    assert (last.state, last.detail.startswith(refusal)) == (State.UNCHECKED, True)
+    assert host.get(f"{programs.FOLDER}/a-program") == b"of the first run"
+    programs.remove(host)
     host.close()
 
 

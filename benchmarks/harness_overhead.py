@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 AIM = 0.15
 
 
-class Keywords(ResultVisitor):
+class Keywords(ResultVisitor):  # type: ignore[misc]  # which has no types
     """Seconds that each library keyword took in all; keywords of resource files only contain others."""
 
     def __init__(self) -> None:
@@ -40,18 +40,19 @@ def trial_seconds(run: Run) -> tuple[float, float]:
     """Seconds that the run's trials took: with all that lies around the sending, and the sending alone."""
     trials = [trial for record in run.records for trial in record["trials"]]
     sending = sum(max((way["duration"] for way in each["directions"]), default=0.0) for each in trials)
-    return sum(each["elapsed"] for each in trials), sending
+    return float(sum(each["elapsed"] for each in trials)), sending
 
 
 def waiting_seconds(run: Run) -> float:
     """Seconds for which the run waited for a quiet machine; disturbed trials, which `patience` pays too, are trials."""
-    disturbed = sum(
+    disturbed: float = sum(
         trial["elapsed"]
         for record in run.records
         for trial in record["trials"]
         if (trial["invalid"] or "").startswith(DISTURBED)
     )
-    return max(0.0, sum(record["waited_for_quietness"] for record in run.records) - disturbed)
+    waited: float = sum(record["waited_for_quietness"] for record in run.records)
+    return max(0.0, waited - disturbed)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from podperf.methods.presets import PRESETS, Preset
 from simulated_dut import SimulatedDut
 
 CAPACITY = 250_000.0
-MODELS = {
+MODELS: dict[str, dict[str, float]] = {
     "quiet": {"buffer": 256},
     "rare stalls": {"buffer": 256, "stalls_per_second": 0.5, "stall": 0.002, "drift": 0.01, "congestion": 0.1},
     "VM": {"buffer": 256, "stalls_per_second": 2.0, "stall": 0.0015, "drift": 0.02, "congestion": 0.1},

@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.errors import PodperfError
 from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.testers.software import Engine, SoftwareTester
+from podperf.testers.software import SoftwareTester
+from podperf.topology import Engine
 
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = os.environ.get("PODPERF_TESTER", str(ROOT / "build" / "tester" / "podperf-tester"))

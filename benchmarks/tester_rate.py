@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.errors import PodperfError
 from podperf.model import FrameSize, Traffic, Trial
 from podperf.testers.base import UNPACED
-from podperf.testers.software import Engine
+from podperf.topology import Engine
 from tester_common import RECEIVER, SENDER, SENDER_CPU, Wire, bare_wire, rate_of_peer, spread
 
 SECONDS = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from robot.api import logger
 from robot.api.deco import keyword, library
@@ -155,8 +155,7 @@ class Testbed:
 
 def open_run() -> Run:
     """What `Open Testbed` of the suite's own library began."""
-    testbed: Testbed = BuiltIn().get_library_instance("Testbed")
-    return testbed.run
+    return cast(Testbed, BuiltIn().get_library_instance("Testbed")).run
 
 
 def measure_and_judge(order: Order) -> None:

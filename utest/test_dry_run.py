@@ -307,8 +307,17 @@ AWAY = "worker: {connection: ssh, ssh: {address: 192.0.2.20}, ports: {left: {int
 DEEDS = {
     "tester: {cpus: 3, engine: packet-ring}": ["podperf-tester .*--cpu 3 --engine packet-ring"],
     "tester: {ports: {left: {interface: c, namespace: n}, right: {interface: d}}}\n" + AWAY: ["--left c@n --right d "],
-    "worker: {cpus: 4-6}": ["lcores=0@.*,5@5'", 'pmd-cpu-mask="0x10"', "nr_hugepages", "--in-memory"],
+    "worker: {cpus: 4-6}": [
+        "lcores=0@.*,5@5'",
+        'dpdk-lcore-mask="0x40"',
+        "--cpu-list --pid 6 ",
+        'pmd-cpu-mask="0x10"',
+        "nr_hugepages",
+        "--in-memory",
+    ],
     "worker: {cpus: 4-6, switch_cpus: 5}": ["lcores=0@.*,4@4'", 'pmd-cpu-mask="0x20"'],
+    # DPDK knows 128 lcores.
+    "worker: {cpus: 200-202}": [r"--lcores=.*,\d+@201'", 'dpdk-extra=".*--lcores=0@202', "--cpu-list --pid 202 "],
     "worker: {hugepages: none}": ["testpmd .*--no-huge", "dpdk-extra=.*--no-huge"],
     f"tester: {{type: trex, cpus: 1-3, {OWN_TREX}}}": [
         "master_thread_id: 1\n.*latency_thread_id: 2\n",

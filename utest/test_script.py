@@ -393,7 +393,7 @@ def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: 
     assert done.stdout == ""
     results = with_robot.root / "results"
     latest = results / "latest"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", latest.readlink().name)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", latest.readlink().name)
     assert {file.name for file in latest.iterdir()} >= {"output.xml", "log.html", "report.html", "xunit.xml"}
     assert latest.resolve() == max(folder for folder in results.iterdir() if not folder.is_symlink())
 

@@ -1,4 +1,4 @@
-"""Figures as people read them: three significant digits or whole units, thousands apart. Pure."""
+"""Figures and names as people read them: three significant digits or whole units, thousands apart. Pure."""
 
 from __future__ import annotations
 
@@ -38,3 +38,9 @@ def percent(ratio: float) -> str:
 def count(amount: int, noun: str) -> str:
     """`1 test`, `2 tests`."""
     return f"{amount} {noun}{'' if amount == 1 else 's'}"
+
+
+def cut(text: str, size: int) -> str:
+    """At most `size` characters. The middle goes, since names that begin alike tell themselves apart at the end."""
+    tail = (size - 1) // 2
+    return text if len(text) <= size else f"{text[: size - 1 - tail]}…{text[len(text) - tail :]}"

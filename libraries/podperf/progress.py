@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from podperf.figures import kpps, percent
+from podperf.figures import cut, kpps, percent
 from podperf.model import TrialResult
 from podperf.noise import Speed
 
+SHORTEST_NAME = 8  # characters of a test, where the terminal is narrow
 LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
 
 
@@ -48,7 +49,7 @@ class Progress:
         self._trial += 1
         loss = result.invalid or f"loss {percent(result.loss_ratio)}"
         load = kpps(result.achieved_load)
-        self._show(f"{phase}, trial {self._trial}: {load} kpps for {result.duration:.2g} s, {loss}")
+        self._show(f"{phase}, trial {self._trial}: {load} kpps, {result.duration:.2g} s, {loss}")
 
     def waiting(self, speed: Speed) -> None:
         """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
@@ -63,7 +64,7 @@ class Progress:
         seconds = time.monotonic() - self._test_began
         if outcome != "skipped":
             self._spent.append(seconds)
-        self._write(f"{self._head} {outcome}: {summary} ({seconds:.0f} s)", stays=True)
+        self._write(f"{self._count} {self._name} {outcome}: {summary} ({seconds:.0f} s)", stays=True)
 
     @property
     def seconds_left(self) -> float:
@@ -78,19 +79,22 @@ class Progress:
         return max(0, self.expected - self._number)
 
     @property
-    def _head(self) -> str:
-        return f"[{self._number}/{self.expected or '?'}] {self._name}"
+    def _count(self) -> str:
+        return f"[{self._number}/{self.expected or '?'}]"
 
     def _show(self, text: str, *, force: bool = False) -> None:
         left = int(self.seconds_left)
         # Nothing left by the estimate means that this test takes longer than others did: nobody knows how long.
-        estimate = f" | about {left // 60}:{left % 60:02d} left" if left else ""
-        line = f"{self._head} | {text}{estimate}"
+        estimate = f" | {left // 60}:{left % 60:02d} left" if left else ""
         if self.stream.isatty():
-            self._write(line, stays=False)
+            # A narrow terminal costs letters of the name first: load, loss and time left are what changes.
+            width = shutil.get_terminal_size().columns - 1
+            room = max(SHORTEST_NAME, width - len(f"{self._count}  | {text}{estimate}"))
+            line = f"{self._count} {cut(self._name, room)} | {text}"
+            self._write(f"{line[: max(0, width - len(estimate))]}{estimate}", stays=False)
         elif force or time.monotonic() - self._last_line >= LINE_INTERVAL:
             self._last_line = time.monotonic()
-            self._write(line, stays=True)
+            self._write(f"{self._count} {self._name} | {text}{estimate}", stays=True)
 
     def _write(self, text: str, *, stays: bool) -> None:
         with suppress(OSError):  # a terminal or a pipe that is gone ends no run
@@ -102,6 +106,5 @@ class Progress:
         elif stays:
             self.stream.write(f"\r\x1b[K{text}\n")
         else:
-            width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r\x1b[K{text[:width]}")
+            self.stream.write(f"\r\x1b[K{text}")
         self.stream.flush()

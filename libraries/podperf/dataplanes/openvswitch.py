@@ -11,7 +11,7 @@ from typing import Any
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import await_success, threads_named
+from podperf.hosts.linux import await_success, held_to, threads_named
 
 PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # what Debian and Ubuntu call it
@@ -117,9 +117,12 @@ class OpenVSwitch:
 
     def confine(self, cpus: Sequence[int]) -> None:
         """Hold all threads but the pollers to these CPUs. While it starts, any CPU may help."""
-        polling = {thread for threads in self.pollers().values() for thread in threads}
-        for thread in set(threads_named(self._host, "", of=self.process.pid)) - polling:
+        for thread in self._controllers():
             self._host.run("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
+
+    def _controllers(self) -> set[int]:
+        polling = {thread for threads in self.pollers().values() for thread in threads}
+        return set(threads_named(self._host, "", of=self.process.pid)) - polling
 
     def pollers(self) -> dict[int, list[int]]:
         """The threads of its PMDs by CPU."""
@@ -131,7 +134,8 @@ class OpenVSwitch:
         return found
 
     def describe_pmds(self) -> dict[str, Any]:
-        """Versions and configuration of the switch, its ports, and what its polling threads poll and have done."""
+        """Versions and configuration of the switch, its ports, the CPUs that its control threads are held to, and what
+        those that poll have done."""
         config = self.row("Open_vSwitch", ".")
         return {
             "version": self.appctl("version").splitlines(),
@@ -139,6 +143,7 @@ class OpenVSwitch:
             "dpdk_initialized": config["dpdk_initialized"],
             "other_config": dict(config["other_config"][1]),
             "datapath": self.appctl("dpif/show").splitlines(),
+            "control_held_to": held_to(self._host, self._controllers()),
             "pmd_rxq": self.appctl("dpif-netdev/pmd-rxq-show").splitlines(),
             "pmd_stats": [line.strip() for line in self.appctl("dpif-netdev/pmd-stats-show").splitlines()],
         }
@@ -151,9 +156,9 @@ class OpenVSwitch:
     def _vsctl(self, timeout: int) -> list[str]:
         return ["ovs-vsctl", f"--db={self._remote}", f"--timeout={timeout}"]
 
-    def ofctl(self, *arguments: str) -> str:
+    def ofctl(self, *arguments: str, stdin: str | None = None) -> str:
         """Speak OpenFlow to a bridge."""
-        return self._host.run("env", *self._environment, "ovs-ofctl", *arguments).stdout
+        return self._host.run("env", *self._environment, "ovs-ofctl", *arguments, stdin=stdin).stdout
 
     def appctl(self, *arguments: str) -> str:
         """Ask the running switch."""
@@ -171,25 +176,31 @@ class OpenVSwitch:
             words += ["--", "add-port", bridge, interface]
             words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in wanted.items())]
         self.vsctl(*words[1:])
-        return [self._port_number(interface) for interface in ports]
+        return [_port_number(name, row) for name, row in zip(ports, self._rows("Interface", *ports), strict=True)]
 
-    def _port_number(self, interface: str) -> int:
-        row = self.row("Interface", interface)
-        number = row["ofport"]
-        if not isinstance(number, int) or number < 0:  # an empty set while unknown, -1 when refused
-            raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}")
-        return number
-
-    def connect(self, bridge: str, one: int, other: int) -> None:
-        """Two flows: whatever comes in on one port leaves on the other."""
-        for source, target in ((one, other), (other, one)):
-            self.ofctl("add-flow", bridge, f"in_port={source},actions=output:{target}")
+    def join(self, bridge: str, ports: Sequence[int]) -> None:
+        """Of ports along a chain each two make a segment: whatever comes in on one of them leaves on the other."""
+        segments = list(zip(ports[::2], ports[1::2], strict=True))
+        ways = segments + [(other, one) for one, other in segments]
+        flows = "".join(f"in_port={source},actions=output:{target}\n" for source, target in ways)
+        self.ofctl("add-flows", bridge, "-", stdin=flows)
 
     def row(self, table: str, record: str) -> dict[str, Any]:
         """A database record, as data; an empty column is None (RFC 7047, section 5.1)."""
-        answer = json.loads(self.vsctl("--format=json", "list", table, record))
-        values = (None if value == ["set", []] else value for value in answer["data"][0])
-        return dict(zip(answer["headings"], values, strict=True))
+        (row,) = self._rows(table, record)
+        return row
+
+    def _rows(self, table: str, *records: str) -> list[dict[str, Any]]:
+        answer = json.loads(self.vsctl("--format=json", "list", table, *records))
+        rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
+        return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
+
+
+def _port_number(interface: str, row: Mapping[str, Any]) -> int:
+    number = row["ofport"]
+    if not isinstance(number, int) or number < 0:  # an empty set while unknown, -1 when refused
+        raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}")
+    return number
 
 
 def _complaints(log: str) -> str:

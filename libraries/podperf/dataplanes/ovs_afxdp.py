@@ -40,7 +40,7 @@ class OvsAfxdp(OvsKernel):
         refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
         entries = super().set_up(worker, chain, undo)
-        self._switch.confine(worker.cpus)
+        self._switch.confine(worker.placement.pods)
         self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)
         return entries
 

@@ -19,7 +19,7 @@ from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
-from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
+from podperf.pods.forwarders.dpdk import MAX_LCORES, START_TIMEOUT, missing_drivers
 
 BRIDGE = "ovs-br0"
 DEVICE_DRIVERS = (
@@ -79,11 +79,13 @@ class OvsDpdk:
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             self._applications.append(self._start_pod(forwarder, f"pod{number + 1}", own, cpu, undo))
         self._ports = {} if beside else self._take_ports(undo)
-        self._switch = self._start(worker, undo)
+        # Where no pod polls, while there is such a CPU; with those that poll, threads that control take turns.
+        control = worker.placement.pods[chain.pods :] or worker.placement.pods
+        self._switch = self._start(worker, control[-1], undo)
         self._connect(sockets)
         for pod in self._applications:
             pod.begin()
-        self._switch.confine(worker.cpus)
+        self._switch.confine(control)
         pollers = self._switch.pollers()
         for pod, cpu in zip(self._applications, pod_cpus, strict=True):
             pollers.setdefault(cpu, []).extend(pod.pollers())
@@ -116,17 +118,19 @@ class OvsDpdk:
                 settings = {"type": "dpdk", "options:dpdk-devargs": self._ports[name]}
             settings["other_config:pmd-rxq-affinity"] = f'"0:{cpu}"'
             numbers += self._switch.add_ports(BRIDGE, {name: settings})
-        for one, other in zip(numbers[::2], numbers[1::2], strict=True):
-            self._switch.connect(BRIDGE, one, other)
+        self._switch.join(BRIDGE, numbers)
 
-    def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
+    def _start(self, worker: Worker, control: int, undo: ExitStack) -> OpenVSwitch:
         allowed = [f"-a {device}" for device in self._ports.values() if pci.ADDRESS.fullmatch(device)]
         extra = " ".join(allowed or ["--no-pci"])
         configuration = {
             "dpdk-init": "true",
-            "dpdk-lcore-mask": cpu_mask(worker.placement.pods[-1:]),
             "pmd-cpu-mask": cpu_mask(worker.placement.switch),
         }
+        if control < MAX_LCORES:
+            configuration["dpdk-lcore-mask"] = cpu_mask([control])
+        else:
+            extra += f" --lcores=0@{control}"
         if self._hugepages:
             # On every NUMA node: that of a port's card is not always that of the CPU that polls it.
             nodes = hugepages.nodes(worker.host)

@@ -11,9 +11,12 @@ from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.hosts.base import Host
+from podperf.hosts.linux import module_loaded, unloading
+from podperf.hosts.way_back import WayBack
 from podperf.model import Chain, Direction, Entry
 
 BRIDGE = "ovs-br0"
+MODULE = "openvswitch"
 
 
 class OvsKernel(KernelPods):
@@ -28,12 +31,18 @@ class OvsKernel(KernelPods):
     def unavailable(cls, host: Host) -> str | None:
         if reason := missing(host, PLAIN):
             return reason
-        host.run("modprobe", "--quiet", "openvswitch", check=False)
-        if host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code:
-            return f"the kernel of {host.name} has no Open vSwitch datapath (module openvswitch)"
-        return None
+        loaded = module_loaded(host, MODULE)
+        host.run("modprobe", "--quiet", MODULE, check=False)
+        lacking = host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
+        if not loaded:
+            host.run("sh", "-c", unloading(MODULE))
+        return f"the kernel of {host.name} has no Open vSwitch datapath (module {MODULE})" if lacking else None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        if self.datapath == "system" and not module_loaded(worker.host, MODULE):
+            way_back = WayBack(worker.host, worker.directory, undo)
+            way_back.note(f"the kernel's module {MODULE}", "sh", "-c", unloading(MODULE))
+            worker.host.run("modprobe", "--quiet", MODULE, check=False)
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")
         if self.datapath == "system":  # the kernel's part outlives the switch
@@ -43,9 +52,7 @@ class OvsKernel(KernelPods):
         pods = start_pods_on_veth(worker, chain, undo)
         inner = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
         names = [worker.left.interface, *inner, worker.right.interface]
-        ports = switch.add_ports(BRIDGE, self._prepared(worker, names))
-        for place in range(0, len(ports), 2):
-            switch.connect(BRIDGE, ports[place], ports[place + 1])
+        switch.join(BRIDGE, switch.add_ports(BRIDGE, self._prepared(worker, names)))
         self._worker, self._pods, self._switch = worker, pods, switch
         return forward_along(pods, worker)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -154,6 +154,13 @@ def module_loaded(host: Host, module: str) -> bool:
 def unloading(module: str) -> str:
     """For `sh`: take a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
     return f"modprobe --quiet --remove {module} || :"
+
+
+def held_to(host: Host, threads: Iterable[int]) -> list[str]:
+    """The CPU lists that these threads may run on, as the kernel tells them; one that has ended is left out."""
+    files = [f"/proc/{thread}/status" for thread in threads]
+    lines = host.run("grep", "-h", "^Cpus_allowed_list", "/dev/null", *files, check=False).stdout.splitlines()
+    return sorted({line.split()[1] for line in lines})
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

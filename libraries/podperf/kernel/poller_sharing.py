@@ -15,6 +15,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import held_to
 from podperf.hosts.programs import on_host
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
@@ -41,13 +42,11 @@ class TurnsOnCpu:
         that they are held to."""
         how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
         node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
-        files = [f"/proc/{thread}/status" for thread in self.pollers]
-        allowed = self.host.run("grep", "-h", "^Cpus_allowed_list", *files, check=False).stdout.splitlines()
         return {
             "cpu": self.cpu,
             "numa_node": int(node.strip().rpartition("node")[2]) if node else None,
             "pollers": len(self.pollers),
-            "held_to": sorted({line.split()[1] for line in allowed}),
+            "held_to": held_to(self.host, self.pollers),
             "shared": how,
         }
 

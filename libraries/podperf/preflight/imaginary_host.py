@@ -252,8 +252,9 @@ def _remember_mask(question: Question) -> str:
     return ""
 
 
-def _switch_port(question: Question) -> str:
-    return json.dumps({"headings": ["ofport", "error"], "data": [[next(question.host.switch_ports), ["set", []]]]})
+def _switch_ports(question: Question) -> str:
+    ports = [[next(question.host.switch_ports), ["set", []]] for _ in question.found[1].split()]
+    return json.dumps({"headings": ["ofport", "error"], "data": ports})
 
 
 def _add_namespace(question: Question) -> str:
@@ -386,7 +387,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^env CNI_COMMAND=ADD ", _plugin_result),
         (r"^sh -c for t in ", _threads),
         (r"^ovs-vsctl .*pmd-cpu-mask=\"(0x[0-9a-f]+)\"", _remember_mask),
-        (r"^ovs-vsctl .*--format=json list Interface ", _switch_port),
+        (r"^ovs-vsctl .*--format=json list Interface (.*)", _switch_ports),
         (r"^tc -json filter show ", lambda _: '[{"options": {"prog": {"id": 1}}}]'),
         (r"^bpftool --json prog show ", lambda _: '{"map_ids": [1]}'),
         (r"^tee (/sys/\S+)/nr_hugepages$", _set_pages),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podperf.figures import count, microseconds
+from podperf.figures import count, cut, microseconds
 from podperf.report.results import Record, not_comparable, rate_text, remarks, unfinished, verdict_word, verdict_words
 
 _COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
@@ -105,15 +105,9 @@ def _widths(rows: Sequence[_Row], width: int) -> list[int]:
 
 def _line(row: _Row, widths: Sequence[int], colour: bool) -> str:
     cells = [
-        _cut(cell, size).rjust(size) if column in _NUMERIC else _cut(cell, size).ljust(size)
+        cut(cell, size).rjust(size) if column in _NUMERIC else cut(cell, size).ljust(size)
         for column, (cell, size) in enumerate(zip(row.cells, widths, strict=True))
     ]
     if colour:
         cells[_VERDICT] = f"\033[{_COLOURS.get(row.word, _OTHER_COLOUR)}m{cells[_VERDICT].rstrip()}\033[0m"
     return "  ".join(cells).rstrip()
-
-
-def _cut(text: str, size: int) -> str:
-    """At most `size` characters. The middle goes, since names that begin alike tell themselves apart at the end."""
-    tail = (size - 1) // 2
-    return text if len(text) <= size else f"{text[: size - 1 - tail]}…{text[len(text) - tail :]}"

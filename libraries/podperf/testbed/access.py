@@ -38,8 +38,7 @@ def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str |
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
-    """The machine of a part of the testbed; `here` is this one. Until `undo`, which also removes what podperf copied
-    there.
+    """The machine of a part of the testbed; `here` is this one. Until `undo`.
 
     Without a `password` it is that of the environment. PodperfError, in one line, when the machine cannot be reached or
     the login has not the rights of root.
@@ -55,12 +54,12 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
             f"{ssh.user} has not the rights of root on {host.name}, which network namespaces and drivers need: "
             f"log in as root ({part}.ssh.user)"
         )
-    undo.callback(programs.remove, host)
     return host
 
 
 def lock(host: Host, undo: ExitStack, beat: float = _BEAT, silence: float = _SILENCE) -> None:
-    """Keep other runs off another machine. PodperfError when there is one already."""
+    """Keep other runs off another machine, until `undo`, which also removes the programs that podperf copied there.
+    PodperfError when there is one already."""
     process: Process = host.spawn("sh", "-c", _LOCK, "sh", str(silence))
     undo.callback(process.stop)
     try:
@@ -72,6 +71,7 @@ def lock(host: Host, undo: ExitStack, beat: float = _BEAT, silence: float = _SIL
                 f"given up after {silence:g} s"
             ) from error
         raise
+    undo.callback(programs.remove, host)
     ended = threading.Event()
     undo.callback(ended.set)
     threading.Thread(target=_beat, args=(process, beat, ended), daemon=True).start()

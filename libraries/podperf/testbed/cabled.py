@@ -22,7 +22,8 @@ from podperf.testbed.machines import Machines
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
 from podperf.testbed.worker_ports import CARRIER_PATIENCE, WorkerPorts, has_carrier
-from podperf.topology import PortSettings
+from podperf.testers.base import Tester
+from podperf.topology import Engine, PortSettings
 
 TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
@@ -45,7 +46,7 @@ def set_up(
     way_back = _way_back(machines, undo)
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
-    tester = undo.enter_context(machines.tester(left, right, topology.tester.engine))
+    tester = _tester(machines, topology.tester.engine, way_back, undo)
     taken = [_take_ports(each, mtu, undo) for each in workers]
     for one in taken:
         one.ports.await_carrier()
@@ -61,7 +62,7 @@ def set_up(
     sut = SystemUnderTest(
         chain, tester, data_plane, entries, first.port_hosts, ports, first.received_by, patience, beyond
     )
-    return _by_an_engine_that_sends(machines, sut, directions, PROBE_PATIENCE, undo)
+    return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 
 def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
@@ -69,11 +70,11 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     refuse_shared_ports(machines.topology, machines.host, ssh=session_to(machines.host))
     left, right = machines.topology.tester.left, machines.topology.tester.right
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
-    _way_back(machines, undo)
-    tester = undo.enter_context(machines.tester(left, right, machines.topology.tester.engine))
+    way_back = _way_back(machines, undo)
+    tester = _tester(machines, machines.topology.tester.engine, way_back, undo)
     ports, patience = _tester_ports(machines), _await_links(machines)
     sut = SystemUnderTest(chain, tester, data_plane, entries, ports, link_patience=patience)
-    return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, PROBE_PATIENCE, undo)
+    return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, way_back, undo)
 
 
 def _await_links(machines: Machines) -> float:
@@ -110,6 +111,30 @@ def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
     for port in (machines.topology.tester.left, machines.topology.tester.right):
         _note_offload(machines, port, way_back)
     return way_back
+
+
+def _tester(machines: Machines, engine: Engine, way_back: WayBack, undo: ExitStack, why: str | None = None) -> Tester:
+    """The tester on its two ports. `why` is the reason for this engine.
+
+    XDP takes frames off before the kernel has them. Other engines get copies of what the kernel goes on with: where it
+    forwards, test frames would leave by its default route. So it is to drop them.
+    """
+    ports = {"left": machines.topology.tester.left, "right": machines.topology.tester.right}
+    tester = undo.enter_context(machines.tester(ports["left"], ports["right"], engine, why))
+    if tester.describe()["engine"] != "xdp":
+        for side, port in ports.items():
+            if port.interface is not None:
+                _drop_arriving(machines.host, port, f"podperf_{side}", way_back)
+    return tester
+
+
+def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayBack) -> None:
+    """Let the kernel drop what arrives at a port, once packet sockets have had it."""
+    host = _seen_from(machine, port)
+    gone = f"add table netdev {table}; delete table netdev {table}"  # no error where it never came to be
+    way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone)
+    chain = f'chain arriving {{ type filter hook ingress device "{port.interface}" priority -500; policy drop; }};'
+    host.run("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
 
 
 def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
@@ -166,7 +191,7 @@ def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
 
 
 def _by_an_engine_that_sends(
-    machines: Machines, sut: SystemUnderTest, directions: tuple[Direction, ...], patience: float, undo: ExitStack
+    machines: Machines, sut: SystemUnderTest, directions: tuple[Direction, ...], way_back: WayBack, undo: ExitStack
 ) -> SystemUnderTest:
     """The same with the slower engine of the software tester, where frames cross only by that.
 
@@ -176,12 +201,12 @@ def _by_an_engine_that_sends(
     if settings.type != "software" or settings.engine != "auto" or machines.imaginary:
         return sut
     traffic = Traffic(SMALLEST, directions, 1, sut.entries)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PROBE_PATIENCE
     while not sut.forwards(traffic):
         if time.monotonic() > deadline:
             sut.tester.close()
-            why = f"no frame that XDP sent crossed in {patience:g} s"
-            tester = undo.enter_context(machines.tester(settings.left, settings.right, "packet-ring", why))
+            why = f"no frame that XDP sent crossed in {PROBE_PATIENCE:g} s"
+            tester = _tester(machines, "packet-ring", way_back, undo, why)
             _await_links(machines)
             return replace(sut, tester=tester)
     return sut

@@ -24,6 +24,8 @@ from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.topology import WorkerPortSettings
 
 BEFORE = "ports-before"  # in the run directory
+# By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
+INTERRUPT_DEFERRAL = ("napi_defer_hard_irqs", "gro_flush_timeout")
 CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
 
 # Run by `sh -c` on the host with namespace, interface, new name: into the network of the host, whichever that is.
@@ -37,7 +39,7 @@ _TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done
 @dataclass(frozen=True)
 class PortBefore:
     """What a port was like. `interrupts` has the CPU list of each interrupt of its device at `pci`, `queues` the number
-    of each kind of queue, as ethtool(8) names them."""
+    of each kind of queue, as ethtool(8) names them, `deferral` how long interrupts are held back."""
 
     interface: str
     mac: str
@@ -51,6 +53,7 @@ class PortBefore:
     pci: str | None = None
     interrupts: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, int] = field(default_factory=dict)
+    deferral: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,19 @@ class WorkerPorts:
         kind = link.get("linkinfo", {}).get("info_kind")
         gro = offloads.get("generic-receive-offload", "").startswith("on")
         threaded = read_attribute(host, name, "threaded")
-        flags, alias = link["flags"], link.get("ifalias", "")
+        flags = link["flags"]
         before = PortBefore(
-            name, link["address"], kind, link["mtu"], "UP" in flags, gro, threaded, "PROMISC" in flags, alias, pci
+            name,
+            link["address"],
+            kind,
+            link["mtu"],
+            "UP" in flags,
+            gro,
+            threaded,
+            "PROMISC" in flags,
+            link.get("ifalias", ""),
+            pci,
+            deferral={each: read_attribute(host, name, each) for each in INTERRUPT_DEFERRAL},
         )
         self._remember(before)
         ip(host, "link", "set", "dev", name, "netns", self._namespace.namespace)
@@ -186,6 +199,9 @@ def _give_back(host: Host, port: PortBefore) -> None:
             ip(host, "link", "set", "dev", name, "name", port.interface)
     host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
     set_receive_queues(host, port.interface, port.queues)
+    for attribute, value in port.deferral.items():
+        if read_attribute(host, port.interface, attribute) != value:
+            write_attribute(host, port.interface, attribute, value)
     if port.pci is not None:  # a driver that was bound anew may have other interrupts, and others these
         now = affinities(host, port.pci)
         restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
