@@ -1,7 +1,8 @@
 """The contract of testers (utest/tester_contract.py) on real links: the software tester, and TRex where there is one.
 
 PODPERF_TREX names the folder of a TRex, with `_t-rex-64`, and PODPERF_TREX_PYTHON an interpreter for its client
-(/usr/bin/python3). With PODPERF_TREX_RECORD set, what TRex says is recorded for utest/test_trex_contract.py.
+(/usr/bin/python3). With PODPERF_TREX_CLIENT=trex-stl-lib it is the client that this interpreter has from PyPI, for a
+TRex of the old API. With PODPERF_TREX_RECORD set, what TRex says is recorded for utest/test_trex_contract.py.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+import recorded_trex
 from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -35,6 +38,9 @@ from trex_dialogue import Dialogue, RecordingHost
 
 TREX = os.environ.get("PODPERF_TREX")
 PYTHON = os.environ.get("PODPERF_TREX_PYTHON", "/usr/bin/python3")
+FROM_PYPI = os.environ.get("PODPERF_TREX_CLIENT") == "trex-stl-lib"
+RECORD = bool(os.environ.get("PODPERF_TREX_RECORD"))
+CLIENT = None if FROM_PYPI else f"{TREX}/{CLIENT_BELOW_SERVER}"
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 MTU = 1600
 PACKETS_SENT = ("ip", "-json", "-stats", "link", "show", "dev", "left")
@@ -120,12 +126,19 @@ def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTest
     interfaces = Interfaces("left", "right", kernel=True)
     endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,)))
     host: Host = bench.ports
-    if os.environ.get("PODPERF_TREX_RECORD"):
+    publisher_port = PUBLISHER_PORT
+    if RECORD and FROM_PYPI:
+        recording = recorded_trex.FOLDER / f"{path.stem}.json.gz"
+        recorder = host.spawn(sys.executable, recorded_trex.__file__, str(recording))
+        undo.callback(recorder.stop)
+        assert recorder.receive(10) == "ready"
+        endpoint, publisher_port = Endpoint("127.0.0.1", recorded_trex.RPC_PORT), recorded_trex.PUBLISHER_PORT
+    elif RECORD:
         dialogue = Dialogue(path)
         undo.callback(lambda: (setattr(dialogue, "seen", bench.seen), dialogue.save()))
         host = RecordingHost(bench.ports, dialogue)
     settings = TrexSettings(interpreter=PYTHON)
-    return TrexTester(host, settings, endpoint, PUBLISHER_PORT, f"{folder}/{CLIENT_BELOW_SERVER}")
+    return TrexTester(host, settings, endpoint, publisher_port, CLIENT)
 
 
 # --- a TRex that runs already ----------------------------------------------------------------------------------------
@@ -144,7 +157,7 @@ def endpoint() -> Iterator[tuple[RealBench, Endpoint]]:
 
 def session(bench: RealBench, endpoint: Endpoint) -> TrexTester:
     settings = TrexSettings(interpreter=PYTHON)
-    return TrexTester(bench.ports, settings, endpoint, PUBLISHER_PORT, f"{TREX}/{CLIENT_BELOW_SERVER}")
+    return TrexTester(bench.ports, settings, endpoint, PUBLISHER_PORT, CLIENT)
 
 
 def test_a_server_that_runs_already_is_left_alone(endpoint: tuple[RealBench, Endpoint]) -> None:
@@ -152,7 +165,7 @@ def test_a_server_that_runs_already_is_left_alone(endpoint: tuple[RealBench, End
     for _ in range(2):
         with session(bench, there) as tester:
             assert tester.measure(Trial(SMALL, LOW, SECONDS)).received > 0
-    assert server_version(bench.ports, there).api >= (5, 0)
+    assert server_version(bench.ports, there).api >= (4, 1)
 
 
 def test_ports_that_somebody_else_holds_are_not_taken(

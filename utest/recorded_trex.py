@@ -1,0 +1,197 @@
+"""A TRex server as it was recorded on its sockets: it answers TRex's own client again, at the pace at which it did.
+
+`recorded_trex.py FILE` records: it stands between a client (ports 5501 and 5500) and a server (4501 and 4500), until
+it is terminated. What is asked is either a deed (`add_stream`, `start_traffic` …) or a question (`get_port_stats` …).
+Deeds come in the order in which they were recorded, and the time of each begins anew; a question is answered by what
+the server said to it at about that time since the deed before, counters between two answers by the share of the time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import struct
+import sys
+import threading
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+FOLDER = Path(__file__).with_name("trex_recordings")
+RPC_PORT, PUBLISHER_PORT = 5501, 5500  # of the recorder
+_SERVER_RPC, _SERVER_PUBLISHER = 4501, 4500
+_ZIPPED = 0xABE85CEA  # TRex's mark of a compressed message, before the length of what is in it
+# Of one session only: they differ each time.
+_PASSING = {"api_h", "handler", "session_id", "user", "key"}
+_QUESTIONS = ("get_", "publish_now", "ping")
+
+Json = dict[str, Any]
+
+
+def unzipped(message: bytes) -> Any:
+    """The content of a message, compressed or not."""
+    if len(message) > 8 and struct.unpack(">I", message[:4])[0] == _ZIPPED:
+        message = zlib.decompress(message[8:])
+    return json.loads(message)
+
+
+def essence(call: Json) -> Json:
+    """A call without what differs each time."""
+    parameters = {key: value for key, value in call["params"].items() if key not in _PASSING}
+    return {"method": call["method"], "params": parameters}
+
+
+def is_question(calls: list[Json]) -> bool:
+    """Whether these calls change nothing."""
+    return all(each["method"].startswith(_QUESTIONS) for each in calls)
+
+
+class Recorder:
+    """Passes messages on, and keeps them: for each deed the questions after it, and how often answers changed."""
+
+    def __init__(self) -> None:
+        self.chapters: list[Json] = [{"deed": None, "answer": None, "questions": []}]
+        self._began = time.monotonic()
+
+    def exchanged(self, calls: list[Json], answers: list[Json]) -> None:
+        """One message and its answer, both as lists."""
+        asked = [essence(each) for each in calls]
+        said = [{key: value for key, value in each.items() if key != "id"} for each in answers]
+        if not is_question(calls):
+            self.chapters.append({"deed": asked, "answer": said, "questions": []})
+            self._began = time.monotonic()
+            return
+        now = round(time.monotonic() - self._began, 4)
+        known = [each for each in self.chapters[-1]["questions"] if each["asked"] == asked]
+        if known and known[-1]["answer"] == said:
+            known[-1]["until"] = now
+        else:
+            self.chapters[-1]["questions"].append({"asked": asked, "answer": said, "from": now, "until": now})
+
+    def save(self, path: Path) -> None:
+        """Write what was recorded."""
+        path.parent.mkdir(exist_ok=True)
+        with gzip.GzipFile(path, "wb", mtime=0) as file:
+            file.write(json.dumps(self.chapters).encode())
+
+
+def record(path: Path) -> None:
+    """Stand between client and server until SIGTERM."""
+    context, recorder = zmq.Context(), Recorder()
+    asking, answering = context.socket(zmq.REQ), context.socket(zmq.REP)
+    hearing, telling = context.socket(zmq.SUB), context.socket(zmq.PUB)
+    hearing.setsockopt(zmq.SUBSCRIBE, b"")
+    asking.connect(f"tcp://127.0.0.1:{_SERVER_RPC}")
+    hearing.connect(f"tcp://127.0.0.1:{_SERVER_PUBLISHER}")
+    answering.bind(f"tcp://127.0.0.1:{RPC_PORT}")
+    telling.bind(f"tcp://127.0.0.1:{PUBLISHER_PORT}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    poller = zmq.Poller()
+    poller.register(answering, zmq.POLLIN)
+    poller.register(hearing, zmq.POLLIN)
+    print("ready", flush=True)
+    try:
+        while True:
+            ready = dict(poller.poll())
+            if hearing in ready:
+                telling.send(hearing.recv())
+            if answering in ready:
+                request = answering.recv()
+                asking.send(request)
+                answer = asking.recv()
+                answering.send(answer)
+                asked, said = unzipped(request), unzipped(answer)
+                recorder.exchanged(*([asked], [said]) if isinstance(asked, dict) else (asked, said))
+    finally:
+        recorder.save(path)
+
+
+class RecordedTrex:
+    """Plays a recording, on ports of its own, until `close()`."""
+
+    def __init__(self, path: Path) -> None:
+        with gzip.open(path) as file:
+            self._chapters: list[Json] = json.load(file)
+        self._path, self._at, self._began = path, 0, time.monotonic()
+        self._context = zmq.Context()
+        self._answering, self._telling = self._context.socket(zmq.REP), self._context.socket(zmq.PUB)
+        self.port = self._answering.bind_to_random_port("tcp://127.0.0.1")
+        self.publisher_port = self._telling.bind_to_random_port("tcp://127.0.0.1")
+        self.complaint: str | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._play)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End."""
+        self._ended.set()
+        self._thread.join()
+        self._context.destroy(linger=0)
+
+    def _play(self) -> None:
+        while not self._ended.is_set():
+            if not self._answering.poll(200):
+                self._publish("sign-of-life", 0)  # a client gives a server up that says nothing for 3 s
+                continue
+            asked = unzipped(self._answering.recv())
+            calls = [asked] if isinstance(asked, dict) else asked
+            said = [answer | {"id": call["id"]} for call, answer in zip(calls, self._answers(calls), strict=True)]
+            self._answering.send(json.dumps(said[0] if isinstance(asked, dict) else said).encode())
+            for call in calls:
+                if call["method"] == "publish_now":  # by which a client knows that it has heard all so far
+                    self._publish("trex-barrier", call["params"]["key"])
+
+    def _publish(self, name: str, kind: int) -> None:
+        self._telling.send(json.dumps({"name": name, "type": kind, "data": {}}).encode())
+
+    def _answers(self, calls: list[Json]) -> list[Json]:
+        asked = [essence(each) for each in calls]
+        if not is_question(calls):
+            following = self._chapters[self._at + 1 : self._at + 2]
+            if not following or following[0]["deed"] != asked:
+                expected = following[0]["deed"] if following else "the end"
+                return self._refusals(calls, f"{asked} was not recorded here, but {expected}")
+            self._at, self._began = self._at + 1, time.monotonic()
+            return list(following[0]["answer"])
+        now = time.monotonic() - self._began
+        # Asked at another time than when it was recorded, a question may belong to what came just before or after.
+        near = (
+            self._chapters[self._at : self._at + 2] + self._chapters[: self._at][::-1] + self._chapters[self._at + 2 :]
+        )
+        for chapter in near:
+            known = [each for each in chapter["questions"] if each["asked"] == asked]
+            if known:
+                return list(_at(known, now))
+        return self._refusals(calls, f"{asked} was not asked when this was recorded")
+
+    def _refusals(self, calls: list[Json], why: str) -> list[Json]:
+        self.complaint = self.complaint or f"{self._path.name} has to be recorded anew: {why}"
+        return [{"jsonrpc": "2.0", "error": {"code": -1, "message": self.complaint}} for _ in calls]
+
+
+def _at(answers: list[Json], now: float) -> Any:
+    """What the server said at a time or would have said, of its successive answers to one question."""
+    before = [each for each in answers if each["from"] <= now] or answers[:1]
+    after = [each for each in answers if each["from"] > now]
+    if not after or now <= before[-1]["until"]:
+        return before[-1]["answer"]
+    return _between(before[-1]["answer"], after[0]["answer"], before[-1]["until"], after[0]["from"], now)
+
+
+def _between(one: Any, other: Any, begin: float, end: float, now: float) -> Any:
+    """Counters grow evenly; everything else stays as it was."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return {key: _between(one[key], other[key], begin, end, now) for key in one}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [_between(*pair, begin, end, now) for pair in zip(one, other, strict=True)]
+    if type(one) is type(other) is int:
+        return one + round((other - one) * max(0.0, now - begin) / (end - begin))
+    return one
+
+
+if __name__ == "__main__":
+    record(Path(sys.argv[1]))
