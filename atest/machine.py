@@ -27,7 +27,7 @@ VOLATILE_SETTINGS = (
     "kernel.hung_task_detect_count",
 )
 # As the kernel names them: at most 15 characters. Kernel threads of veths are among them.
-PROCESSES = ("podperf", "napi/", "ovs", "dpdk-", "vpp", "qemu-system", "tcpdump", "robot")
+PROCESSES = ("podperf", "napi/", "ovs", "dpdk-", "vpp", "qemu-system", "_t-rex", "tcpdump", "robot")
 FOLDERS = (
     "/run/podperf",
     "/run/podperf-tester",

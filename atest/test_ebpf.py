@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,10 +12,13 @@ import pytest
 
 from chains import forward, local_testbed, need
 from machine import once_as
+from namespaces import add_namespace
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.bpf_programs import describe_program, redirect_at_xdp
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
 from podperf.testbed.system_under_test import addressed
@@ -81,6 +85,20 @@ def test_xdp_is_generic_where_the_driver_has_no_hook(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(DATA_PLANES, "xdp-redirect", Generic)
     description = forward(Chain("xdp-redirect", 1))
     assert {each["mode"] for each in description["programs"].values()} == {"generic"}
+
+
+def test_where_the_driver_refuses_a_program_the_kernel_runs_it() -> None:
+    """veth takes none while frames of its peer may be larger than a page."""
+    with ExitStack() as undo:
+        host = add_namespace("box", undo)
+        for near, far in (("a", "b"), ("c", "d")):
+            ends = {"near_namespace": host.namespace, "far_namespace": host.namespace}
+            add_veth(LocalHost(), near=near, far=far, mtu=9000, **ends)
+        with pytest.raises(PodperfError, match=r"native: .*MTU"):
+            redirect_at_xdp(host, "a", "c", ["native"])
+        redirect_at_xdp(host, "a", "c")
+        described = describe_program(host, "a")
+        assert (described["hook"], described["mode"], described["target"]) == ("XDP", "generic", "c")
 
 
 def test_a_port_that_runs_no_program_itself_is_skipped_with_the_reason() -> None:

@@ -25,7 +25,7 @@ from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.model import Chain, Direction, FrameSize, VirtualFunctionSettings
 from podperf.testbed.access import log_in
 from podperf.topology import Topology
-from podperf.virtual_worker.machine import LEFT
+from podperf.virtual_worker.machine import LEFT, RIGHT
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
 
 pytestmark = [ONLY_ON_REQUEST, pytest.mark.usefixtures("time_is_left", "ports_as_before")]
@@ -39,6 +39,7 @@ for each in /sys/bus/pci/devices/*; do echo "$each $(readlink $each/driver) $(ca
 grep -H . /sys/bus/pci/devices/*/sriov_numvfs
 grep -H . /sys/devices/system/node/node*/hugepages/*/*_hugepages
 ip -brief link | sed 's/@.*//' | sort
+ip link | grep ' vf '
 for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
 ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
 """
@@ -52,12 +53,13 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def ports_as_before(lab: Lab) -> Iterator[None]:
-    def state() -> str:
-        return lab.worker.run("sh", "-c", _STATE).stdout
-
-    before = state()
+    before = state(lab)
     yield
-    assert once_as(before, state) == before
+    assert once_as(before, lambda: state(lab)) == before
+
+
+def state(lab: Lab) -> str:
+    return lab.worker.run("sh", "-c", _STATE).stdout
 
 
 @pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])
@@ -160,6 +162,22 @@ def test_virtual_functions_that_are_there_are_not_removed_by_taking_their_port(l
             forward(Chain("ovs-dpdk", 1), testbed=lab.testbed)
     finally:
         lab.worker.run("tee", wanted, stdin="0")
+
+
+@pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])
+def test_virtual_functions_that_are_there_are_used_and_left_as_they_were(lab: Lab, forwarder: str) -> None:
+    with ExitStack() as undo:
+        for port in (LEFT, RIGHT):
+            wanted = f"/sys/bus/pci/devices/{port.pci}/sriov_numvfs"
+            lab.worker.run("tee", wanted, stdin="2")
+            undo.callback(lab.worker.run, "tee", wanted, stdin="0")
+            of_somebody = ("mac", "02:11:22:33:44:55", "vlan", "9", "spoofchk", "off", "trust", "on")
+            lab.worker.run("ip", "link", "set", "dev", port.interface, "vf", "0", *of_somebody)
+        before = state(lab)
+        assert before.count("vlan 9, spoof checking off") == 2
+        description = forward(Chain("sriov", 1, forwarder), testbed=lab.testbed)
+        assert [each["settings"]["0"]["vlan"] for each in description["physical_functions"]] == [0, 0]
+        assert once_as(before, lambda: state(lab)) == before
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from chains import forward, send
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip
+from podperf.hosts.linux import ip, module_loaded
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
@@ -100,6 +100,12 @@ class TestInside:
         assert "tunl0" not in before
         forward(Chain("ipip", 1), testbed=lab.testbed)
         assert host.run("ip", "-brief", "link").stdout == before
+
+    def test_a_module_that_a_switch_needs_is_gone_with_it(self, lab: Lab) -> None:
+        lab.worker.run("sh", "-c", "modprobe --remove openvswitch || :")
+        assert not module_loaded(lab.worker, "openvswitch")
+        forward(Chain("ovs-kernel", 1), testbed=lab.testbed)
+        assert not module_loaded(lab.worker, "openvswitch")
 
     def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
         isolated = parse_cpu_list(ISOLATED)

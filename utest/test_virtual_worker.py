@@ -126,7 +126,6 @@ def test_a_qemu_without_virtual_functions_is_named() -> None:
 
 def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
     topology = load_topology(TOPOLOGIES / "virtual.yaml")
-    assert topology.not_comparable and topology.tester.maximum_load == 5000
     assert not topology.external
     ssh = SshSettings("127.0.0.1", 40022, "root", "/cache/id", "/cache/known_hosts")
     worker = VirtualWorker(
@@ -141,7 +140,10 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
     assert (lab.tester.left.interface, lab.tester.right.namespace) == ("left", "podperf-ports")
     assert lab.worker.right is not None and lab.worker.right.pci == RIGHT.pci
     assert not lab.external, "every data plane is measured, as in a lab"
-    assert lab.tester.maximum_load == 5000
+    assert lab.tester.maximum_load == 5000, "more the emulated cards lose by themselves"
+    assert "emulated" in lab.not_comparable
+    own = replace(topology, not_comparable="mine", tester=replace(topology.tester, maximum_load=800.0))
+    assert (worker.as_lab(own).not_comparable, worker.as_lab(own).tester.maximum_load) == ("mine", 800)
 
 
 def test_half_made_images_are_forgotten_and_whole_ones_only_when_asked(

@@ -124,9 +124,12 @@ class AfXdpBusyPoll(AfXdp):
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
     def describe(self) -> Mapping[str, Any]:
-        # A socket knows after the first frame at the latest, so not before the chain was seen to forward.
-        sockets = [each for it in self._applications for each in describe_sockets(it.host, it.process.pid)]
-        if not any(each["has_napi"] for each in sockets):
+        pods = [describe_sockets(each.host, each.process.pid) for each in self._applications]
+        if not all(each["prefers_busy_polling"] for sockets in pods for each in sockets):
+            raise Unavailable("the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling")
+        # A socket knows after the first frame at the latest, so not before the chain was seen to forward; one at which
+        # none arrives, with frames from one side only, may never know.
+        if not all(any(each["has_napi"] for each in sockets) for sockets in pods):
             raise Unavailable(
                 "the driver of these interfaces gives AF_XDP sockets no NAPI context, so there is nothing to busy-poll"
             )

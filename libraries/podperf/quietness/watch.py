@@ -198,13 +198,16 @@ class Quietness:
         return parse_sample(self._read(), time.monotonic(), self._ticks)
 
     def await_speed(self, patience: float, waiting: Callable[[Speed], None]) -> float:
-        """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was.
+        """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was, without
+        the first look, which every trial takes.
 
         `waiting` hears every now and then how fast they are.
         """
-        began = time.monotonic()
+        began: float | None = None
         while True:
-            speed, waited = self._speed(), time.monotonic() - began
+            speed, now = self._speed(), time.monotonic()
+            began = now if began is None else began
+            waited = now - began
             if speed is None or not speed.shortfalls or waited >= patience:
                 self._speed_after, self._speed_known = speed, time.monotonic()
                 break

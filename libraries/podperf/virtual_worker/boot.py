@@ -21,6 +21,10 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
 NAMESPACE = "ports"  # holds the tester's two ports
 READY = "podperf virtual worker: ready"  # what init.sh says
+NOT_COMPARABLE = (
+    "the worker is a virtual machine whose CPUs and network cards are emulated, so only that frames cross counts"
+)
+MAXIMUM_LOAD = 5000.0  # frames/s and direction; more than this the emulated network cards lose by themselves
 ATTEMPTS = 3  # of booting: emulated CPUs may stand still on a machine with too much to do
 KVM = Path("/dev/kvm")
 KVM_GAVE_UP = "KVM internal error"
@@ -45,7 +49,8 @@ class VirtualWorker:
         return ["ssh", "-p", str(self.ssh.port), "-i", str(self.ssh.key), *words, f"{self.ssh.user}@{self.ssh.address}"]
 
     def as_lab(self, topology: Topology) -> Topology:
-        """The topology of a lab that has this worker: from here on nothing knows that it is a virtual one."""
+        """The topology of a lab that has this worker: from here on nothing knows that it is a virtual one, and so it is
+        held to what its cards carry, and says what its figures are worth, unless the topology does."""
         left, right = (
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
@@ -53,7 +58,10 @@ class VirtualWorker:
         worker = replace(
             topology.worker, connection="ssh", ssh=self.ssh, left=self.worker_ports[0], right=self.worker_ports[1]
         )
-        return replace(topology, tester=replace(topology.tester, left=left, right=right), worker=worker)
+        load = topology.tester.maximum_load or MAXIMUM_LOAD
+        tester = replace(topology.tester, left=left, right=right, maximum_load=load)
+        reason = topology.not_comparable or NOT_COMPARABLE
+        return replace(topology, tester=tester, worker=worker, not_comparable=reason)
 
 
 def unavailable(host: Host) -> str | None:
