@@ -12,6 +12,7 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.linux import read_attribute, write_attribute
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.ssh import SshHost
@@ -160,6 +161,16 @@ def test_files_are_written_with_their_folders_and_read_back(host: Host) -> None:
     host.run("rm", "-r", "/tmp/podperf-hosts")
     with pytest.raises(FileNotFoundError):
         host.get("/tmp/podperf-hosts/a/b")
+
+
+def test_an_attribute_of_an_interface_is_written_and_read_back(host: Host) -> None:
+    before = read_attribute(host, "lo", "gro_flush_timeout")
+    write_attribute(host, "lo", "gro_flush_timeout", before + 1000)
+    try:
+        assert read_attribute(host, "lo", "gro_flush_timeout") == before + 1000
+    finally:
+        write_attribute(host, "lo", "gro_flush_timeout", before)
+    assert read_attribute(host, "lo", "no_such_attribute") == 0
 
 
 def test_files_of_the_kernel_are_read(host: Host) -> None:

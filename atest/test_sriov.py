@@ -21,6 +21,7 @@ from chains import forward
 from machine import once_as
 from podperf.cleanup import put_back
 from podperf.errors import Unavailable
+from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.model import Chain, Direction, FrameSize, VirtualFunctionSettings
 from podperf.testbed.access import log_in
@@ -42,6 +43,13 @@ ip -brief link | sed 's/@.*//' | sort
 ip link | grep ' vf '
 for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
 ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
+"""
+# A driver learns the MAC of a virtual function when it is bound, from a port that is up.
+_BIND_ANEW = """
+for each in /sys/bus/pci/devices/$1/virtfn*; do
+    driver=$(readlink -f $each/driver) address=$(basename $(readlink -f $each))
+    echo $address >$driver/unbind; echo $address >$driver/bind
+done
 """
 
 
@@ -169,10 +177,13 @@ def test_virtual_functions_that_are_there_are_used_and_left_as_they_were(lab: La
     with ExitStack() as undo:
         for port in (LEFT, RIGHT):
             wanted = f"/sys/bus/pci/devices/{port.pci}/sriov_numvfs"
+            ip(lab.worker, "link", "set", "dev", port.interface, "up")
+            undo.callback(ip, lab.worker, "link", "set", "dev", port.interface, "down")
             lab.worker.run("tee", wanted, stdin="2")
             undo.callback(lab.worker.run, "tee", wanted, stdin="0")
             of_somebody = ("mac", "02:11:22:33:44:55", "vlan", "9", "spoofchk", "off", "trust", "on")
-            lab.worker.run("ip", "link", "set", "dev", port.interface, "vf", "0", *of_somebody)
+            ip(lab.worker, "link", "set", "dev", port.interface, "vf", "0", *of_somebody)
+            lab.worker.run("sh", "-ec", _BIND_ANEW, "sh", port.pci)
         before = state(lab)
         assert before.count("vlan 9, spoof checking off") == 2
         description = forward(Chain("sriov", 1, forwarder), testbed=lab.testbed)

@@ -120,6 +120,15 @@ class TestInside:
         forward(Chain("af-xdp", 1), testbed=lab.testbed)
         assert lab.worker.run("ethtool", "-l", LEFT.interface).stdout == before
 
+    def test_af_xdp_busy_polls_where_the_kernel_tells_sockets_their_napi_context(self, lab: Lab) -> None:
+        """As veth of this kernel does, between the pods; with frames both ways each of them has such a socket."""
+        description = forward(Chain("af-xdp-busy-poll", 2), testbed=lab.testbed)
+        for application in description["applications"].values():
+            assert all(each["prefers_busy_polling"] for each in application["sockets"])
+            assert any(each["has_napi"] for each in application["sockets"])
+        deferred = f"/sys/class/net/{LEFT.interface}/napi_defer_hard_irqs"
+        assert lab.worker.run("cat", deferred).stdout == "0\n"
+
     def test_a_tester_on_cards_counts_as_sent_what_they_took(self, lab: Lab) -> None:
         """What finds a transmit ring full was not sent, else it would be the system under test's loss."""
         host, cpu = lab.worker, LEFT.cpus[1]

@@ -18,8 +18,10 @@ _UNTIL_SUCCESS = (
 )
 
 # Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
-_WRITE_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && echo "$3" > "/sys/class/net/$1/$2"'
-_READ_ATTRIBUTE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys && cat "/sys/class/net/$1/$2"'
+# Below /sys, as the kernel refuses to mount the sysfs that lies there over itself: that of the machine's own network.
+_INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
+_WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
+_READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
 # Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
 _THREADS_NAMED = (
     'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
@@ -77,8 +79,7 @@ def write_attribute(host: Host, interface: str, attribute: str, value: int) -> N
 
 def read_attribute(host: Host, interface: str, attribute: str) -> int:
     """The number in an attribute of an interface; 0 where the kernel does not have it."""
-    done = host.run("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute, check=False)
-    return int(done.stdout.strip() or 0) if done.exit_code == 0 else 0
+    return int(host.run("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
 
 
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:

@@ -341,7 +341,7 @@ def _remember_attribute(question: Question) -> str:
 
 
 def _attribute(question: Question) -> str:
-    return question.host.attributes.get(tuple(question.words[-2:]), "")
+    return question.host.attributes.get(tuple(question.words[-2:]), "0")
 
 
 def _make_virtual_functions(question: Question) -> str:
@@ -406,7 +406,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^readlink \S+/([^/]+)/driver$", _driver_of_device),
         (r"^sh -c for i in .*/msi_irqs\" .*/smp_affinity_list\"", _interrupts),
         (r"^unshare --mount sh -c .*echo \"\$3\" > \S+ sh ", _remember_attribute),
-        (r"^unshare --mount sh -c .*&& cat \S+ sh ", _attribute),
+        (r"^unshare --mount sh -c .*{ cat \S+ 2>.* sh ", _attribute),
         (r"(?s)^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),

@@ -177,7 +177,7 @@ _QUESTIONS = re.compile(
     r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
     r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
-    r"|unshare --mount sh -c [^']*&& cat "
+    r"|unshare --mount sh -c [^']*\{ cat "
     r"|sh -e?c (ls |ldd |cat |test |command |bpftool version|p=\$1|for [ti] in|echo \"\$SSH))"
 )
 
