@@ -69,7 +69,7 @@ def add_veth(
         command += ["netns", far_namespace]
     ip(host, *command)
     for namespace, interface in ((near_namespace, near), (far_namespace, far)):
-        ip(host, *(["-n", namespace] if namespace else []), "link", "set", interface, "up")
+        ip(host, *(["-n", namespace] if namespace else []), "link", "set", "dev", interface, "up")
 
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:

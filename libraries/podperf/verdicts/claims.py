@@ -75,6 +75,7 @@ _CLAIMS = (
         ("4.1.2",),
         "it can achieve high-rate packet processing than a kernel-space network with limited packet throughput",
         (Chain("ovs-dpdk", 1), Chain("linux-bridge", 1)),
+        caveat="the polling threads of OVS-DPDK want a CPU each, and take turns where there are fewer",
     ),
     Claim(
         "vpp-memif-over-ovs-dpdk",
@@ -115,7 +116,8 @@ _CLAIMS = (
         "af-xdp-over-af-packet",
         ("4.1.3",),
         "This tunnel bypasses the network stack in kernel space to provide high-performance raw packet networking",
-        (Chain("ovs-afxdp", 1), Chain("ovs-netdev", 1)),  # the same switch and pods, on either kind of socket
+        (Chain("ovs-afxdp", 1), Chain("ovs-netdev", 1)),
+        caveat="the same switch and pods, but AF_XDP ports have a thread that polls them, AF_PACKET ones have not",
     ),
 )
 
