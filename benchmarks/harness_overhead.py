@@ -55,8 +55,8 @@ def waiting_seconds(run: Run) -> float:
     return max(0.0, waited - disturbed)
 
 
-def main() -> None:
-    """Print the shares."""
+def main() -> int:
+    """Print the shares; exit code 1 when the aim is not met."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "results" / "latest"
     try:
         run = read_run(folder)
@@ -80,7 +80,8 @@ def main() -> None:
         print(f"  {name:48s} {seconds:7.1f} {percent(round(seconds / whole, 3)):>7s}")
     known = sum(keywords.seconds.values())
     print(f"  {'Robot Framework itself':48s} {whole - known:7.1f} {percent(round((whole - known) / whole, 3)):>7s}")
+    return int(share > AIM)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

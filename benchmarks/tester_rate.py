@@ -51,7 +51,7 @@ def tester_rate(wire: Wire, engine: Engine) -> float:
 
 
 def measure(repeats: int, one_core: bool) -> float | None:
-    """Print a table, and return our rate as a multiple of the best peer's; None without a peer."""
+    """Print a table, and return our rate as a multiple of the best peer's; None when a peer is missing."""
     ours: dict[str, Engine] = {"podperf xdp": "xdp", "podperf packet-ring": "packet-ring"}
     rates: dict[str, list[float]] = {name: [] for name in ours}
     with tempfile.TemporaryDirectory() as folder, bare_wire(one_core) as wire:
@@ -87,6 +87,9 @@ def measure(repeats: int, one_core: bool) -> float | None:
     ratios = [mine / theirs for mine, theirs in zip(rates["podperf xdp"], rates[best], strict=True)]
     ratio = statistics.median(ratios)
     print(f"podperf xdp / {best} = {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    if missing := commands.keys() - others.keys():
+        print(f"not measured, so it may not be the best: {', '.join(sorted(missing))}")
+        return None
     return ratio
 
 

@@ -30,7 +30,7 @@ from podperf.model import (
 )
 from podperf.testbed.machines import Machines
 from podperf.testers import TESTERS
-from podperf.testers.base import UNPACED, Site
+from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.trex import TrexTester, explained, request_line
 from podperf.testers.trex_programs import CLIENT
 from podperf.testers.trex_results import bucket_index, latency_of, trial_result
@@ -487,6 +487,15 @@ def test_a_card_whose_driver_stays_with_the_kernel_is_refused() -> None:
     host = ScriptedHost(answers={"readlink": "../../../bus/pci/drivers/mlx5_core\n"})
     with pytest.raises(PodperfError, match=r"drives 0000:81:00\.0 only together with mlx5_core"):
         TrexTester.at(Site(host, settings, "auto", (0,)))
+
+
+@pytest.mark.parametrize("namespaces", [(None, None), ("one", "another")])
+def test_a_trex_is_not_started_where_others_reach_its_rpc(namespaces: tuple[str | None, str | None]) -> None:
+    settings = load_topology(SCHEMA_PATH.parent / "local.yaml").tester
+    settings = replace(settings, trex=TrexSettings(server=TrexServerSettings("/opt/trex")))
+    ports = [TesterPort(side, each) for side, each in zip(("left", "right"), namespaces, strict=True)]
+    with pytest.raises(PodperfError, match="needs both interfaces in one network namespace, as its RPC is open to"):
+        TrexTester.at(Site(ScriptedHost(), settings, "auto", (0,), *ports))
 
 
 def test_packet_rings_are_larger_than_those_that_lose_by_themselves() -> None:
