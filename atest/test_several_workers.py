@@ -26,7 +26,7 @@ from podperf.testbed.machines import further_workers
 from podperf.testbed.placement import place
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
-from podperf.topology import load_topology
+from podperf.topology import Topology, load_topology
 from robot_run import Robot
 from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
 from test_ssh import await_links, left_there, ports
@@ -95,10 +95,16 @@ def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Tes
     """That of both."""
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
-        tester, worker, *others = machines_of(settings, LocalHost(), undo)
-        for machine in (worker, *others):
-            lock(machine, undo)
+        tester, worker, *others = taken(settings, undo)
         yield made_testbed(settings.path, tester, worker, others)
+
+
+def taken(settings: Topology, undo: ExitStack) -> tuple[Host, ...]:
+    """The machines of tester and workers, as a run takes them."""
+    machines = machines_of(settings, LocalHost(), undo)
+    for each in machines[1:]:
+        lock(each, undo)
+    return machines
 
 
 def made_testbed(file: str, tester: Host, worker: Host, others: list[Host]) -> Testbed:
@@ -200,9 +206,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
             add_veth(lab, near=end, far=f"to-{end}", mtu=1500)
             ip(lab, "link", "set", f"to-{end}", "master", "switch")
         settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
-        tester, worker, *others = machines_of(settings, LocalHost(), undo)
-        for machine in (worker, *others):
-            lock(machine, undo)
+        tester, worker, *others = taken(settings, undo)
         testbed = made_testbed(settings.path, tester, worker, others)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):

@@ -2,7 +2,8 @@
 
 PODPERF_TREX names the folder of a TRex, with `_t-rex-64`, and PODPERF_TREX_PYTHON an interpreter for its client
 (/usr/bin/python3). With PODPERF_TREX_CLIENT=trex-stl-lib it is the client that this interpreter has from PyPI, for a
-TRex of the old API. With PODPERF_TREX_RECORD set, what TRex says is recorded for utest/test_trex_contract.py.
+TRex of the old API. With PODPERF_TREX_RECORD set, what TRex says is recorded: on its sockets with that client, for
+utest/test_recorded_trex.py, else as the lines of podperf's own program, for utest/test_trex_contract.py.
 """
 
 from __future__ import annotations

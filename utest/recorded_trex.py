@@ -51,7 +51,7 @@ def is_question(calls: list[Json]) -> bool:
 
 
 class Recorder:
-    """Passes messages on, and keeps them: for each deed the questions after it, and how often answers changed."""
+    """Passes messages on, and keeps them: for each deed the questions after it, and how long each answer held."""
 
     def __init__(self) -> None:
         self.chapters: list[Json] = [{"deed": None, "answer": None, "questions": []}]

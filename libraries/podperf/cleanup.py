@@ -13,7 +13,7 @@ from podperf.hosts.namespaces import end_processes, namespaces_named, remove_nam
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
-from podperf.testbed.access import lock, machines_of
+from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.worker_ports import forget as forget_ports
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     with RunLock(), ExitStack() as undo:
         removed = [*put_back(here), *forget_images(here, wanted.all)]
         machines = machines_of(topology, here, undo) if topology is not None else ()
-        for there in dict.fromkeys(each for each in machines if each is not here):
+        for there in behind_ssh(machines):
             lock(there, undo)
             removed += [f"{each} on {there.name}" for each in put_back(there)]
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")

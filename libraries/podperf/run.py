@@ -18,7 +18,6 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, link_speed, podperf_version
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
@@ -36,7 +35,7 @@ from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, TestRecord, set_aside
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
-from podperf.testbed.access import lock, machines_of, session_to
+from podperf.testbed.access import behind_ssh, lock, machines_of, session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
@@ -100,7 +99,7 @@ class Run:
         undo = self._undo.enter_context(ExitStack())
         self._give_machines_back = undo.close
         tester, worker, *others = self._machines
-        for machine in self._behind_ssh():
+        for machine in behind_ssh(self._machines):
             lock(machine, undo)
             for leftover in put_back(machine):
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
@@ -121,14 +120,11 @@ class Run:
             **({"tester": collect(tester)} if apart else {}),
             **({"further_workers": {each.host.name: _facts(each) for each in further}} if further else {}),
         }
-        self._losses = [each.losses for each in self._behind_ssh()]
-
-    def _behind_ssh(self) -> list[SshHost]:
-        return [each for each in dict.fromkeys(self._machines) if isinstance(each, SshHost)]
+        self._losses = [each.losses for each in behind_ssh(self._machines)]
 
     def _take_lost_machines_again(self) -> None:
         """What held a machine ended with the connection to it, and what a test had set up there still stands."""
-        machines = self._behind_ssh()
+        machines = behind_ssh(self._machines)
         if [each.losses for each in machines] != self._losses:
             self.progress.note("an SSH connection was lost: logging in again")
             for machine in machines:

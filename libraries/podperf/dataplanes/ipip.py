@@ -15,8 +15,8 @@ from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pair
 from podperf.dataplanes.kernel_state import KernelPods, network_of
 from podperf.dataplanes.routed import start_routed_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, missing_link_type, module_loaded, sysctl, unloading
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.linux import add_veth, ip, missing_link_type, module_as_before, sysctl
+from podperf.hosts.way_back import unload_at_the_end
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Pod
 
@@ -35,18 +35,13 @@ class Ipip(KernelPods):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        loaded = module_loaded(host, MODULE)
-        # One without a remote end would be the same as that which each namespace has from the beginning.
-        reason = missing_link_type(host, MODULE, "remote", SECOND_NODE)
-        if not loaded:
-            host.run("sh", "-c", unloading(MODULE))
-        return reason
+        with module_as_before(host, MODULE):
+            # One without a remote end would be the same as that which each namespace has from the beginning.
+            return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         self._worker = worker
-        if not module_loaded(worker.host, MODULE):
-            way_back = WayBack(worker.host, worker.directory, undo)
-            way_back.note(f"the kernel's module {MODULE}", "sh", "-c", unloading(MODULE))
+        unload_at_the_end(worker.host, worker.directory, MODULE, undo)
         self._node = node = worker.pods.start("node2", [], undo)
         far = {"far": UNDERLAY, "far_namespace": node.namespace}
         add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)

@@ -11,8 +11,8 @@ from podperf.dataplanes.kernel_state import KernelPods
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.hosts.base import Host
-from podperf.hosts.linux import module_loaded, unloading
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.linux import module_as_before
+from podperf.hosts.way_back import unload_at_the_end
 from podperf.model import Chain, Direction, Entry
 
 BRIDGE = "ovs-br0"
@@ -31,17 +31,14 @@ class OvsKernel(KernelPods):
     def unavailable(cls, host: Host) -> str | None:
         if reason := missing(host, PLAIN):
             return reason
-        loaded = module_loaded(host, MODULE)
-        host.run("modprobe", "--quiet", MODULE, check=False)
-        lacking = host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
-        if not loaded:
-            host.run("sh", "-c", unloading(MODULE))
+        with module_as_before(host, MODULE):
+            host.run("modprobe", "--quiet", MODULE, check=False)
+            lacking = host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
         return f"the kernel of {host.name} has no Open vSwitch datapath (module {MODULE})" if lacking else None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        if self.datapath == "system" and not module_loaded(worker.host, MODULE):
-            way_back = WayBack(worker.host, worker.directory, undo)
-            way_back.note(f"the kernel's module {MODULE}", "sh", "-c", unloading(MODULE))
+        if self.datapath == "system":
+            unload_at_the_end(worker.host, worker.directory, MODULE, undo)
             worker.host.run("modprobe", "--quiet", MODULE, check=False)
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -155,6 +156,15 @@ def module_loaded(host: Host, module: str) -> bool:
 def unloading(module: str) -> str:
     """For `sh`: take a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
     return f"modprobe --quiet --remove {module} || :"
+
+
+@contextmanager
+def module_as_before(host: Host, module: str) -> Iterator[None]:
+    """What is tried inside may load this module: it is taken out again, unless it was there before."""
+    loaded = module_loaded(host, module)
+    yield
+    if not loaded:
+        host.run("sh", "-c", unloading(module))
 
 
 def held_to(host: Host, threads: Iterable[int]) -> list[str]:

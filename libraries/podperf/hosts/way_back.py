@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import module_loaded, unloading
 
 CHANGES = "way-back"  # in the run directory: a JSON list of what was changed and the command that takes it back
 TIMEOUT = 60.0  # seconds; a driver may take its time to let go of a device
@@ -27,6 +28,12 @@ class WayBack:
         """What is about to be changed, and the command that takes it back."""
         self._changes.append((changed, command))
         self._host.put(json.dumps(self._changes).encode(), self._path)
+
+
+def unload_at_the_end(host: Host, run_directory: str, module: str, undo: ExitStack) -> None:
+    """A module that the set-up is about to load is taken out again, unless it is there already."""
+    if not module_loaded(host, module):
+        WayBack(host, run_directory, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
 
 
 def go_back(host: Host, run_directory: str) -> bool:

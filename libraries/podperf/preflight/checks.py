@@ -24,7 +24,7 @@ from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
 from podperf.preflight.mistakes import look_for_mistakes
 from podperf.quietness.machines import watch
-from podperf.testbed.access import lock, log_in
+from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
@@ -70,8 +70,8 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
     if machines is None:
         return
     try:
-        for machine in dict.fromkeys(each for each in machines if each is not host):
-            lock(machine, undo)
+        for there in behind_ssh(machines):
+            lock(there, undo)
     except PodperfError as error:  # looking would disturb the trials of the run that has it
         yield Finding("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return

@@ -203,16 +203,12 @@ class Quietness:
 
         `waiting` hears every now and then how fast they are.
         """
-        began: float | None = None
-        while True:
-            speed, now = self._speed(), time.monotonic()
-            began = now if began is None else began
-            waited = now - began
-            if speed is None or not speed.shortfalls or waited >= patience:
-                self._speed_after, self._speed_known = speed, time.monotonic()
-                break
+        speed, began, waited = self._speed(), time.monotonic(), 0.0
+        while speed is not None and speed.shortfalls and waited < patience:
             waiting(speed)
             time.sleep(_LOOK_AGAIN)
+            speed, waited = self._speed(), time.monotonic() - began
+        self._speed_after, self._speed_known = speed, time.monotonic()
         if self._worker is not None:
             waited += self._worker.await_speed(max(0.0, patience - waited), waiting)
         return waited

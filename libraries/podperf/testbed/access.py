@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
@@ -35,6 +36,11 @@ def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str |
     worker = tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
     further = [log_in(each.key, each.ssh, here, undo, password) for each in topology.further_workers]
     return tester, worker, *further
+
+
+def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
+    """Those of the machines that are others than this one, each once."""
+    return [each for each in dict.fromkeys(machines) if isinstance(each, SshHost)]
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
