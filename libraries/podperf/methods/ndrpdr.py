@@ -129,10 +129,8 @@ class _OutOfTimeError(Exception):
     """The search's time is up."""
 
 
-class _MaximumTooHighError(Exception):
-    """The tester cannot deliver the maximum load. The cause is its TesterLimit; `found` has the bounds until then."""
-
-    found: SearchResult | None = None
+class _MaximumTooHighError(TesterLimit):
+    """The tester cannot deliver the maximum load."""
 
 
 class _Measurer:
@@ -149,7 +147,7 @@ class _Measurer:
             result = self._source.measure(intended_load, intended_duration)
         except TesterLimit as limit:
             if intended_load >= self._maximum_load:
-                raise _MaximumTooHighError from limit
+                raise _MaximumTooHighError(str(limit)) from limit
             raise
         self.results[intended_load].append(result)
         return MeasurementResult(
@@ -184,31 +182,29 @@ class NdrPdr:
         or when the tester fails before there is any bound.
         """
         started = self.clock()
-        earlier: SearchResult | None = None
-        limit: BaseException | None = None
+        found: SearchResult | None = None
         for share in _RANGES:
-            try:
-                result = self._search(source, source.maximum_load * share, started)
-            except _MaximumTooHighError as error:
-                earlier, limit = earlier or error.found, error.__cause__
-            except TesterLimit as error:
-                limit = error
+            result, failure = self._search(source, source.maximum_load * share, started)
+            if result.bounded or (found is None and failure is None):
+                found = result
+            if not isinstance(failure, _MaximumTooHighError):
                 break
-            else:
-                return result if result.bounded or earlier is None else earlier
-        if earlier is not None:
-            return earlier
-        assert limit is not None
-        raise limit
+        if found is not None:
+            return found
+        assert failure is not None
+        raise failure
 
-    def _search(self, source: TrialSource, maximum_load: float, started: float) -> SearchResult:
+    def _search(
+        self, source: TrialSource, maximum_load: float, started: float
+    ) -> tuple[SearchResult, TesterLimit | None]:
+        """What was found in this range, and what of the tester ended the search early."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals}
         # A slow tester must still leave a range to search in.
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
-        failure: TesterLimit | _MaximumTooHighError | None = None
+        failure: TesterLimit | None = None
         try:
             search.search(measurer, debug=lambda _text: None)
         except _OutOfTimeError:
@@ -218,8 +214,6 @@ class NdrPdr:
             )
         except TesterLimit as error:
             failure, incomplete = error, f"{error}; the bounds are the best so far"
-        except _MaximumTooHighError as error:
-            failure, incomplete = error, f"{error.__cause__}; the bounds are the best so far"
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
             incomplete = f"the search gave up: {error}; the bounds are the best so far"
         results = tuple(
@@ -237,12 +231,7 @@ class NdrPdr:
             maximum_load,
             total(each.noise for each in trials),
         )
-        if isinstance(failure, _MaximumTooHighError):
-            failure.found = result if result.bounded else None
-            raise failure
-        if failure is not None and not result.bounded:
-            raise failure
-        return result
+        return result, failure
 
 
 def _search_goal(goal: Goal) -> Any:
