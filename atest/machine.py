@@ -101,14 +101,15 @@ def _links() -> list[str]:
 
 
 def _processes() -> list[str]:
-    """Ours that could outlive a run: by name, since numbers change."""
+    """Ours that could outlive a run: by name, since numbers change. Not those that ended and wait for init to see it."""
     names = []
-    for path in Path("/proc").glob("[0-9]*/comm"):
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            name = path.read_text().strip()
+            before, _, after = path.read_text().rpartition(")")  # pid (name) state ...
         except OSError:  # it ended meanwhile
             continue
-        if name.startswith(PROCESSES):
+        name, state = before.partition("(")[2], after.split()[0]
+        if name.startswith(PROCESSES) and state != "Z":
             names.append(name)
     return names
 

@@ -18,6 +18,7 @@ from podperf.hosts.linux import ip, module_loaded
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.preflight.features import FEATURES, missing
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.testbed.testbed import Testbed
@@ -106,6 +107,14 @@ class TestInside:
         assert not module_loaded(lab.worker, "openvswitch")
         forward(Chain("ovs-kernel", 1), testbed=lab.testbed)
         assert not module_loaded(lab.worker, "openvswitch")
+
+    def test_looking_for_what_a_kernel_has_leaves_no_module_behind(self, lab: Lab) -> None:
+        modules = ("ipip", "openvswitch")
+        for module in modules:
+            lab.worker.run("sh", "-c", f"modprobe --remove {module} || :")
+        assert not any(module_loaded(lab.worker, module) for module in modules)
+        assert [feature.name for feature in FEATURES if missing(lab.worker, feature)] == []
+        assert not any(module_loaded(lab.worker, module) for module in modules)
 
     def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
         isolated = parse_cpu_list(ISOLATED)

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Tries the set-up as a new machine would: in_fresh_root.sh SUITE [arguments of podperf run]
 #
-# SUITE is a Debian release that debootstrap knows. The checkout is copied into a minimal root of it, with a space in
-# its path. There the set-up runs twice, and the second time without a network. Then, where arguments follow,
-# `podperf run` runs with them, in a network namespace of its own. Prints how long each took. Needs root.
+# SUITE is a Debian release that debootstrap knows, or noble: Ubuntu 24.04, whose keys are in the package ubuntu-keyring.
+# The checkout is copied into a minimal root of it, with a space in its path. There the set-up runs twice, and the second
+# time without a network. Then, where arguments follow, `podperf run` runs with them, in a network namespace of its own.
+# Prints how long each took. Needs root.
 #
 # The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. All else is gone
 # when this ends, mounts too.
@@ -17,7 +18,14 @@ roots=${PODPERF_ROOTS:-/var/tmp/podperf-roots}
 if [ ! -d "$roots/$suite" ]; then
     mkdir -p "$roots"
     rm -rf "$roots/$suite.new"
-    debootstrap --variant=minbase "$suite" "$roots/$suite.new" >"$roots/$suite.log" ||
+    bootstrap=(debootstrap --variant=minbase)
+    from=()
+    if [ "$suite" = noble ]; then
+        # Installers of Ubuntu enable universe. All its releases are made by the script of one, which debootstrap names.
+        bootstrap+=(--components=main,universe --keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg)
+        from=("${PODPERF_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" /usr/share/debootstrap/scripts/gutsy)
+    fi
+    "${bootstrap[@]}" "$suite" "$roots/$suite.new" "${from[@]}" >"$roots/$suite.log" ||
         { tail -n 5 "$roots/$suite.log" && exit 1; }
     mv "$roots/$suite.new" "$roots/$suite"
 fi

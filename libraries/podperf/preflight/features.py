@@ -23,6 +23,11 @@ class Feature:
     isolation: tuple[str, ...] = ("unshare", "--net")
 
 
+def _taken_out_again(module: str) -> str:
+    """The probe may load this module, which would stay."""
+    return f"[ -e /sys/module/{module} ] || trap '{unloading(module)}' EXIT"
+
+
 NAMESPACES = Feature("network namespaces, veth pairs", _VETH, "a kernel with CONFIG_NET_NS and CONFIG_VETH")
 THREADED_NAPI = Feature(
     "threaded NAPI on veth",
@@ -43,12 +48,15 @@ FEATURES = (
     Feature("macvlan", f"{_VETH}; ip link add link left name m type macvlan mode bridge", "modprobe macvlan"),
     Feature("ipvlan", f"{_VETH}; ip link add link left name i type ipvlan mode l2", "modprobe ipvlan"),
     Feature(
-        "ipip",
-        # The module makes an interface in every namespace, and stays.
-        f"[ -e /sys/module/ipip ] || trap '{unloading('ipip')}' EXIT; ip link add ipip type ipip remote 10.254.255.2",
+        "ipip",  # whose module makes an interface in every namespace
+        f"{_taken_out_again('ipip')}; ip link add ipip type ipip remote 10.254.255.2",
         "modprobe ipip",
     ),
-    Feature("openvswitch datapath", "genl ctrl get name ovs_datapath", "modprobe openvswitch"),
+    Feature(
+        "openvswitch datapath",
+        f"{_taken_out_again('openvswitch')}; genl ctrl get name ovs_datapath",
+        "modprobe openvswitch",
+    ),
 )
 
 
