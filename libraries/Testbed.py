@@ -57,7 +57,10 @@ class Testbed:
     def run(self) -> Run:
         """The run that `Open Testbed` began."""
         if self._run is None:
-            raise PodperfError("no testbed is open: the suite set-up calls `Open Testbed` with a topology file")
+            raise PodperfError(
+                "no testbed is open: suites of podperf are run as parts of the whole, which opens one (robot "
+                "--parseinclude SUITE tests, or podperf run SUITE); others call `Open Testbed` in their suite set-up"
+            )
         return self._run
 
     @keyword

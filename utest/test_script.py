@@ -352,6 +352,15 @@ def test_suites_replace_all_suites(ready: Machine, options: list[str], tmp_path:
     assert f"{ready.root}/tests" not in arguments
 
 
+@pytest.mark.parametrize("options", [[], ["--include", "full"]])
+def test_suites_of_podperf_run_within_the_whole_which_opens_the_testbed(ready: Machine, options: list[str]) -> None:
+    (folder := ready.root / "tests" / "4.1_models").mkdir()
+    (suite := folder / "4.1.1_kernel.robot").touch()
+    arguments = handed_over(ready, *options, str(suite), str(folder))
+    assert arguments[-5:] == ["--parseinclude", str(suite), "--parseinclude", str(folder), f"{ready.root}/tests"]
+    assert handed_over(ready, *options, f"{ready.root}/tests")[-1] == f"{ready.root}/tests"
+
+
 def test_an_existing_output_folder_is_no_suite(ready: Machine, tmp_path: Path) -> None:
     assert handed_over(ready, "--outputdir", str(tmp_path))[-3:] == [
         "--outputdir",
