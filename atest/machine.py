@@ -101,7 +101,7 @@ def _links() -> list[str]:
 
 
 def _processes() -> list[str]:
-    """Ours that could outlive a run: by name, since numbers change. Not those that ended and wait for init to see it."""
+    """Ours that could outlive a run: by name, since numbers change. Not those that ended and wait for init."""
     names = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
