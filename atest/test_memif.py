@@ -18,6 +18,8 @@ from podperf.kernel import hugepages
 from podperf.model import Chain, FrameSize
 from podperf.testbed import machines
 
+ENOUGH_TURNS = 100  # in the second or two of such a test; there are a few thousand a second
+
 
 @pytest.fixture(autouse=True)
 def nothing_left(machine_as_before: None) -> Iterator[None]:
@@ -46,6 +48,10 @@ def test_description_is_read_back_from_the_pods() -> None:
     assert sum(each["pollers"] for each in description["pollers"]) == 3 + ports
     held_to = {cpus for each in description["pollers"] for cpus in each["held_to"]}
     assert held_to <= {str(cpu) for cpu in local_testbed().placement.sut}, "the tester's CPU has no part in it"
+    for cpu in description["pollers"]:
+        assert len(cpu["preemptions"]) == cpu["pollers"]
+        if cpu["shared"] != "alone":
+            assert min(cpu["preemptions"]) > ENOUGH_TURNS, "not all of them took turns"
 
 
 def test_a_single_pod_has_no_memif() -> None:

@@ -22,7 +22,7 @@ if [ ! -d "$roots/$suite" ]; then
     from=()
     if [ "$suite" = noble ]; then
         # Installers of Ubuntu enable universe. All its releases are made by the script of one, which debootstrap names.
-        bootstrap+=(--components=main,universe --keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg)
+        bootstrap+=("--components=main,universe" --keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg)
         from=("${PODPERF_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}" /usr/share/debootstrap/scripts/gutsy)
     fi
     "${bootstrap[@]}" "$suite" "$roots/$suite.new" "${from[@]}" >"$roots/$suite.log" ||

@@ -169,9 +169,19 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
 
 def held_to(host: Host, threads: Iterable[int]) -> list[str]:
     """The CPU lists that these threads may run on, as the kernel tells them; one that has ended is left out."""
+    return sorted(set(_status(host, threads, "Cpus_allowed_list")))
+
+
+def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
+    """How often each of these threads had to leave its CPU to another since it began; one that has ended is left out."""
+    return [int(count) for count in _status(host, threads, "nonvoluntary_ctxt_switches")]
+
+
+def _status(host: Host, threads: Iterable[int], field: str) -> list[str]:
+    """What the kernel says of each thread in this field of /proc/PID/status (proc(5))."""
     files = [f"/proc/{thread}/status" for thread in threads]
-    lines = host.run("grep", "-h", "^Cpus_allowed_list", "/dev/null", *files, check=False).stdout.splitlines()
-    return sorted({line.split()[1] for line in lines})
+    lines = host.run("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
+    return [line.split()[1] for line in lines]
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

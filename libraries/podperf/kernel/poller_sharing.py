@@ -15,7 +15,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import held_to
+from podperf.hosts.linux import held_to, preemptions
 from podperf.hosts.programs import on_host
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
@@ -38,8 +38,8 @@ class TurnsOnCpu:
             raise PodperfError(f"podperf-rotation, which gives the pollers on CPU {self.cpu} turns, has ended")
 
     def describe(self) -> dict[str, Any]:
-        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node and the CPUs
-        that they are held to."""
+        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node, the CPUs that
+        they are held to, and how often each had to make way for another."""
         how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
         node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
@@ -48,6 +48,7 @@ class TurnsOnCpu:
             "pollers": len(self.pollers),
             "held_to": held_to(self.host, self.pollers),
             "shared": how,
+            "preemptions": preemptions(self.host, self.pollers),
         }
 
 
