@@ -173,7 +173,7 @@ def held_to(host: Host, threads: Iterable[int]) -> list[str]:
 
 
 def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
-    """How often each of these threads had to leave its CPU to another since it began; one that has ended is left out."""
+    """How often each of these threads had to leave its CPU to another so far; one that has ended is left out."""
     return [int(count) for count in _status(host, threads, "nonvoluntary_ctxt_switches")]
 
 

@@ -38,8 +38,8 @@ class TurnsOnCpu:
             raise PodperfError(f"podperf-rotation, which gives the pollers on CPU {self.cpu} turns, has ended")
 
     def describe(self) -> dict[str, Any]:
-        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node, the CPUs that
-        they are held to, and how often each had to make way for another."""
+        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node, the CPUs
+        that they are held to, and how often each had to make way for another."""
         how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
         node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
