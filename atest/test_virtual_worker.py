@@ -14,7 +14,7 @@ import pytest
 from chains import forward, send
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, module_loaded
+from podperf.hosts.linux import ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
@@ -103,7 +103,7 @@ class TestInside:
         assert host.run("ip", "-brief", "link").stdout == before
 
     def test_a_module_that_a_switch_needs_is_gone_with_it(self, lab: Lab) -> None:
-        lab.worker.run("sh", "-c", "modprobe --remove openvswitch || :")
+        lab.worker.run("sh", "-c", unloading("openvswitch"))
         assert not module_loaded(lab.worker, "openvswitch")
         forward(Chain("ovs-kernel", 1), testbed=lab.testbed)
         assert not module_loaded(lab.worker, "openvswitch")
@@ -111,7 +111,7 @@ class TestInside:
     def test_looking_for_what_a_kernel_has_leaves_no_module_behind(self, lab: Lab) -> None:
         modules = ("ipip", "openvswitch")
         for module in modules:
-            lab.worker.run("sh", "-c", f"modprobe --remove {module} || :")
+            lab.worker.run("sh", "-c", unloading(module))
         assert not any(module_loaded(lab.worker, module) for module in modules)
         assert [feature.name for feature in FEATURES if missing(lab.worker, feature)] == []
         assert not any(module_loaded(lab.worker, module) for module in modules)

@@ -11,7 +11,6 @@ that they meet the same neighbours.
 
 from __future__ import annotations
 
-import signal
 import statistics
 import sys
 import time
@@ -32,7 +31,7 @@ from podperf.quietness.watch import Quietness
 from podperf.testers.base import TesterLimits
 from podperf.testers.software import SoftwareTester
 from search_vs_bisection import bisection
-from tester_common import BINARY
+from tester_common import BINARY, end_in_order_when_told_to
 
 BURST = 2000  # frames; with fewer the limiter drops when the kernel hands it frames in batches
 FINAL_TRIAL = 5.0  # seconds
@@ -44,7 +43,7 @@ TESTER_CPU, DUT_CPU = 0, 1
 @contextmanager
 def limited_path(rate: int) -> Iterator[None]:
     """Tester ports h-l and h-r in their namespace, and a bridge between them that carries `rate` frames/s."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is made here is taken down all the same
+    end_in_order_when_told_to()
     host = LocalHost()
     with ExitStack() as undo:
         for name in (TESTER, DUT):

@@ -54,12 +54,17 @@ class Wire:
         return int(counts["packets"] + counts["dropped"])
 
 
+def end_in_order_when_told_to() -> None:
+    """From now on SIGTERM, too, has what was made taken down."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 @contextmanager
 def bare_wire(one_core: bool = False) -> Iterator[Wire]:
     """The path, taken down at the end. With `one_core` the receiving end's work is left to the sender's CPU."""
     if os.geteuid() != 0:
         sys.exit("run this as root: it makes network namespaces")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is made here is taken down all the same
+    end_in_order_when_told_to()
     host = LocalHost()
     wire = Wire(*(NetworkNamespace(f"h-bench-{os.getpid()}-{end}") for end in ("tx", "rx")))
     with ExitStack() as undo:

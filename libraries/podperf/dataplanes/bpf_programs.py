@@ -70,7 +70,11 @@ def refusal(host: Host, interface: str, mode: str) -> str | None:
 def _load_at_xdp(host: Host, interface: str, mode: str) -> str | None:
     code = ("object", on_host(host, OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
     done = host.run(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
-    return (" ".join(done.stderr.split()) or f"exit code {done.exit_code}") if done.exit_code else None
+    if not done.exit_code:
+        return None
+    # That last line of libbpf only says where this machine has the program.
+    said = (line for line in done.stderr.splitlines() if not line.startswith("libbpf: failed to load object"))
+    return " ".join(" ".join(said).split()) or f"exit code {done.exit_code}"
 
 
 def describe_program(host: Host, interface: str) -> dict[str, Any]:

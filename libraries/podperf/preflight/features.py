@@ -5,10 +5,11 @@ Each probe runs in namespaces that the kernel throws away with its process, so t
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import unloading
+from podperf.hosts.linux import module_as_before
 
 _VETH = "ip link add name left type veth peer name right"
 
@@ -21,11 +22,7 @@ class Feature:
     script: str
     remedy: str
     isolation: tuple[str, ...] = ("unshare", "--net")
-
-
-def _taken_out_again(module: str) -> str:
-    """The probe may load this module, which would stay."""
-    return f"[ -e /sys/module/{module} ] || trap '{unloading(module)}' EXIT"
+    module: str | None = None  # that the probe may load, and which would stay
 
 
 NAMESPACES = Feature("network namespaces, veth pairs", _VETH, "a kernel with CONFIG_NET_NS and CONFIG_VETH")
@@ -48,21 +45,24 @@ FEATURES = (
     Feature("macvlan", f"{_VETH}; ip link add link left name m type macvlan mode bridge", "modprobe macvlan"),
     Feature("ipvlan", f"{_VETH}; ip link add link left name i type ipvlan mode l2", "modprobe ipvlan"),
     Feature(
-        "ipip",  # whose module makes an interface in every namespace
-        f"{_taken_out_again('ipip')}; ip link add ipip type ipip remote 10.254.255.2",
+        "ipip",
+        "ip link add ipip type ipip remote 10.254.255.2",
         "modprobe ipip",
+        module="ipip",  # which makes an interface in every namespace
     ),
     Feature(
         "openvswitch datapath",
-        f"{_taken_out_again('openvswitch')}; genl ctrl get name ovs_datapath",
+        "genl ctrl get name ovs_datapath",
         "modprobe openvswitch",
+        module="openvswitch",
     ),
 )
 
 
 def missing(host: Host, feature: Feature) -> str | None:
     """What the kernel said when it was asked for this feature, or None when it has it. Needs root."""
-    done = host.run(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
+    with module_as_before(host, feature.module) if feature.module else nullcontext():
+        done = host.run(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
     if done.exit_code == 0:
         return None
     return " ".join((done.stderr or done.stdout).split()) or f"exit code {done.exit_code}"
