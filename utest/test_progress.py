@@ -68,6 +68,17 @@ def test_outside_a_terminal_lines_come_now_and_then(monkeypatch: pytest.MonkeyPa
     assert stream.getvalue().count("\n") == 1 + 2
 
 
+def test_a_terminal_is_not_redrawn_at_each_look_at_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("podperf.progress.time.monotonic", lambda: now[0])
+    stream = Terminal()
+    progress = Progress(stream)
+    for _ in range(300):
+        now[0] += 0.003
+        progress.waiting(Speed(0.5))
+    assert 4 <= stream.getvalue().count("\r") <= 6
+
+
 def test_a_narrow_terminal_shows_load_loss_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podperf.progress.time.monotonic", lambda: 100.0)
     lost = trial(Traffic(FrameSize.parse(64)), 4_685_000.0, 2_500_000.0)

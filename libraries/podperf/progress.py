@@ -15,6 +15,7 @@ from podperf.noise import Speed
 
 SHORTEST_NAME = 8  # characters of a test, where the terminal is narrow
 LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
+WAITING_INTERVAL = 0.2  # seconds between two that say how fast the CPUs are: there are hundreds of looks a second
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Progress:
     _spent: list[float] = field(default_factory=list)
     _test_began: float = 0.0
     _last_line: float = 0.0
+    _last_waiting: float = 0.0
 
     def test_begins(self, name: str, expected: int) -> None:
         """A test starts; `expected` is how many the run has in all."""
@@ -53,7 +55,9 @@ class Progress:
 
     def waiting(self, speed: Speed) -> None:
         """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
-        self._show(f"waiting for a quiet machine: {' and '.join(speed.shortfalls)}")
+        if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
+            self._last_waiting = time.monotonic()
+            self._show(f"waiting for a quiet machine: {' and '.join(speed.shortfalls)}")
 
     def note(self, text: str) -> None:
         """A line that stays."""

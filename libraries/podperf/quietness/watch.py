@@ -23,7 +23,6 @@ _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
 _FRESH = 0.1  # seconds for which a CPU's speed is taken to last, so that one reading serves two trials in a row
-_LOOK_AGAIN = 0.05  # seconds between two looks at the CPUs' speed: looking must not be a load
 
 
 @dataclass(frozen=True)
@@ -201,12 +200,12 @@ class Quietness:
         """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was, without
         the first look, which every trial takes.
 
-        `waiting` hears every now and then how fast they are.
+        It looks without a rest in between: some hosts let a virtual CPU that rested begin slowly, until it has worked
+        for a tenth of a second. `waiting` hears at each look how fast they are.
         """
         speed, began, waited = self._speed(), time.monotonic(), 0.0
         while speed is not None and speed.shortfalls and waited < patience:
             waiting(speed)
-            time.sleep(_LOOK_AGAIN)
             speed, waited = self._speed(), time.monotonic() - began
         self._speed_after, self._speed_known = speed, time.monotonic()
         if self._worker is not None:
