@@ -163,7 +163,7 @@ def forwarding_record(
         metrics=metrics,
         latency=latency(16_000),
         latency_of="the last trial at the NDR",
-        noise=Noise((0, 1), 12.0, 0.0, {}, 900, 2, 0.01),
+        noises={"mrr": Noise((0, 1), 12.0, 0.0, {}, 900, 2, 0.01)},
         baseline="4.1.1-wire-0pods-64B-mrr-ndrpdr" if pods else None,
         thresholds=THRESHOLDS,
         verdict=verdict,
@@ -210,7 +210,7 @@ def write_run(folder: Path, *, shift: float = 1.0, started: float = 1.7951e9) ->
             at += 25
             record, trials = forwarding_record(data_plane, rate * shift, frame=frame, seed=number, started=at)
             if (data_plane, frame) == ("macvlan", "1518"):
-                record.noise = Noise((0, 1), 12.0, 0.0, {"stress-ng-cpu (4711)": 5.5}, 900, 4, 0.01)
+                record.noises = {"mrr": Noise((0, 1), 12.0, 0.0, {"stress-ng-cpu (4711)": 5.5}, 900, 4, 0.01)}
             write(folder, record, trials)
     for pods in (2, 4):
         rate = 281e3 / (pods * 0.8) * shift

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.noise import Noise, Speed, total
+from podperf.noise import Noise, Speed, total, why_noisy
 from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
 from podperf.records.json_values import noise_from_json, noise_to_json
@@ -115,6 +115,28 @@ def test_windows_add_up(windows: list[Noise]) -> None:
     assert whole.window == pytest.approx(sum(each.window for each in windows))
     assert sum(whole.foreign.values()) == pytest.approx(sum(sum(each.foreign.values()) for each in windows))
     assert whole.run_queue == max(each.run_queue for each in windows)
+
+
+def test_a_noisy_search_is_not_hidden_by_the_longer_trials_of_mrr() -> None:
+    quiet = Noise((0,), 8.0, 0.0, {}, 0, 0, 0.01, Speed(1.0, 1.0))
+    slow, robbed = replace(quiet, window=2.0, speed=Speed(0.6, 1.0)), replace(quiet, stolen=0.5)
+    assert why_noisy({"MRR": quiet, "NDR and PDR": slow}) == (
+        "NDR and PDR: CPU 0: the slowest ran at 60% of its best speed"
+    )
+    assert why_noisy({"MRR": slow, "NDR and PDR": slow}) == "CPU 0: the slowest ran at 60% of its best speed"
+    assert why_noisy({"MRR": robbed, "NDR and PDR": slow, "latency": quiet}) == (
+        "MRR: CPU 0: 6.2% of the time was stolen by the hypervisor; "
+        "NDR and PDR: CPU 0: the slowest ran at 60% of its best speed"
+    )
+    assert why_noisy({"MRR": quiet, "NDR and PDR": quiet}) is None
+    assert why_noisy({}) is None
+
+
+@given(st.dictionaries(st.text(), noises(), min_size=1))
+def test_what_is_noisy_as_a_whole_or_in_a_phase_is_called_noisy(phases: dict[str, Noise]) -> None:
+    together = total(phases.values())
+    assert together is not None
+    assert (why_noisy(phases) is not None) == (together.noisy or any(each.noisy for each in phases.values()))
 
 
 @given(st.text())

@@ -142,7 +142,7 @@ def a_record() -> TestRecord:
         metrics={"mrr": Measured(281_000.0, 262_000.0, 290_000.0), "latency_p50": Measured(16_000.0)},
         latency=LATENCY,
         latency_of="trial at 137 kpps",
-        noise=Noise((0, 1), 1.0, 0.0, {"stress-ng (17)": 0.4}, 100, 3, 0.01),
+        noises={"mrr": Noise((0, 1), 1.0, 0.0, {"stress-ng (17)": 0.4}, 100, 3, 0.01)},
     )
 
 

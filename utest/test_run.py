@@ -169,7 +169,9 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkey
 
 
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
-    for outcome, left in (("passed", 20), ("skipped", 20), ("passed", 40)):
+    each = run.topology.method.patience
+    assert each > 0
+    for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
         assert run._patience.left == left
@@ -374,8 +376,9 @@ def test_robots_log_shows_the_verdict_of_a_test_that_still_runs_and_its_noise(ru
     run.measure_mrr()
     assert "interrupted" not in run.readable()
     run.judge()
-    run.current.noises.append(Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
-    assert "<b>passed</b>" in run.readable() and "<b>noisy machine</b>" in run.readable()
+    run.current.note_noise("mrr", Noise((0,), 100.0, 0.0, {}, 0, 0, 0.01))
+    run.current.note_noise("ndrpdr", Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
+    assert "<b>passed</b>" in run.readable() and "<b>noisy machine</b> NDR and PDR: CPU 0" in run.readable()
 
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

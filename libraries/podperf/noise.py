@@ -143,6 +143,18 @@ def mean_speed(weighed: Iterable[tuple[Speed | None, float]]) -> Speed | None:
     )
 
 
+def why_noisy(phases: Mapping[str, Noise]) -> str | None:
+    """Why figures that were measured in these phases may be the neighbours', or None.
+
+    Each phase is judged by itself: a search makes short trials, and the seconds of MRR before it would hide theirs.
+    """
+    noisy = {name: noise.reason for name, noise in phases.items() if noise.noisy}
+    together = total(phases.values())
+    if together is not None and together.noisy and len(noisy) in {0, len(phases)}:
+        return together.reason  # no need to name them all, or what is seen only in all of them together
+    return "; ".join(f"{name}: {reason}" for name, reason in noisy.items()) or None
+
+
 def total(noises: Iterable[Noise | None]) -> Noise | None:
     """All windows together, or None when none was watched."""
     found: Noise | None = None

@@ -28,7 +28,6 @@ from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
-from podperf.noise import total
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
@@ -330,7 +329,6 @@ class Run:
         """The figures of this test against the testbed's thresholds."""
         record = self.current.record
         assert record.chain is not None and record.traffic is not None
-        noise = total(self.current.noises)
         kind = _kind_of(record.traffic)
         baseline = _baseline_of(record.limits, self._baselines.get(kind, {}))
         if any(each.unit == "ratio of baseline" for each in record.thresholds):
@@ -341,7 +339,7 @@ class Run:
             record.traffic.frame,
             record.metrics,
             baseline,
-            noise=noise.reason if noise else None,
+            noise=record.why_noisy(),
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
             self._baselines[kind] = record.metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from podperf.errors import PodperfError
 from podperf.figures import kpps
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Traffic, TrialResult
-from podperf.noise import Noise, total
+from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
@@ -55,7 +55,6 @@ class TestInProgress:
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     sut: SystemUnderTest | None = None
-    noises: list[Noise | None] = field(default_factory=list)
 
     @staticmethod
     def begin(
@@ -85,10 +84,15 @@ class TestInProgress:
 
     def _trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
         self.writer.trial(result, phase)
-        if result.invalid is None:
-            self.noises.append(result.noise)
+        if result.invalid is None and result.noise is not None:
+            self.note_noise(phase, result.noise)
         self.progress.trial(phase, result)
         sut.check()  # a trial across a chain of which a part is gone says nothing
+
+    def note_noise(self, phase: str, noise: Noise) -> None:
+        """What disturbed a trial that counts."""
+        before = self.record.noises
+        self.record.noises = {**before, phase: before[phase] + noise if phase in before else noise}
 
     def keep(self, metric: Metric, measured: Measured) -> None:
         """A figure that was found."""
@@ -105,8 +109,7 @@ class TestInProgress:
 
     def readable(self) -> str:
         """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        so_far = replace(self.record, noise=total(self.noises))
-        return embed_html(so_far.to_json(self.writer.trials)) if self.writer.trials else ""
+        return embed_html(self.record.to_json(self.writer.trials)) if self.writer.trials else ""
 
     def end(self, outcome: Outcome, reason: str) -> str:
         """Close the record, with how the test ended; returns its rates in a line."""
@@ -114,8 +117,7 @@ class TestInProgress:
         try:
             self.take_down()
         finally:
-            record.outcome, record.reason, record.noise = outcome, reason, total(self.noises)
-            record.waited = self.patience.spent
+            record.outcome, record.reason, record.waited = outcome, reason, self.patience.spent
             self.writer.finish(record)
         rates = {each: record.metrics[each] for each in _RATES if each in record.metrics}
         found = [f"{name.upper()} {rate.sign}{kpps(rate.value)}{rate.mark}" for name, rate in rates.items()]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
-from podperf.noise import Noise
+from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
     latency_summary,
     noise_to_json,
@@ -26,6 +26,8 @@ from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
 from podperf.verdicts.thresholds import Metrics, Verdict
+
+_PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR"}  # in words, where the name is none
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
@@ -64,7 +66,7 @@ class TestRecord:
     metrics: Metrics = field(default_factory=dict)
     latency: Latency | None = None
     latency_of: str = ""
-    noise: Noise | None = None  # of all valid trials together; None: not watched
+    noises: Mapping[str, Noise] = field(default_factory=dict)  # of the valid trials of each phase that was watched
     waited: float = 0.0  # seconds spent on waiting for a quiet machine, and on trials that were disturbed
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
@@ -100,7 +102,7 @@ class TestRecord:
             "methods": plain(self.methods),
             "results": self._results(),
             "latency": None if self.latency is None else latency_summary(self.latency, self.latency_of),
-            "quietness": noise_to_json(self.noise),
+            "quietness": self._quietness(),
             "waited_for_quietness": self.waited,
             "baseline": self.baseline,
             "thresholds": [threshold_to_json(each) for each in self.thresholds],
@@ -108,6 +110,16 @@ class TestRecord:
             "findings": plain(self.findings),
             "trials": list(trials),
         }
+
+    def why_noisy(self) -> str | None:
+        """Why figures of this test may be the neighbours', or None."""
+        return why_noisy({_PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
+
+    def _quietness(self) -> dict[str, Any] | None:
+        """The noise of all phases together, and the verdict on each by itself."""
+        together = noise_to_json(total(self.noises.values()))
+        reason = self.why_noisy()
+        return together and {**together, "noisy": reason is not None, "reason": reason}
 
     def _results(self) -> dict[str, Any]:
         results: dict[str, Any] = {}
