@@ -1,0 +1,76 @@
+"""How well whole runs repeat: `run_to_run.py RESULTS RESULTS…`, as after five times `sudo ./podperf run`.
+
+Reads the records of the runs; measures nothing. Each test has a line for MRR and one for PDR, with the figure of each
+run in kpps: `n` where the machine was noisy while it was found, `>=` where the tester was the limit. The last column is
+the largest by the smallest of the others, which the aim is about.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from podperf.errors import PodperfError
+from podperf.figures import kpps, percent
+from podperf.report.results import Record, read_runs
+
+AIM = 1.1
+METHODS = {"mrr": "mrr", "pdr": "ndrpdr"}  # figure: the method that found it
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of one run, in frames/s."""
+
+    rate: float
+    bound: bool
+    noisy: bool
+
+    def __str__(self) -> str:
+        return f"{'>= ' if self.bound else ''}{kpps(self.rate)}{'n' if self.noisy else ' '}"
+
+
+def figure_of(record: Record | None, metric: str) -> Figure | None:
+    """What a test found in one run; None where it was not run, or found nothing."""
+    found = record["results"].get(metric) if record else None
+    if record is None or found is None:
+        return None
+    noise = record["methods"][METHODS[metric]]["noise"]
+    return Figure(found["frames_per_second"], found["lower_bound"], bool(noise and noise["noisy"]))
+
+
+def main() -> int:
+    """Print the table; exit code 1 when figures are further apart than the aim."""
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    try:
+        runs, unread = read_runs([Path(each) for each in sys.argv[1:]])
+    except PodperfError as error:
+        sys.exit(str(error))
+    for problem in unread:
+        print(problem, file=sys.stderr)
+    records = [{record["id"]: record for record in run.records} for run in runs]
+    ratios: dict[str, float] = {}
+    for name in dict.fromkeys(each for run in records for each in run):
+        for metric in METHODS:
+            figures = [figure_of(run.get(name), metric) for run in records]
+            if not any(figures):
+                continue
+            row = f"{name:34s} {metric.upper()}"
+            rates = [each.rate for each in figures if each and not (each.noisy or each.bound)]
+            if len(rates) > 1 and min(rates) > 0:
+                ratios[row] = max(rates) / min(rates)
+            cells = "".join(f"{each:>11}" for each in map(str, (each or "" for each in figures)))
+            print(f"{row}{cells}{f'{ratios[row]:9.3f}' if row in ratios else ''}")
+    if not ratios:
+        sys.exit("no figure was found twice on a quiet machine")
+    near = sum(ratio <= AIM for ratio in ratios.values())
+    print(f"\n{near} of {len(ratios)} figures within {percent(round(AIM - 1, 3))}: the aim is all")
+    return near < len(ratios)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
