@@ -7,6 +7,7 @@ import pytest
 from podperf import cleanup
 from podperf.errors import PodperfError
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.testbed.cabled import TESTER_DIRECTORY
 from scripted_host import ScriptedHost
 
 
@@ -52,3 +53,21 @@ def test_a_port_that_is_gone_for_good_is_said_once(monkeypatch: pytest.MonkeyPat
     with pytest.raises(PodperfError, match="no interface v0"):
         cleanup.put_back(host)
     assert "rm -f /run/podperf/ports-before" in host.commands
+
+
+def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+
+    def gone(_: object, directory: str) -> bool:
+        if directory == str(TESTER_DIRECTORY):
+            raise PodperfError("segmentation offload of right (no such device)")
+        return False
+
+    monkeypatch.setattr(cleanup, "namespaces_named", lambda _: ["podperf-tester", "podperf-worker"])
+    monkeypatch.setattr(cleanup, "remove_namespace", lambda _, namespace: removed.append(namespace))
+    monkeypatch.setattr(cleanup, "give_ports_back", lambda *_: [])
+    monkeypatch.setattr(cleanup, "go_back", gone)
+    monkeypatch.setattr(cleanup, "give_back", lambda *_: removed.append("hugepages") is None)
+    with pytest.raises(PodperfError, match="no such device"):
+        cleanup.put_back(ScriptedHost(patient=True))
+    assert removed == ["podperf-tester", "podperf-worker", "hugepages"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -18,7 +19,7 @@ from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.worker_ports import forget as forget_ports
 from podperf.testbed.worker_ports import give_back as give_ports_back
-from podperf.topology import load_topology
+from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
 
 
@@ -27,24 +28,43 @@ def put_back(host: Host) -> list[str]:
 
     Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
     changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
-    their shared memory. There is nothing else to look for.
+    their shared memory. There is nothing else to look for. PodperfError, once all else is put back, when something
+    cannot be.
     """
     namespaces = namespaces_named(host)
     for namespace in namespaces:
         end_processes(host, namespace)  # or a program that has a device keeps it from its driver
-    found = _ports_and_devices(host)
-    if go_back(host, str(TESTER_DIRECTORY)):
-        found.append("the tester's ports")
-    for namespace in namespaces:
-        remove_namespace(host, namespace)
-    found += namespaces
-    if give_back(host, str(RUN_DIRECTORY)):
-        found.append("hugepages")
     free_shared_memory(host)
+    found = _each_of(
+        lambda: ["the tester's ports"] if go_back(host, str(TESTER_DIRECTORY)) else [],
+        partial(_ports_and_namespaces, host, namespaces),
+        lambda: ["hugepages"] if give_back(host, str(RUN_DIRECTORY)) else [],
+    )
     if not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code:
         host.run("rm", "-rf", str(RUN_DIRECTORY))
         found.append(str(RUN_DIRECTORY))
     return found
+
+
+def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
+    """What the steps found. One that fails does not keep the others from being done; then PodperfError says so."""
+    found, failures = [], []
+    for step in steps:
+        try:
+            found += step()
+        except PodperfError as error:
+            failures.append(str(error))
+    if failures:
+        raise PodperfError("; ".join(failures))
+    return found
+
+
+def _ports_and_namespaces(host: Host, namespaces: list[str]) -> list[str]:
+    """A port that cannot be taken out of a namespace keeps that: some kinds would be gone with it."""
+    found = _ports_and_devices(host)
+    for namespace in namespaces:
+        remove_namespace(host, namespace)
+    return [*found, *namespaces]
 
 
 def _ports_and_devices(host: Host) -> list[str]:
@@ -65,6 +85,14 @@ def _ports_and_devices(host: Host) -> list[str]:
     return [*found, "virtual functions and drivers of devices"] if devices else found
 
 
+def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[str]:
+    def there(host: Host) -> list[str]:
+        lock(host, undo)
+        return [f"{each} on {host.name}" for each in put_back(host)]
+
+    return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
+
+
 def main(arguments: Sequence[str]) -> int:
     """`podperf clean`: exit code 0 when this machine, and those of a topology, are as they were."""
     parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
@@ -74,10 +102,10 @@ def main(arguments: Sequence[str]) -> int:
     topology = load_topology(wanted.topology) if wanted.topology else None
     here = LocalHost()
     with RunLock(), ExitStack() as undo:
-        removed = [*put_back(here), *forget_images(here, wanted.all)]
-        machines = machines_of(topology, here, undo) if topology is not None else ()
-        for there in behind_ssh(machines):
-            lock(there, undo)
-            removed += [f"{each} on {there.name}" for each in put_back(there)]
+        removed = _each_of(
+            partial(put_back, here),
+            partial(forget_images, here, wanted.all),
+            lambda: _put_back_others(topology, here, undo) if topology is not None else [],
+        )
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")
     return 0
