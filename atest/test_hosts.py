@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -81,6 +82,35 @@ def test_a_command_that_overruns_is_killed(host: Host) -> None:
     assert time.monotonic() - began < 15
     assert gone(int(host.run("cat", "/tmp/podperf-overrun").stdout))
     host.run("rm", "/tmp/podperf-overrun")
+
+
+def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
+    """Robot Framework makes an exception of its own of Ctrl-C; what runs on would be in the way of a teardown."""
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise StoppedError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    try:
+        with pytest.raises(StoppedError):
+            host.run("sh", "-c", "echo $$ >/tmp/podperf-broken-off; exec sleep 1000")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert gone(int(host.run("cat", "/tmp/podperf-broken-off").stdout))
+    host.run("rm", "/tmp/podperf-broken-off")
+
+
+def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> None:
+    """A serial console writes such, and the alias of an interface may hold them."""
+    assert host.run("printf", "a\\377b").stdout == "a\N{REPLACEMENT CHARACTER}b"
+    process = host.spawn("sh", "-c", "printf 'a\\377b\\nnext\\n'; read -r _")
+    assert [process.receive(5), process.receive(5)] == ["a\N{REPLACEMENT CHARACTER}b", "next"]
+    process.stop()
 
 
 def test_a_process_is_spoken_to_by_lines(host: Host) -> None:

@@ -7,7 +7,6 @@ import pytest
 from podperf import cleanup
 from podperf.errors import PodperfError
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.testbed.cabled import TESTER_DIRECTORY
 from scripted_host import ScriptedHost
 
 
@@ -38,36 +37,42 @@ def test_ports_that_a_programs_driver_has_are_given_back_once_they_are_the_kerne
     monkeypatch.setattr(cleanup, "give_ports_back", ports_back)
     monkeypatch.setattr(cleanup, "go_back", drivers_back)
     found = cleanup.put_back(ScriptedHost(patient=True))
-    assert found[:2] == ["ens4 from the system under test", "virtual functions and drivers of devices"]
+    assert found[:2] == ["virtual functions and drivers of devices", "ens4 from the system under test"]
 
 
+@pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.usefixtures("nothing_else")
-def test_a_port_that_is_gone_for_good_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = ScriptedHost({"/run/podperf/ports-before": "[]"}, patient=True)
+def test_what_cannot_be_put_back_is_said_once_unless_it_is_kept_for_the_next_time(
+    keep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stayed on record would keep every run from beginning."""
+    host = ScriptedHost(patient=True)
 
     def gone(*_: object) -> list[str]:
         raise PodperfError("there is no interface v0")
 
     monkeypatch.setattr(cleanup, "give_ports_back", gone)
     monkeypatch.setattr(cleanup, "go_back", lambda *_: False)
-    with pytest.raises(PodperfError, match="no interface v0"):
-        cleanup.put_back(host)
-    assert "rm -f /run/podperf/ports-before" in host.commands
+    with pytest.raises(PodperfError, match=r"^there is no interface v0$"):
+        cleanup.put_back(host, keep=keep)
+    assert ("rm -rf /run/podperf /run/podperf-tester" in host.commands) is not keep
 
 
-def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(monkeypatch: pytest.MonkeyPatch) -> None:
-    removed: list[str] = []
+@pytest.mark.parametrize("stuck", ["device", "port"])
+def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(stuck: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the namespaces while one of them has a port."""
+    done: list[str] = []
 
-    def gone(_: object, directory: str) -> bool:
-        if directory == str(TESTER_DIRECTORY):
-            raise PodperfError("segmentation offload of right (no such device)")
-        return False
+    def broken(*_: object) -> list[str]:
+        raise PodperfError("no such device")
 
+    monkeypatch.setattr(cleanup, "free_shared_memory", broken)
     monkeypatch.setattr(cleanup, "namespaces_named", lambda _: ["podperf-tester", "podperf-worker"])
-    monkeypatch.setattr(cleanup, "remove_namespace", lambda _, namespace: removed.append(namespace))
-    monkeypatch.setattr(cleanup, "give_ports_back", lambda *_: [])
-    monkeypatch.setattr(cleanup, "go_back", gone)
-    monkeypatch.setattr(cleanup, "give_back", lambda *_: removed.append("hugepages") is None)
-    with pytest.raises(PodperfError, match="no such device"):
+    monkeypatch.setattr(cleanup, "remove_namespace", lambda _, namespace: done.append(namespace))
+    monkeypatch.setattr(cleanup, "give_ports_back", broken if stuck == "port" else lambda *_: [])
+    monkeypatch.setattr(cleanup, "ports_on_record", lambda *_: stuck == "port")
+    monkeypatch.setattr(cleanup, "go_back", broken if stuck == "device" else lambda *_: False)
+    monkeypatch.setattr(cleanup, "give_back", lambda *_: done.append("hugepages") is None)
+    with pytest.raises(PodperfError, match="no such device; no such device"):
         cleanup.put_back(ScriptedHost(patient=True))
-    assert removed == ["podperf-tester", "podperf-worker", "hugepages"]
+    assert done == (["hugepages"] if stuck == "port" else ["podperf-tester", "podperf-worker", "hugepages"])

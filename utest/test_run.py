@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from robot.errors import ExecutionFailed
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
@@ -138,7 +139,7 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
         raise PodperfError("the worker refuses the login")
 
     monkeypatch.setattr("podperf.run.RunLock", nullcontext)
-    monkeypatch.setattr("podperf.run.put_back", lambda _: [])
+    monkeypatch.setattr("podperf.run.put_back", lambda *_, **__: [])
     monkeypatch.setattr("podperf.run.machines_of", refused)
     with pytest.raises(PodperfError, match="refuses the login"):
         Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
@@ -153,8 +154,10 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkey
         held.append(machine.name)
         undo.callback(held.remove, machine.name)
 
-    def broken(_: Host) -> list[str]:
-        raise PodperfError("its port is gone")
+    def broken(_: Host, keep: bool = False) -> list[str]:
+        if not keep:
+            raise PodperfError("its port is gone")
+        return []
 
     monkeypatch.setattr("podperf.run.lock", lock)
     monkeypatch.setattr("podperf.run.put_back", broken)
@@ -293,9 +296,12 @@ def test_no_flows_at_all_are_refused(run: Run) -> None:
         run.begin_test(Identity("flows", "suite"), Chain("linux-bridge", 1), SMALL, flows=0)
 
 
-def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run: Run) -> None:
+@pytest.mark.parametrize("error", [PodperfError, OSError, ExecutionFailed])
+def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run: Run, error: type[Exception]) -> None:
+    """Nor does Ctrl-C meanwhile, which Robot Framework makes an exception of."""
+
     def lost() -> None:
-        raise PodperfError("the worker is gone")
+        raise error("the worker is gone")
 
     measured(run, "linux-bridge", 1, "measured")
     run._undo.callback(lost)
@@ -326,6 +332,33 @@ def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test
 def test_the_methods_are_those_of_the_topology(run: Run) -> None:
     run.topology = replace(run.topology, method=MethodSettings("rfc2544", 7, 0.5))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run) -> None:
+    measured(run, "linux-bridge", 1, "measured")
+    (run.results / "conformance.html").mkdir()
+    said = run.close()
+    assert "1 test: 1 passed" in said and "podperf: " in said and said.endswith("the records are untouched")
+
+
+def test_machines_behind_ssh_are_put_back_at_the_end_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal may have kept a test from doing it."""
+    put_back: list[bool] = []
+
+    def recorded(_: Host, keep: bool = False) -> list[str]:
+        put_back.append(keep)
+        if not keep:
+            raise PodperfError("far enough for this test")
+        return []
+
+    monkeypatch.setattr("podperf.run.lock", lambda *_: None)
+    monkeypatch.setattr("podperf.run.put_back", recorded)
+    there = SshHost(Login("192.0.2.20"))
+    run._machines = (there, there)
+    with pytest.raises(PodperfError, match="far enough"):
+        run._take_machines()
+    run._give_machines_back()
+    assert put_back == [False, True]
+
+
     run.measure_mrr()
     run.search_ndr_and_pdr()
     found = run.current.record.methods

@@ -194,6 +194,17 @@ def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
     with pytest.raises(PodperfError, match=r"on recorder, not everything is as it was before: the second thing \(no\)"):
         undo.close()
     assert any(command.endswith("first") for command in host.commands)
+    assert json.loads(host.files[f"/run/{CHANGES}"]) == [["the second thing", ["refuse"]]], "for podperf clean"
+
+
+def test_what_an_earlier_set_up_could_not_take_back_is_not_forgotten_by_the_next() -> None:
+    host = Recorder()
+    earlier = ["what was before", ["back"]]
+    host.files[f"/run/{CHANGES}"] = json.dumps([earlier]).encode()
+    with ExitStack() as undo:
+        WayBack(host, "/run", undo).note("the same again", "again")
+        assert json.loads(host.files[f"/run/{CHANGES}"]) == [earlier, ["the same again", ["again"]]]
+    assert [each.split()[-1] for each in host.commands][:2] == ["again", "back"]
     assert host.files == {}
 
 

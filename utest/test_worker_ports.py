@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
-from podperf.hosts.local import LocalHost
+from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.testbed.worker_ports import (
     PortBefore,
+    WorkerPorts,
     _name_of,
     _pci_address,
     _refuse_another_driver,
@@ -99,6 +101,17 @@ def test_a_port_that_cannot_be_given_back_keeps_no_other_and_stays_on_record(mon
     assert given_back == ["ens4", "ens6"]
     assert [each["interface"] for each in json.loads(host.get("/run/x/ports-before"))] == ["ens5"]
     assert not any(each.startswith("rm") for each in host.commands)
+
+
+def test_what_an_earlier_set_up_could_not_give_back_is_given_back_before_more_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port = PortBefore("ens5", MAC, None, 1500, True, True, 0)
+    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(port)])}, patient=True)
+    given_back: list[str] = []
+    monkeypatch.setattr("podperf.testbed.worker_ports._give_back", lambda _, port: given_back.append(port.interface))
+    WorkerPorts(host, NetworkNamespace("podperf-worker", host), "/run/x", ExitStack())
+    assert given_back == ["ens5"]
 
 
 class Card(LocalHost):

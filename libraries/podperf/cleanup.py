@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from podperf.errors import PodperfError
@@ -17,32 +17,61 @@ from podperf.kernel.hugepages import give_back
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.worker_ports import forget as forget_ports
 from podperf.testbed.worker_ports import give_back as give_ports_back
+from podperf.testbed.worker_ports import ports_on_record
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
 
 
-def put_back(host: Host) -> list[str]:
+def put_back(host: Host, *, keep: bool = False) -> list[str]:
     """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
 
     Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
     changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
     their shared memory. There is nothing else to look for. PodperfError, once all else is put back, when something
-    cannot be.
+    cannot be; that is off the record then, or no run would ever begin here again, unless it is to be kept for later.
     """
     namespaces = namespaces_named(host)
     for namespace in namespaces:
         end_processes(host, namespace)  # or a program that has a device keeps it from its driver
-    free_shared_memory(host)
-    found = _each_of(
-        lambda: ["the tester's ports"] if go_back(host, str(TESTER_DIRECTORY)) else [],
-        partial(_ports_and_namespaces, host, namespaces),
-        lambda: ["hugepages"] if give_back(host, str(RUN_DIRECTORY)) else [],
-    )
-    if not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code:
-        host.run("rm", "-rf", str(RUN_DIRECTORY))
-        found.append(str(RUN_DIRECTORY))
+    directory = str(RUN_DIRECTORY)
+
+    def shared_memory() -> list[str]:
+        free_shared_memory(host)
+        return []
+
+    def ports() -> list[str]:
+        return [f"{port} from the system under test" for port in give_ports_back(host, directory)]
+
+    def ports_at_once() -> list[str]:
+        with suppress(PodperfError):  # a port that a program's driver has is there only when its device is handed back
+            return ports()
+        return []
+
+    def remove_namespaces() -> list[str]:
+        if ports_on_record(host, directory):  # some kinds would be gone with the namespace that they are in
+            return []
+        for namespace in namespaces:
+            remove_namespace(host, namespace)
+        return namespaces
+
+    try:
+        found = _each_of(
+            shared_memory,
+            lambda: ["the tester's ports"] if go_back(host, str(TESTER_DIRECTORY)) else [],
+            ports_at_once,  # as some of what is done to devices needs their names
+            lambda: ["virtual functions and drivers of devices"] if go_back(host, directory) else [],
+            ports,
+            remove_namespaces,
+            lambda: ["hugepages"] if give_back(host, directory) else [],
+        )
+    except PodperfError:
+        if not keep:
+            host.run("rm", "-rf", directory, str(TESTER_DIRECTORY))
+        raise
+    if not host.run("test", "-e", directory, check=False).exit_code:
+        host.run("rm", "-rf", directory)
+        found.append(directory)
     return found
 
 
@@ -57,32 +86,6 @@ def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
     if failures:
         raise PodperfError("; ".join(failures))
     return found
-
-
-def _ports_and_namespaces(host: Host, namespaces: list[str]) -> list[str]:
-    """A port that cannot be taken out of a namespace keeps that: some kinds would be gone with it."""
-    found = _ports_and_devices(host)
-    for namespace in namespaces:
-        remove_namespace(host, namespace)
-    return [*found, *namespaces]
-
-
-def _ports_and_devices(host: Host) -> list[str]:
-    """Ports first, as some of what is done to devices needs their names, but for a port that a program's driver has."""
-    directory = str(RUN_DIRECTORY)
-    try:
-        ports = give_ports_back(host, directory)
-    except PodperfError:
-        devices = go_back(host, directory)
-        try:
-            ports = give_ports_back(host, directory)
-        except PodperfError:
-            forget_ports(host, directory)
-            raise
-    else:
-        devices = go_back(host, directory)
-    found = [f"{port} from the system under test" for port in ports]
-    return [*found, "virtual functions and drivers of devices"] if devices else found
 
 
 def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[str]:

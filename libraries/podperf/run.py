@@ -86,7 +86,7 @@ class Run:
         self._undo.enter_context(RunLock())
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
-        self._undo.callback(put_back, self._host)  # whatever a signal kept from being taken down
+        self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.worker.connection == "virtual":
@@ -100,6 +100,7 @@ class Run:
         tester, worker, *others = self._machines
         for machine in behind_ssh(self._machines):
             lock(machine, undo)
+            undo.callback(put_back, machine, keep=True)  # as for this machine
             for leftover in put_back(machine):
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
         refuse_shared_ports(self.topology, tester, ssh=session_to(tester))
@@ -149,12 +150,15 @@ class Run:
         not_given_back = ""
         try:
             self._undo.close()
-        except PodperfError as error:  # it takes nothing from what was measured
+        except Exception as error:  # nor has a signal, which Robot Framework makes one of, a part in what was measured
             not_given_back = f"\n\npodperf: {error}; once: sudo ./podperf clean {self.topology.path}"
         if not any((self.results / "records").glob("*")):
             return f"no test was measured, so there is nothing to report{not_given_back}"
-        report = write_reports(self.results)
-        return f"{summary(self.results)}\n\nConformance: {report}{not_given_back}"
+        try:
+            report = f"Conformance: {write_reports(self.results)}"
+        except PodperfError as error:
+            report = f"podperf: {error}"
+        return f"{summary(self.results)}\n\n{report}{not_given_back}"
 
     @property
     def current(self) -> TestInProgress:

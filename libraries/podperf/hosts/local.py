@@ -32,6 +32,7 @@ class LocalProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
+                errors="replace",  # a serial console and an interface's alias are whatever somebody wrote
                 bufsize=1,
                 # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU
                 # time between sessions (autogroup, sched(7)), a nice value counts only among those of one session.
@@ -102,6 +103,7 @@ class LocalHost:
                 input=stdin if stdin is not None else "",
                 capture_output=True,
                 text=True,
+                errors="replace",
                 timeout=timeout,
                 check=False,
                 start_new_session=True,  # a terminal's Ctrl-C is for us: what is being taken down is taken down

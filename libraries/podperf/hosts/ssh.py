@@ -52,7 +52,7 @@ class SshHost:
         except TimeoutError:
             self._kill(started)
             raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from None
-        except KeyboardInterrupt:
+        except BaseException:  # Robot Framework makes exceptions of its own out of signals
             self._kill(started)
             raise
         finally:

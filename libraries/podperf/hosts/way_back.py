@@ -6,11 +6,14 @@ The command is on disk before the change is made, so that what a killed run chan
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import module_loaded, unloading
+
+Change = tuple[str, Sequence[str]]  # what was changed, and the command that takes it back
 
 CHANGES = "way-back"  # in the run directory: a JSON list of what was changed and the command that takes it back
 TIMEOUT = 60.0  # seconds; a driver may take its time to let go of a device
@@ -21,13 +24,13 @@ class WayBack:
 
     def __init__(self, host: Host, run_directory: str, undo: ExitStack) -> None:
         self._host, self._path = host, f"{run_directory}/{CHANGES}"
-        self._changes: list[tuple[str, tuple[str, ...]]] = []
+        self._changes = _changes(host, run_directory)  # what an earlier set-up could not take back is still on record
         undo.callback(go_back, host, run_directory)
 
     def note(self, changed: str, *command: str) -> None:
         """What is about to be changed, and the command that takes it back."""
         self._changes.append((changed, command))
-        self._host.put(json.dumps(self._changes).encode(), self._path)
+        _write(self._host, self._path, self._changes)
 
 
 def unload_at_the_end(host: Host, run_directory: str, module: str, undo: ExitStack) -> None:
@@ -39,24 +42,39 @@ def unload_at_the_end(host: Host, run_directory: str, module: str, undo: ExitSta
 def go_back(host: Host, run_directory: str) -> bool:
     """Take back what was changed, the last change first. True when there was something to take back.
 
-    A command that fails does not keep the others from being run; then PodperfError says what is not as it was.
+    A command that fails does not keep the others from being run; then PodperfError says what is not as it was, and that
+    stays on record.
     """
-    path = f"{run_directory}/{CHANGES}"
-    try:
-        changes = json.loads(host.get(path))
-    except FileNotFoundError:
+    changes = _changes(host, run_directory)
+    if not changes:
         return False
-    failures = []
+    kept, failures = [], []
     for changed, command in reversed(changes):
         try:
             done = host.run("timeout", f"{TIMEOUT:.0f}", *command, check=False, timeout=TIMEOUT + 5)
         except PodperfError as error:
-            failures.append(f"{changed} ({error})")
+            why = str(error)
         else:
-            if done.exit_code:
-                failures.append(f"{changed} ({done.stderr.strip() or f'exit code {done.exit_code}'})")
-    host.run("rm", "-f", path)
-    host.run("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
+            if not done.exit_code:
+                continue
+            why = done.stderr.strip() or f"exit code {done.exit_code}"
+        kept.append((changed, command))
+        failures.append(f"{changed} ({why})")
     if failures:
+        _write(host, f"{run_directory}/{CHANGES}", kept[::-1])
         raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+    host.run("rm", "-f", f"{run_directory}/{CHANGES}")
+    host.run("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
     return True
+
+
+def _changes(host: Host, run_directory: str) -> list[Change]:
+    try:
+        found: list[Change] = json.loads(host.get(f"{run_directory}/{CHANGES}"))
+    except FileNotFoundError:
+        return []
+    return found
+
+
+def _write(host: Host, path: str, changes: Sequence[Change]) -> None:
+    host.put(json.dumps(changes).encode(), path)

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import PurePosixPath
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -49,8 +48,8 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
             goals[folder] = pages + wanted - left
     if not goals:
         return
-    # First, so that whoever is killed leaves the trace.
-    host.put(json.dumps(before).encode(), f"{run_directory}/{BEFORE}")
+    # First, so that whoever is killed leaves the trace. What an earlier set-up could not give back is still on record.
+    host.put(json.dumps(before | _before(host, run_directory)).encode(), f"{run_directory}/{BEFORE}")
     undo.callback(give_back, host, run_directory)
     for folder, goal in goals.items():
         _write(host, folder, goal)
@@ -78,15 +77,21 @@ def held(host: Host, process: int) -> dict[str, int]:
 
 def give_back(host: Host, run_directory: str) -> bool:
     """Have as many hugepages again as before `reserve`. True when there was something to give back."""
-    path = str(PurePosixPath(run_directory) / BEFORE)
-    try:
-        before = json.loads(host.get(path))
-    except FileNotFoundError:
-        return False
+    before = _before(host, run_directory)
     for folder, pages in before.items():
         _write(host, folder, pages)
-    host.run("rm", path)
-    return True
+    if before:
+        host.run("rm", f"{run_directory}/{BEFORE}")
+    return bool(before)
+
+
+def _before(host: Host, run_directory: str) -> dict[str, int]:
+    """How many pages there were, by folder; empty where nothing was reserved."""
+    try:
+        found: dict[str, int] = json.loads(host.get(f"{run_directory}/{BEFORE}"))
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def _folders(host: Host) -> dict[int, str]:

@@ -6,7 +6,6 @@ What a port was like is on the worker's disk before anything is changed, so that
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -72,6 +71,7 @@ class WorkerPorts:
     def __init__(self, host: Host, namespace: NetworkNamespace, directory: str, undo: ExitStack) -> None:
         self._host, self._namespace, self._directory = host, namespace, directory
         self._before: list[PortBefore] = []
+        give_back(host, directory)  # what an earlier set-up could not: a port is taken only as it was before all
         undo.callback(give_back, host, directory)
 
     def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> TakenPort:
@@ -165,9 +165,9 @@ def give_back(host: Host, directory: str) -> list[str]:
     return [port.interface for port in before]
 
 
-def forget(host: Host, directory: str) -> None:
-    """Take ports off the record that cannot be given back."""
-    host.run("rm", "-f", f"{directory}/{BEFORE}")
+def ports_on_record(host: Host, directory: str) -> bool:
+    """True while a set-up has ports that were not given back."""
+    return host.run("test", "-e", f"{directory}/{BEFORE}", check=False).exit_code == 0
 
 
 def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
@@ -227,7 +227,7 @@ def _link(host: Host, interface: str) -> dict[str, Any]:
 def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: Host) -> str | None:
     """The address of the device behind a port. PodperfError when the topology says another one."""
     said = driver.get("bus-info", "")
-    found = said if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", said) else None
+    found = said if pci_devices.ADDRESS.fullmatch(said) else None
     if settings.pci is not None and settings.pci != found:
         raise PodperfError(
             f"{settings.interface} of {host.name} is the PCI device {found or 'of no address'}, not {settings.pci} as "
