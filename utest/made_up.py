@@ -140,7 +140,7 @@ def forwarding_record(
     }
     baseline: Metrics = {"mrr": Measured(ceiling, lower_bound=True)}
     chain = Chain(data_plane, pods, "kernel")
-    verdict = judge(THRESHOLDS, chain, size, metrics, baseline)
+    verdict = judge(THRESHOLDS, size, metrics, baseline)
     record = TestRecord(
         id=record_id("4.1.1" if pods else "4.1", data_plane, count(pods, "pod"), size.name),
         name=f"{data_plane.replace('-', ' ').capitalize()}, {size.name.replace('B', ' B')}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from made_up import trial
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
@@ -38,6 +40,13 @@ def test_a_goal_whose_search_was_cut_short_says_so() -> None:
     assert of_goal(goal(None, UPPER, None, complete=False)) == Measured(
         210e3, high=210e3, upper_bound=True, unfinished=True
     )
+
+
+def test_a_bound_that_has_not_all_its_trials_is_not_between_what_the_figure_lies() -> None:
+    lower, upper = replace(LOWER, coarse=True), replace(UPPER, coarse=True)
+    assert of_goal(goal(lower, UPPER, 2e5, complete=False)) == Measured(2e5, None, 210e3, unfinished=True)
+    assert of_goal(goal(LOWER, upper, 2e5, complete=False)) == Measured(2e5, 2e5, None, unfinished=True)
+    assert of_goal(goal(None, upper, None, complete=False)) == Measured(210e3, upper_bound=True, unfinished=True)
 
 
 def test_a_goal_that_was_not_searched_for_has_no_figure() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podperf import errors
+from podperf.methods.metrics import of_goal
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchResult
 from podperf.methods.presets import PRESETS
 from podperf.model import TrialResult
@@ -200,6 +201,20 @@ def test_a_tester_that_fails_on_the_way_leaves_what_was_found() -> None:
     ndr = goal(result, "NDR")
     assert not ndr.complete and ndr.lower is not None and ndr.upper is not None
     assert ndr.lower.load <= 1e6 <= ndr.upper.load
+
+
+def test_wherever_a_search_is_cut_short_a_stall_of_the_machine_proves_nothing() -> None:
+    """Each stall spoils a trial; one of them alone must not say that the device does less than it does."""
+    coarse = 0
+    for seed in range(5):
+        for after in range(2, 50):
+            dut = Stopped(1e6, CEILING, stalls_per_second=0.6, stall=0.02, seed=seed)
+            dut.error, dut.after = errors.TesterLimit("too slow"), after
+            for each in search(dut).goals:
+                if (found := of_goal(each)) is not None and found.unfinished:
+                    assert found.least <= 1.001e6 and found.most >= 0.999e6, (seed, after, each)
+                coarse += any(bound is not None and bound.coarse for bound in (each.lower, each.upper))
+    assert coarse, "none of these searches ended before the final trials"
 
 
 def test_a_tester_that_fails_at_once_is_an_error() -> None:

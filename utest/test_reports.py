@@ -146,7 +146,7 @@ def without_threshold(data_plane: str) -> TestRecord:
     """A test whose figures nobody set a threshold for."""
     record, _ = made_up.forwarding_record(data_plane, 281e3, pods=2)
     assert record.chain is not None and record.traffic is not None
-    record.verdict = judge((), record.chain, record.traffic.frame, record.metrics, None)
+    record.verdict = judge((), record.traffic.frame, record.metrics, None)
     return record
 
 

@@ -20,7 +20,17 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, DirectionResult, FrameSize, Placement, Trial, TrialResult
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    Chain,
+    Direction,
+    DirectionResult,
+    FrameSize,
+    Latency,
+    Placement,
+    Trial,
+    TrialResult,
+)
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.report.facts import environment_facts
@@ -34,6 +44,7 @@ from podperf.verdicts.claims import Claim
 from podperf.verdicts.thresholds import Measured, Status
 
 SMALL = FrameSize.parse(64)
+LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
@@ -69,7 +80,7 @@ class SimulatedTester:
         load = ceiling if trial.load == UNPACED else min(trial.load, ceiling)
         sent = max(1, round(load * trial.duration))
         each = [
-            DirectionResult(way, sent, sent, max(1, round(sent * self.share)), 0, 0, 0, trial.duration)
+            DirectionResult(way, sent, sent, max(1, round(sent * self.share)), 0, 0, 0, trial.duration, latency=LATENCY)
             for way in trial.traffic.directions
         ]
         return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
@@ -227,6 +238,17 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
     assert other.baseline is None, "other traffic, other baseline"
 
 
+def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Run) -> None:
+    """What slowed it would make every chain look better than it is."""
+    run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
+    run.current.keep("mrr", Measured(1e5))
+    run.judge()
+    run.end_test(Identity("wire", "suite"), "passed")
+    record = measured(run, "linux-bridge", 1, "after")
+    (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
+    assert outcome.measured == pytest.approx(0.9, rel=0.1)
+
+
 def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(run: Run) -> None:
     wire = measured(run, "wire", 0, "wire")
     run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
@@ -310,28 +332,6 @@ def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run:
     assert (run.results / "conformance.html").exists()
 
 
-def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
-    """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
-    testbed = run.testbed = SimulatedTestbed("trex")  # type: ignore[assignment]
-    run.topology = replace(run.topology, tester=trex)
-    measured(run, "linux-bridge", 1, "held")
-    loads = {each.load for each in testbed.trials}  # type: ignore[attr-defined]
-    assert UNPACED not in loads and max(loads) == 5000
-    schema = topology_schema()["properties"]["tester"]["properties"]["maximum_load"]
-    assert schema["minimum"] >= PROBE_LOAD, "the first frames that cross a chain are a load, too"
-
-
-def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test(run: Run) -> None:
-    assert measured(run, "linux-bridge", 1, "one way").environment["placement_remarks"] == []
-    both = measured(run, "linux-bridge", 1, "both ways", directions=BOTH_DIRECTIONS)
-    assert both.environment["placement_remarks"] == ["2 directions share CPU 1 of the system under test"]
-    assert environment_facts(both.to_json())["Placement remarks"] == "2 directions share CPU 1 of the system under test"
-
-
-def test_the_methods_are_those_of_the_topology(run: Run) -> None:
-    run.topology = replace(run.topology, method=MethodSettings("rfc2544", 7, 0.5))
-    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
 def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run) -> None:
     measured(run, "linux-bridge", 1, "measured")
     (run.results / "conformance.html").mkdir()
@@ -359,6 +359,28 @@ def test_machines_behind_ssh_are_put_back_at_the_end_too(run: Run, monkeypatch: 
     assert put_back == [False, True]
 
 
+def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
+    """With ports of a TRex the limits are found across the testbed itself."""
+    trex = replace(run.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
+    testbed = run.testbed = SimulatedTestbed("trex")  # type: ignore[assignment]
+    run.topology = replace(run.topology, tester=trex)
+    measured(run, "linux-bridge", 1, "held")
+    loads = {each.load for each in testbed.trials}  # type: ignore[attr-defined]
+    assert UNPACED not in loads and max(loads) == 5000
+    schema = topology_schema()["properties"]["tester"]["properties"]["maximum_load"]
+    assert schema["minimum"] >= PROBE_LOAD, "the first frames that cross a chain are a load, too"
+
+
+def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test(run: Run) -> None:
+    assert measured(run, "linux-bridge", 1, "one way").environment["placement_remarks"] == []
+    both = measured(run, "linux-bridge", 1, "both ways", directions=BOTH_DIRECTIONS)
+    assert both.environment["placement_remarks"] == ["2 directions share CPU 1 of the system under test"]
+    assert environment_facts(both.to_json())["Placement remarks"] == "2 directions share CPU 1 of the system under test"
+
+
+def test_the_methods_are_those_of_the_topology(run: Run) -> None:
+    run.topology = replace(run.topology, method=MethodSettings("rfc2544", 7, 0.5))
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.measure_mrr()
     run.search_ndr_and_pdr()
     found = run.current.record.methods
@@ -377,6 +399,16 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
     found = run.current.record
     assert found.methods["latency"]["load"] == found.metrics[rate].value / 2
     assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
+
+
+def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:
+    run.topology = replace(run.topology, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.keep("pdr", Measured(3e4, unfinished=True))
+    assert run.measure_latency()
+    found = run.current.record
+    assert found.methods["latency"]["statement"] == "1 s at 50% of the PDR of an unfinished search"
+    assert run.judge().status is Status.INCONCLUSIVE
 
 
 CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)

@@ -26,7 +26,7 @@ from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
-from podperf.methods.trials import Patience, ValidTrials
+from podperf.methods.trials import Patience, ValidTrials, await_quietness
 from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
@@ -277,6 +277,7 @@ class Run:
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
         kind = _kind_of(traffic)
         if (kind, engine) not in self._limits:
+            await_quietness(self._quietness, self._patience, self.progress.waiting)
             if self.topology.tester.has_ports_of_its_own:
                 most = self.topology.tester.maximum_load
                 limits = calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
@@ -301,7 +302,7 @@ class Run:
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
-        """NDR and PDR in one search, by the topology's preset, and latency at half the PDR."""
+        """NDR and PDR in one search, by the topology's preset."""
         search = method("ndrpdr", self.topology.method)
         assert isinstance(search, NdrPdr)
         result = self._measure(replace(search, clock=self._patience.clock))
@@ -321,12 +322,16 @@ class Run:
         found = [each for each in rates if each in record.metrics and not record.metrics[each].upper_bound]
         if not found:
             return False
-        result = self._measure(LatencyAtShare(record.metrics[found[0]].value, METRIC_NAMES[found[0]]))
+        rate, name = record.metrics[found[0]], METRIC_NAMES[found[0]]
+        of = f"{name} of an unfinished search" if rate.unfinished else name
+        result = self._measure(LatencyAtShare(rate.value, of))
         assert isinstance(result, LatencyResult)
         if result.latency is not None:
             record.latency, record.latency_of = result.latency, result.statement
-            self.current.keep("latency_p50", Measured(result.latency.percentile(50)))
-            self.current.keep("latency_p99", Measured(result.latency.percentile(99)))
+            metrics: dict[Metric, float] = {"latency_p50": 50, "latency_p99": 99}
+            for metric, percent in metrics.items():
+                # At half of a rate that is not known it is not what a threshold on it means.
+                self.current.keep(metric, Measured(result.latency.percentile(percent), unfinished=rate.unfinished))
         return True
 
     def judge(self) -> Verdict:
@@ -338,8 +343,7 @@ class Run:
         if any(each.unit == "ratio of baseline" for each in record.thresholds):
             record.baseline = self._baseline_records.get(kind)
         record.verdict = judge(
-            self.topology.thresholds,
-            record.chain,
+            record.thresholds,
             record.traffic.frame,
             record.metrics,
             baseline,
@@ -378,12 +382,16 @@ class Run:
 def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
     """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
 
-    A rate above what the load is held to (line rate, topology) counts as that: the path under test is offered no more.
+    Where the calibration found more, that counts: on a noisy machine a baseline is too low, and flatters what is held
+    against it. A rate above what the load is held to (line rate, topology) counts as that: the path under test is
+    offered no more.
     """
     if limits is None:
         return measured or None
     limit = Measured(limits.maximum_load, lower_bound=True)
     found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
+    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
+    found |= {each: limit for each in calibrated if found[each].most < limit.value}
     if limits.held:
         rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
         found |= {each: limit for each in rates if each in found and found[each].value > limit.value}

@@ -13,12 +13,13 @@ def of_mrr(result: MrrResult) -> Measured:
 
 
 def of_goal(result: GoalResult) -> Measured | None:
-    """A search goal's rate between the relevant bounds.
+    """A search goal's rate between the relevant bounds, as far as those have all the trials that the goal asks for.
 
     Where no load was low enough, an upper bound; None when the search told nothing about this goal.
     """
-    upper, unfinished = result.upper.load if result.upper is not None else None, not result.complete
-    if result.lower is not None and result.rate is not None:
-        low = min(result.rate, result.lower.load)
-        return Measured(result.rate, low, upper, lower_bound=result.tester_limited, unfinished=unfinished)
-    return None if upper is None else Measured(upper, high=upper, upper_bound=True, unfinished=unfinished)
+    lower, upper, unfinished = result.lower, result.upper, not result.complete
+    high = upper.load if upper is not None and not upper.coarse else None
+    if lower is not None and result.rate is not None:
+        low = min(result.rate, lower.load) if not lower.coarse else None
+        return Measured(result.rate, low, high, lower_bound=result.tester_limited, unfinished=unfinished)
+    return None if upper is None else Measured(upper.load, high=high, upper_bound=True, unfinished=unfinished)

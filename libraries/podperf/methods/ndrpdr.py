@@ -30,7 +30,8 @@ class Bound:
     """A load that was classified as a lower or upper bound of a goal.
 
     `good_seconds` and `bad_seconds` are the trials of full length at this load, with the time around the sending.
-    `achieved_load` is what the tester really sent there, mean over the trials.
+    `achieved_load` is what the tester really sent there, mean over the trials. `coarse`: the search was cut short, and
+    so classified the load only for a preceding target, of fewer or shorter trials: a single one may have decided it.
     """
 
     load: float
@@ -38,6 +39,7 @@ class Bound:
     good_seconds: float
     bad_seconds: float
     trials: int
+    coarse: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,19 +277,40 @@ class _Phases:
         return bool(final.clo and final.chi and float(final.clo) >= float(final.chi) * (1 - self._width))
 
     def bounds(self, finished: bool) -> tuple[Any, Any]:
-        """Lower and upper bound of the final phase or, when it has not got so far, of a phase before it: wider ones."""
+        """Lower and upper bound of the final phase; each that it has not got to, of a phase before it that agrees."""
         target = self._final
         found = self._database.get_relevant_bounds(target=target)
-        while not finished and target.preceding is not None and not (found.clo and found.chi):
+        low, high = found.clo, found.chi
+        while not finished and target.preceding is not None and not (low and high):
             target = target.preceding
             found = self._database.get_relevant_bounds(target=target)
-        return found.clo, found.chi
+            if not low and not (high and found.clo and float(found.clo) >= float(high)):
+                low = found.clo
+            if not high and not (low and found.chi and float(found.chi) <= float(low)):
+                high = found.chi
+        return low, high
+
+    def bound(self, stat: Any, measurer: _Measurer) -> Bound | None:
+        """One of `bounds` with what was measured there."""
+        if not stat:
+            return None
+        load = float(stat)
+        ((target, counts),) = stat.target_to_stat.items()
+        results = measurer.results[load]
+        return Bound(
+            load,
+            sum(each.achieved_load for each in results) / len(results),
+            counts.good_long,
+            counts.bad_long,
+            len(results),
+            target != self._final,
+        )
 
 
 def _goal_result(goal: Goal, phases: _Phases, measurer: _Measurer, maximum_load: float, finished: bool) -> GoalResult:
     complete = finished or phases.reached()
     low, high = phases.bounds(complete)
-    lower, upper = _bound(low, measurer), _bound(high, measurer)
+    lower, upper = phases.bound(low, measurer), phases.bound(high, measurer)
     return GoalResult(
         goal,
         lower,
@@ -296,21 +319,6 @@ def _goal_result(goal: Goal, phases: _Phases, measurer: _Measurer, maximum_load:
         measurer.results[lower.load][-1].latency if lower is not None else None,
         lower is not None and lower.load >= TESTER_LIMIT_SHARE * maximum_load,
         complete,
-    )
-
-
-def _bound(stat: Any, measurer: _Measurer) -> Bound | None:
-    if not stat:
-        return None
-    load = float(stat)
-    (counts,) = stat.target_to_stat.values()
-    results = measurer.results[load]
-    return Bound(
-        load,
-        sum(each.achieved_load for each in results) / len(results),
-        counts.good_long,
-        counts.bad_long,
-        len(results),
     )
 
 

@@ -43,6 +43,12 @@ class Patience:
         return time.monotonic() - self.spent
 
 
+def await_quietness(quietness: Quietness | None, patience: Patience, on_wait: Callable[[Speed], None]) -> None:
+    """Wait until the measuring CPUs run near their best speed, as long as there is patience."""
+    if quietness is not None and patience.left:
+        patience.spend(quietness.await_speed(patience.left, on_wait))
+
+
 class ValidTrials:
     """A TrialSource over a tester with fixed traffic.
 
@@ -101,8 +107,7 @@ class ValidTrials:
     def _watched(self, trial: Trial) -> TrialResult:
         if self._quietness is None:
             return self._tester.measure(trial)
-        if self._patience.left:
-            self._patience.spend(self._quietness.await_speed(self._patience.left, self._on_wait))
+        await_quietness(self._quietness, self._patience, self._on_wait)
         self._quietness.start()
         result = self._tester.measure(trial)
         return replace(result, noise=self._quietness.stop())

@@ -40,7 +40,7 @@ class Measured:
     `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
     when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when no load
     that was tried was low enough, so that the figure lies somewhere below. `unfinished`: the search was cut short, and
-    the figure may lie anywhere from `value` to `high`, or beyond `value` without a `high`.
+    the figure may lie anywhere from `low` to `high`; beyond them, on the side that has none.
     """
 
     value: float
@@ -63,7 +63,7 @@ class Measured:
     @property
     def least(self) -> float:
         """The least that the true figure can be."""
-        return 0.0 if self.upper_bound else self.value
+        return 0.0 if self.upper_bound or (self.unfinished and self.low is None) else self.value
 
     @property
     def most(self) -> float:
@@ -115,19 +115,18 @@ def applicable(thresholds: Sequence[Threshold], chain: Chain, frame: FrameSize) 
 
 def judge(
     thresholds: Sequence[Threshold],
-    chain: Chain,
     frame: FrameSize,
     metrics: Metrics,
     baseline: Metrics | None,
     *,
     noise: str | None = None,
 ) -> Verdict:
-    """The verdict on one test's figures.
+    """The verdict on one test's figures by the thresholds that apply to it.
 
     `baseline` holds the same run's figures of the bare path (`wire`) at the same size, None when there are none.
     `noise` is the reason why the machine was not quiet, None when it was: a failure stays one, and says so.
     """
-    outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise) for each in applicable(thresholds, chain, frame))
+    outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise) for each in thresholds)
     if not outcomes:
         return Verdict(Status.NO_THRESHOLD, "no threshold applies: frames crossed, and their number is not judged")
     found = {each.status for each in outcomes}
