@@ -4,7 +4,7 @@
 
 On a real data plane two runs differ by the machine as well as by the method, and a virtual machine whose CPUs change
 their speed by a factor of two says nothing of the method. Here the limiter decides, as long as half a CPU carries its
-rate. So what is left is the method's own spread: MRR trials and search as the preset `quick` has them.
+rate. So what is left is the method's own spread: that of MRR trials, and of the search with the preset `quick`.
 """
 
 from __future__ import annotations

@@ -43,11 +43,12 @@ class Isolation:
 
     @keyword
     def ports_should_be_isolated(self) -> None:
-        """The ports of this topology, the tester's and the worker's, carry nothing but test traffic."""
-        topology, host = open_run().topology, open_run().testbed.host
+        """The ports of this topology, the tester's and the workers', carry nothing but test traffic."""
+        testbed = open_run().testbed
+        topology, host = open_run().topology, testbed.host
         refuse_shared_ports(topology, host, ssh=session_to(host))
-        worker = open_run().testbed.worker_host
-        refuse_shared_worker_ports(topology, worker, session_to(worker))
+        for worker in testbed.along(1 + len(testbed.further)):
+            refuse_shared_worker_ports(worker.topology, worker.worker_host, session_to(worker.worker_host))
         logger.info("the ports exist and are free" if topology.existing_ports else "the run makes its own ports")
 
     @keyword
@@ -82,7 +83,7 @@ class Isolation:
     @keyword
     def watch_machines_for_test_frames(self) -> None:
         """From now on, look for frames with addresses of the test network at every interface outside of the testbed, on
-        this machine, the tester's and the worker.
+        this machine, the tester's and the workers'.
 
         Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
         testbed, tester = open_run().testbed, open_run().topology.tester

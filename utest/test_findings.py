@@ -114,7 +114,7 @@ def test_a_rate_that_the_tester_limits_opens_the_interval() -> None:
 def test_noise_and_the_figures_of_the_draft_are_said() -> None:
     found = judge(CLAIMS["vpp-memif-over-ovs-dpdk"], [measured(*[2e5] * 10), measured(*[1e5] * 10)], noisy_trials=3)
     assert "noisy in 3 of 20 trials" in found.detail
-    assert "the draft's own figures: 59.96" in found.detail
+    assert "their figures: 59.96" in found.detail
 
 
 def test_claims_are_found_by_name() -> None:

@@ -186,6 +186,22 @@ def test_a_section_with_tests_of_its_own_sums_up_its_subsections_too(tmp_path: P
     assert (found["4"][0], found["4.1.1"][0], found["4.1.2"][0]) == ("failed", "failed", "not covered")
 
 
+def test_a_section_says_how_many_of_its_subsections_were_only_skipped(tmp_path: Path) -> None:
+    bare, _ = made_up.forwarding_record("wire", 9e6, pods=0)
+    found = statuses(bare, made_up.skipped_record("ipvlan", "no ipvlan"), folder=tmp_path)
+    assert found["4.1"][1] == "1 passed; 1 of 5 subsections covered, 1 of them skipped"
+
+
+def test_the_limits_of_each_engine_have_a_row_of_their_own(tmp_path: Path) -> None:
+    for name, engine, most in (("macvlan", "xdp", 4.57e6), ("linux-bridge", "packet-ring", 4e5)):
+        record, trials = made_up.forwarding_record(name, 281e3)
+        assert record.limits is not None
+        record.tester, record.limits = {**record.tester, "engine": engine}, replace(record.limits, maximum_load=most)
+        made_up.write(tmp_path, record, trials)
+    text = Balanced(command.write_reports(tmp_path).read_text()).text
+    assert "xdp4 570" in text and "packet-ring400" in text
+
+
 def test_only_skipped_tests_leave_a_section_skipped_with_their_reasons(tmp_path: Path) -> None:
     records = [made_up.skipped_record("ipvlan", "no ipvlan"), made_up.skipped_record("ovs-kernel", "no openvswitch")]
     assert statuses(*records, folder=tmp_path)["4.1.1"] == ("skipped", "no ipvlan; no openvswitch")

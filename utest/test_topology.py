@@ -357,7 +357,7 @@ def test_ports_are_held_to_what_a_tester_port_can_be(file: Path, key: str, value
         (b"version: 1\nname: &a x\nlabels: {b: *a}\n", "3: column 13: the alias *a is not allowed"),
         (b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", "2: column 8: the alias *a is not allowed"),
         (b"x: " + b"[" * 50_000, " nested too deeply"),
-        (b"#" * 100_001, " larger than 100000 bytes"),
+        (b"#" * 100_001, " larger than the 100000 bytes that are read"),
         (b"version: 1\nname: t\n? [a]\n: b\n", "3: found a key that is not text"),
         (b"version: 1\nname: t\ntraffic: {flows: " + b"9" * 5000 + b"}\n", "3: traffic.flows: found '999"),
         (b"version: 1\nname: t\ntraffic: {flows: 1e999}\n", "3: traffic.flows: found '1e999'"),

@@ -91,7 +91,7 @@ def read_yaml(path: Path) -> Document:
         line = text.count("\n", 0, error.position) + 1
         raise PodperfError(f"{path}:{line}: the character U+{ord(text[error.position]):04X} is not allowed") from error
     except RecursionError as error:
-        raise PodperfError(f"{path}: nested too deeply to be a topology") from error
+        raise PodperfError(f"{path}: nested too deeply") from error
     if root is None:
         raise PodperfError(f"{path}:1: the file says nothing; allowed: a mapping such as `version: 1`")
     if not isinstance(root, yaml.MappingNode):
@@ -104,17 +104,17 @@ def read_yaml(path: Path) -> Document:
 
 def _read_text(path: Path) -> str:
     if path.is_dir():
-        raise PodperfError(f"{path}: is a directory; allowed: a YAML file, such as topologies/local.yaml")
+        raise PodperfError(f"{path}: is a directory; allowed: a YAML file")
     if path.exists() and not path.is_file():
-        raise PodperfError(f"{path}: is not a regular file; allowed: a YAML file, such as topologies/local.yaml")
+        raise PodperfError(f"{path}: is not a regular file; allowed: a YAML file")
     try:
         content = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else None
     except FileNotFoundError:
-        raise PodperfError(f"{path}: no such file; allowed: a YAML file, such as topologies/local.yaml") from None
+        raise PodperfError(f"{path}: no such file; allowed: a YAML file") from None
     except OSError as error:
         raise PodperfError(f"{path}: cannot be read: {error.strerror}") from error
     if content is None:
-        raise PodperfError(f"{path}: larger than {MAX_FILE_BYTES} bytes; this is no topology")
+        raise PodperfError(f"{path}: larger than the {MAX_FILE_BYTES} bytes that are read of a YAML file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

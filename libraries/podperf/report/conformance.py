@@ -141,7 +141,9 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
             statuses.append(status_of(records))
             reasons.append(_reason(records, statuses[-1]))
         if measurable:
-            reasons.append(f"{len(covered)} of {count(len(measurable), 'subsection')} covered")
+            skipped = [each.status for each in covered].count(SectionStatus.SKIPPED)
+            of_these = f", {skipped} of them skipped" if skipped else ""
+            reasons.append(f"{len(covered)} of {count(len(measurable), 'subsection')} covered{of_these}")
         status = min(statuses, key=list(SectionStatus).index)
         to_blame = [each.section.number for each in covered if each.status is status]
         if to_blame and status in _BAD:

@@ -17,13 +17,13 @@ from podperf.report.facts import environment_facts, flat
 from podperf.report.results import (
     Record,
     Run,
+    caveats,
     explanation,
     noisy,
     not_comparable,
     preset,
     remarks,
     verdict_word,
-    verdict_words,
 )
 from podperf.report.summary import latency_cell, pods_cell, rate_cell
 
@@ -145,7 +145,7 @@ def _findings_table(records: Sequence[Record], conformance: Conformance) -> str:
         for each in record["findings"]
     )
     return (
-        "<table><thead><tr><th>Test (record)</th><th>The draft says</th><th>Measured here</th><th>Finding</th>"
+        "<table><thead><tr><th>Test (record)</th><th>Claim</th><th>Measured here</th><th>Finding</th>"
         f"</tr></thead><tbody>{rows}</tbody></table>"
         if rows
         else ""
@@ -258,16 +258,17 @@ def _skipped(records: Sequence[Record]) -> str:
 
 def _calibration(conformance: Conformance) -> str:
     """What the tester can do by itself: one row a kind of traffic, on each testbed."""
-    rows: dict[str, str] = {}
+    rows: dict[tuple[str, str], str] = {}
     records = conformance.latest
     for record in records:
         limits, traffic = record["tester_limits"], record["traffic"]
         if limits and traffic:
             kind = f"{_frame(record)}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
             kind = ": ".join(filter(None, (conformance.told_apart(record), kind)))
+            engine = str((record["tester"] or {}).get("engine") or "?")
             loss = limits["own_loss_ratio"]
-            rows[kind] = (
-                f"<tr><td>{escape(kind)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"
+            rows[kind, engine] = (
+                f"<tr><td>{escape(kind)}</td><td>{escape(engine)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"
                 f"<td class='n'>{'?' if loss is None else percent(loss)}</td><td>{escape(limits['source'])}</td></tr>"
             )
     if not rows:
@@ -276,7 +277,7 @@ def _calibration(conformance: Conformance) -> str:
     heads = {name: f"<h3>{escape(name)}</h3>" if name else "" for name in testers}
     told = "".join(f"{heads[name]}{_facts(flat(each))}" for name, each in testers.items())
     return (
-        f"<h2>The tester and its own limits</h2>{told}<table><thead><tr><th>Traffic</th>"
+        f"<h2>The tester and its own limits</h2>{told}<table><thead><tr><th>Traffic</th><th>Engine</th>"
         "<th class='n'>Highest load it delivers, kpps</th><th class='n'>Own loss at half of that</th><th>Found by</th>"
         f"</tr></thead><tbody>{''.join(rows.values())}</tbody></table>"
         "<p class='small muted'>A result within 5 % of the tester's limit is a lower bound (≥): the system under test "
@@ -313,7 +314,7 @@ def _anchor(report: SectionReport) -> str:
 
 def _limits(record: Record) -> str:
     """What limits a record's figures, behind its verdict."""
-    return verdict_words(record, " ").removeprefix(verdict_word(record))
+    return "".join(f" {word}" for word in caveats(record))
 
 
 def _state(word: str) -> str:

@@ -154,10 +154,10 @@ def not_comparable(record: Record) -> str | None:
     return str(reason) if reason and (record["results"] or record["findings"]) else None
 
 
-def verdict_words(record: Record, separator: str = ", ") -> str:
-    """The verdict, and what limits the figures behind it: `passed, noisy, not comparable`."""
-    limits = (("noisy", noisy(record)), ("not comparable", not_comparable(record)))
-    return separator.join([verdict_word(record), *(word for word, reason in limits if reason)])
+def caveats(record: Record) -> list[str]:
+    """In a word each, what limits the figures of this record."""
+    found = (("noisy", noisy(record)), ("not comparable", not_comparable(record)))
+    return [word for word, reason in found if reason]
 
 
 def explanation(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""The table at the end of a run: one line a test, as wide as a terminal."""
+"""The table at the end of a run: one line a test, no wider than asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podperf.figures import count, cut, microseconds
-from podperf.report.results import Record, not_comparable, rate_text, remarks, unfinished, verdict_word, verdict_words
+from podperf.report.results import Record, caveats, not_comparable, rate_text, remarks, unfinished, verdict_word
 
 _COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
 _OTHER_COLOUR = "33"
@@ -68,7 +68,7 @@ def _row(record: Record) -> _Row:
         traffic["frame"]["name"] if traffic else "-",
         *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
         *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
-        verdict_words(record),
+        ", ".join([verdict_word(record), *caveats(record)]),
     )
     return _Row(cells, "; ".join(remarks(record)), verdict_word(record))
 

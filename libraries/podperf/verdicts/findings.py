@@ -171,7 +171,7 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
     if order.caveat:
         sentences.append(order.caveat)
     if order.their_figures:
-        sentences.append(f"the draft's own figures: {order.their_figures}")
+        sentences.append(f"their figures: {order.their_figures}")
     return Finding(order.text, verdict, "; ".join(sentences))
 
 

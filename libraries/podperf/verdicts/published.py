@@ -184,7 +184,7 @@ def load_table(path: Path) -> Table:
         remarks=data["remarks"].strip(),
         rows=tuple(map(_row, data["rows"])),
         statements=tuple(
-            Statement(each["name"], each["text"].strip(), float(each.get("relevant_difference", RELEVANT_DIFFERENCE)))
+            Statement(each["name"], each["text"].strip(), float(each["relevant_difference"]))
             for each in data["statements"]
         ),
     )
