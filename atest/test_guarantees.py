@@ -10,7 +10,7 @@ import pytest
 
 from chains import need
 from podperf.model import Chain
-from robot_run import SETTINGS, Robot, podperf
+from robot_run import ROOT, SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
 
@@ -93,6 +93,22 @@ def test_the_next_run_cleans_up_after_a_killed_one(long_run: Robot, tmp_path: Pa
     following = Robot(tmp_path / "next", "--test", "Forwards", str(suite))
     assert following.wait() == 0, following.output.read_text()
     assert "removed what an earlier run left: podperf-" in following.output.read_text()
+
+
+def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, suite: Path) -> None:
+    tests = ("--test", "Forwards", "--test", "Fails*", str(suite))
+    killed = Robot(tmp_path, *tests, trials=4, duration=0.5)
+    killed.wait_for("Fails In The Middle | set-up")
+    killed.process.kill()
+    killed.wait()
+    (tmp_path / "rest").mkdir()
+    modifier = f"{ROOT}/libraries/RemainingTests.py:{killed.results}"
+    rest = Robot(tmp_path / "rest", "--prerunmodifier", modifier, *tests)
+    assert rest.wait() == 1, rest.output.read_text()
+    (record,) = rest.records()
+    assert (record["test"]["name"], record["outcome"]) == ("Fails In The Middle", "failed")
+    podperf("report", str(killed.results), str(rest.results), "--output", str(tmp_path / "both"))
+    assert (tmp_path / "both" / "conformance.html").exists()
 
 
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:

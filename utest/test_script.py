@@ -361,6 +361,22 @@ def test_suites_of_podperf_run_within_the_whole_which_opens_the_testbed(ready: M
     assert handed_over(ready, *options, f"{ready.root}/tests")[-1] == f"{ready.root}/tests"
 
 
+def test_a_run_is_resumed_with_the_options_that_it_had(ready: Machine, tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "one.json").touch()
+    arguments = handed_over(ready, "--include", "full", "--resume", str(tmp_path))
+    modifier = ["--prerunmodifier", f"{ready.root}/libraries/RemainingTests.py:{tmp_path}"]
+    assert holds(arguments, modifier) and "quick" not in arguments
+    assert arguments[-3:] == ["--include", "full", f"{ready.root}/tests"]
+
+
+@pytest.mark.parametrize("folder", [[], ["no such folder"]])
+def test_a_run_that_has_no_records_is_not_resumed(ready: Machine, folder: list[str]) -> None:
+    done = ready.podperf("run", "--resume", *folder)
+    assert done.returncode == 252
+    assert "wants the results folder of the run that was interrupted" in done.stderr
+
+
 def test_an_existing_output_folder_is_no_suite(ready: Machine, tmp_path: Path) -> None:
     assert handed_over(ready, "--outputdir", str(tmp_path))[-3:] == [
         "--outputdir",
