@@ -149,12 +149,20 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
         undo.callback(given_back.append, True)
         raise PodperfError("the worker refuses the login")
 
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("podperf.run.RunLock", nullcontext)
     monkeypatch.setattr("podperf.run.put_back", lambda *_, **__: [])
     monkeypatch.setattr("podperf.run.machines_of", refused)
     with pytest.raises(PodperfError, match="refuses the login"):
         Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
     assert given_back == [True]
+
+
+def test_who_is_not_root_is_told_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robot Framework without the script asks nobody else."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(PodperfError, match=r"^measuring needs root"):
+        Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
 
 
 def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,8 +286,8 @@ def test_a_link_that_is_slower_than_the_tester_is_its_limit(
     """
     monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
     monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
-    monkeypatch.setattr("podperf.run.link_speed", lambda *_: 336e6)
     record = measured(run, "linux-bridge", 1, "slow link")
+    assert set(record.interfaces) == {"ens4" if side == "ports" else "tester ens4"}
     assert record.limits is not None
     assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
     assert {each.load for each in run.testbed.trials[-3:]} == {500_000}  # type: ignore[attr-defined]
@@ -292,7 +300,7 @@ def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
     wire = measured(run, "wire", 0, "wire")
     assert wire.metrics["mrr"].value > 500_000
     monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.link_speed", lambda *_: 336e6)
+    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
     assert outcome.measured == pytest.approx(record.metrics["mrr"].value / 500_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -16,7 +17,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
 from podperf.hosts.base import Host
-from podperf.hosts.environment import collect, interface_details, link_speed, podperf_version
+from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
@@ -83,6 +84,10 @@ class Run:
             raise
 
     def _open(self) -> None:
+        if os.geteuid() != 0:
+            raise PodperfError(
+                "measuring needs root, as it makes network namespaces and loads BPF programs: run it with sudo"
+            )
         self._undo.enter_context(RunLock())
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
@@ -194,7 +199,7 @@ class Run:
         record.data_plane = sut.describe()
         record.tester = sut.tester.describe()
         record.interfaces = _interfaces(sut)
-        record.link_bits_per_second = _link_speed(sut, record.interfaces)
+        record.link_bits_per_second = _link_speed(record.interfaces)
         record.limits = self._limits_on(record.link_bits_per_second, traffic, record.tester["engine"])
         test.sut = sut
 
@@ -232,7 +237,7 @@ class Run:
                     on_path = _interfaces(sut)
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
                     record.interfaces = {**record.interfaces, **named}
-                    limits[name] = self._limits_on(_link_speed(sut, on_path), traffics[name], record.tester["engine"])
+                    limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
@@ -398,22 +403,22 @@ def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | No
     return found
 
 
-def _link_speed(sut: SystemUnderTest, interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """That of the slowest port, in bit/s; None where none has one, as veth.
-
-    The tester's ports stay with the kernel where DPDK takes the worker's, at the other ends of their cables, away.
-    """
+def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """That of the slowest port, in bit/s; None where none has one, as veth."""
     speeds = [each.get("speed_bits_per_second") for each in interfaces.values()]
-    speeds += [link_speed(host, name) for name, host in sut.tester_ports.items()]
     return min((float(each) for each in speeds if each), default=None)
 
 
 def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
-    """The interfaces at both ends of a chain that stands, by their names."""
-    return {
+    """The interfaces at both ends of a chain that stands, by their names, and those at the other ends of their cables.
+
+    The tester's stay with the kernel where DPDK takes the worker's away.
+    """
+    ends = {
         name: interface_details(port.host, port.interface) | {"received_by": port.received_by}
         for name, port in sut.ports.items()
     }
+    return ends | {f"tester {name}": interface_details(host, name) for name, host in sut.tester_ports.items()}
 
 
 def _facts(worker: FurtherWorker) -> dict[str, Any]:

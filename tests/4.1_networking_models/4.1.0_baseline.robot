@@ -26,7 +26,7 @@ Bare path, 1280 B                     wire            0       1280
 Bare path, IMIX                       wire            0       IMIX
     [Tags]    wire    IMIX
 Black box, 64 B                       external        0       64
-    [Tags]    external    64B
+    [Tags]    external    64B    quick
 Black box, 1518 B                     external        0       1518
     [Tags]    external    1518B
 Black box, IMIX                       external        0       IMIX

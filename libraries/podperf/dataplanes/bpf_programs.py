@@ -21,6 +21,13 @@ OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
 # iproute2 leaves folders in the BPF file system that it finds, so it finds one of its own.
 _LOADING = ("unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh")
+# Ubuntu's is a wrapper that runs the one of the running kernel only, and any does.
+_FIND_BPFTOOL = """
+for tool in bpftool /usr/lib/linux-tools*/bpftool /usr/lib/linux-tools/*/bpftool; do
+  ! "$tool" version >/dev/null 2>&1 || { echo "$tool"; exit; }
+done
+exit 1
+"""
 NATIVE, GENERIC, OFFLOADED = "native", "generic", "offloaded"
 XDP_MODES = {1: NATIVE, 2: GENERIC, 3: OFFLOADED}  # XDP_ATTACHED_* of linux/if_link.h
 _XDP_KEYWORDS = {NATIVE: "xdpdrv", GENERIC: "xdpgeneric", OFFLOADED: "xdpoffload"}  # of ip-link(8)
@@ -30,8 +37,7 @@ def missing(host: Host) -> str | None:
     """The reason why programs cannot be loaded here, or None."""
     if not all((OBJECTS / f"{name}.bpf.o").exists() for name in (TC_REDIRECT, TC_PEER, XDP_REDIRECT)):
         return "the BPF programs are not built; once: sudo ./podperf set-up"
-    # Not `which`: on Ubuntu a wrapper of that name is there, and says which package it lacks.
-    if host.run("sh", "-c", "bpftool version", check=False).exit_code:
+    if host.run("sh", "-c", _FIND_BPFTOOL, check=False).exit_code:
         return f"bpftool is not installed on {host.name} (Debian package bpftool, Ubuntu package linux-tools-generic)"
     return None
 
@@ -84,10 +90,10 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
         hook, mode, program = "XDP", XDP_MODES.get(attached["mode"], "unknown"), attached["prog"]
     else:
         hook, mode, program = "tc ingress", "direct action", _tc_program(host, interface)
-    entry = _bpftool(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
+    entry = _asked(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
     index = int.from_bytes(bytes(int(byte, 16) for byte in entry["value"][:4]), sys.byteorder)
     targets = [link["ifname"] for link in ip_json(host, "link", "show") if link["ifindex"] == index]
-    known = _bpftool(host, "prog", "show", "id", str(program["id"]))
+    known = _asked(host, "prog", "show", "id", str(program["id"]))
     return {
         "hook": hook,
         "mode": mode,
@@ -112,15 +118,19 @@ def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
 
 
 def _map_of(host: Host, program: int) -> int:
-    return int(_bpftool(host, "prog", "show", "id", str(program))["map_ids"][0])
+    return int(_asked(host, "prog", "show", "id", str(program))["map_ids"][0])
 
 
 def _set_target(host: Host, program: int, target: str) -> None:
     index = ip_json(host, "link", "show", "dev", target)[0]["ifindex"]
     value = [str(byte) for byte in int(index).to_bytes(4, sys.byteorder)]
     command = ("map", "update", "id", str(_map_of(host, program)), "key", "0", "0", "0", "0", "value", *value)
-    host.run("bpftool", *command)
+    host.run(_bpftool(host), *command)
 
 
-def _bpftool(host: Host, *arguments: str) -> Any:
-    return json.loads(host.run("bpftool", "--json", *arguments).stdout)
+def _asked(host: Host, *arguments: str) -> Any:
+    return json.loads(host.run(_bpftool(host), "--json", *arguments).stdout)
+
+
+def _bpftool(host: Host) -> str:
+    return host.run("sh", "-c", _FIND_BPFTOOL, check=False).stdout.strip() or "bpftool"

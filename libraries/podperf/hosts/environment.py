@@ -92,12 +92,8 @@ def interface_details(host: Host, interface: str) -> dict[str, Any]:
     }
 
 
-def link_speed(host: Host, interface: str) -> int | None:
-    """The speed of an interface's link, in bit/s; None where it has none of its own, as veth."""
-    return _speed(host, interface, _ip_link(host, interface).get("linkinfo", {}).get("info_kind"))
-
-
 def _speed(host: Host, interface: str, kind: str | None) -> int | None:
+    """The speed of an interface's link, in bit/s; None where it has none of its own."""
     if kind is not None:  # what a veth says of its speed (10 Gbit/s) is made up
         return None
     # Not from /sys/class/net: that shows the interfaces of the namespace in which /sys was mounted.

@@ -174,11 +174,11 @@ _QUESTIONS = re.compile(
     r"(env \S+=\S+ )*"
     r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu|python3 - "
     r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
-    r"|bpftool version|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
+    r"|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
     r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
     r"|unshare --mount sh -c [^']*\{ cat "
-    r"|sh -e?c (ls |ldd |cat |test |command |bpftool version|p=\$1|for [ti] in|echo \"\$SSH))"
+    r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|\nfor tool in|for [ti] in|echo \"\$SSH))"
 )
 
 
