@@ -14,7 +14,7 @@ from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.preflight.checks import check
-from podperf.preflight.finding import State
+from podperf.preflight.observation import State
 from robot_run import Robot, podperf
 from ssh_machine import ADDRESS, SshMachine
 from test_ssh import await_links, left_there, ports
@@ -121,11 +121,11 @@ def test_a_trex_is_started_there_and_stopped_again(cabled: SshMachine, tmp_path:
 def test_check_names_the_machines_and_what_they_can_do(cabled: SshMachine, tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(topology(cabled, cabled=True))
-    findings = check(str(file))
-    assert [(each.subject, each.state) for each in findings if each.area == "tester"] == [(ADDRESS, State.OK)]
-    assert {each.state for each in findings if each.subject in {"tester ports", "worker ports"}} == {State.OK}
-    assert any(each.area == "commands of the tester" for each in findings)
+    observations = check(str(file))
+    assert [(each.subject, each.state) for each in observations if each.area == "tester"] == [(ADDRESS, State.OK)]
+    assert {each.state for each in observations if each.subject in {"tester ports", "worker ports"}} == {State.OK}
+    assert any(each.area == "commands of the tester" for each in observations)
     file.write_text(topology(cabled, cabled=True, key="stranger_key"))
-    (finding,) = [each for each in check(str(file)) if each.area == "tester"]
-    assert finding.in_the_way
-    assert "refuses the login" in finding.detail
+    (observation,) = [each for each in check(str(file)) if each.area == "tester"]
+    assert observation.in_the_way
+    assert "refuses the login" in observation.detail

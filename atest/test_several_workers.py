@@ -20,7 +20,7 @@ from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, Trial
 from podperf.preflight.checks import check
-from podperf.preflight.finding import State
+from podperf.preflight.observation import State
 from podperf.testbed.access import lock, machines_of
 from podperf.testbed.machines import further_workers
 from podperf.testbed.placement import place
@@ -221,7 +221,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
 
 
 def test_check_looks_at_both(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> None:
-    findings = check(str(topology(pair, tmp_path)))
-    of_second = [each for each in findings if each.area.endswith("of further_workers[0]")]
+    observations = check(str(topology(pair, tmp_path)))
+    of_second = [each for each in observations if each.area.endswith("of further_workers[0]")]
     assert {each.subject for each in of_second} >= {"placement", "ip", "hugepages", "worker ports"}
     assert {each.state for each in of_second if each.subject in {"placement", "worker ports"}} == {State.OK}

@@ -29,7 +29,7 @@ from podperf.hosts.ssh_command import ConnectionLost
 from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
 from podperf.model import Chain
 from podperf.preflight.checks import check
-from podperf.preflight.finding import State
+from podperf.preflight.observation import State
 from podperf.testbed.access import lock, log_in
 from podperf.testbed.run_lock import NETWORK, RunLock
 from podperf.topology import load_topology
@@ -496,12 +496,12 @@ def test_check_says_whether_the_worker_can_be_reached(
     monkeypatch.delenv(PASSWORD_VARIABLE, raising=False)
     file = tmp_path / "t.yaml"
     file.write_text(topology(lab))
-    findings = check(str(file))
-    assert [each.state for each in findings if each.area == "worker"] == [State.OK]
-    assert [each.state for each in findings if each.subject == "worker ports"] == [State.OK]
-    assert any(each.area == "commands of the worker" for each in findings)
+    observations = check(str(file))
+    assert [each.state for each in observations if each.area == "worker"] == [State.OK]
+    assert [each.state for each in observations if each.subject == "worker ports"] == [State.OK]
+    assert any(each.area == "commands of the worker" for each in observations)
     file.write_text(topology(lab, key="stranger_key"))
-    (finding,) = [each for each in check(str(file)) if each.area == "worker"]
-    assert finding.in_the_way
-    assert "refuses the login" in finding.detail
-    assert "\n" not in finding.detail
+    (observation,) = [each for each in check(str(file)) if each.area == "worker"]
+    assert observation.in_the_way
+    assert "refuses the login" in observation.detail
+    assert "\n" not in observation.detail

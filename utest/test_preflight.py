@@ -14,7 +14,7 @@ from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.preflight import features
 from podperf.preflight.checks import check
-from podperf.preflight.finding import Finding, State
+from podperf.preflight.observation import Observation, State
 from podperf.preflight.table import conclusion, render
 from podperf.topology import SCHEMA_PATH
 
@@ -37,33 +37,33 @@ class Without(LocalHost):
         return super().run(*command, stdin=stdin, check=check, timeout=timeout)
 
 
-def of(findings: Sequence[Finding], subject: str) -> Finding:
-    (finding,) = (each for each in findings if each.subject == subject)
-    return finding
+def of(observations: Sequence[Observation], subject: str) -> Observation:
+    (observation,) = (each for each in observations if each.subject == subject)
+    return observation
 
 
 def test_without_root_nothing_is_tried_that_needs_it() -> None:
     host = Without()
-    findings = check(LOCAL, host, root=False)
-    assert of(findings, "rights").in_the_way
+    observations = check(LOCAL, host, root=False)
+    assert of(observations, "rights").in_the_way
     for subject in (*(feature.name for feature in features.FEATURES), "test frames", "data planes"):
-        finding = of(findings, subject)
-        assert (finding.state, finding.detail) == (State.UNCHECKED, "needs root")
+        observation = of(observations, subject)
+        assert (observation.state, observation.detail) == (State.UNCHECKED, "needs root")
     assert not [line for line in host.asked if "unshare --net" in line or line.startswith("ip ")]
-    assert of(findings, "placement").state is State.OK
+    assert of(observations, "placement").state is State.OK
 
 
 def test_a_missing_command_comes_with_its_package() -> None:
-    findings = check(LOCAL, Without("command -v ethtool", "command -v iptables"), root=False)
-    ethtool, iptables = of(findings, "ethtool"), of(findings, "iptables")
+    observations = check(LOCAL, Without("command -v ethtool", "command -v iptables"), root=False)
+    ethtool, iptables = of(observations, "ethtool"), of(observations, "iptables")
     assert (ethtool.state, ethtool.remedy, ethtool.in_the_way) == (State.MISSING, "apt-get install ethtool", True)
     assert (iptables.state, iptables.in_the_way) == (State.MISSING, False)
 
 
 def test_missing_plug_ins_and_tester_say_what_to_install() -> None:
-    findings = check(LOCAL, Without("/usr/lib/cni", "podperf-tester"), root=False)
-    assert of(findings, "CNI plug-ins").remedy == "apt-get install containernetworking-plugins"
-    assert of(findings, "podperf-tester").in_the_way
+    observations = check(LOCAL, Without("/usr/lib/cni", "podperf-tester"), root=False)
+    assert of(observations, "CNI plug-ins").remedy == "apt-get install containernetworking-plugins"
+    assert of(observations, "podperf-tester").in_the_way
 
 
 def test_a_topology_with_problems_reports_each_and_the_machine_besides(tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_a_topology_with_problems_reports_each_and_the_machine_besides(tmp_path:
     file.write_text(
         "version: 1\nname: t\nnmae: t\nthresholds: [{metric: mrr, minimum: 1, unit: Mpps, data_plane: wir}]\n"
     )
-    findings = check(str(file), root=False)
-    problems = [each.detail for each in findings if each.area == "topology"]
+    observations = check(str(file), root=False)
+    problems = [each.detail for each in observations if each.area == "topology"]
     assert [problem.split(":")[1] for problem in problems] == ["3", "4"]
     assert problems[1].endswith("did you mean 'wire'?")
-    assert of(findings, "ip").subject == "ip"
-    assert "In the way: file" in conclusion(findings)
+    assert of(observations, "ip").subject == "ip"
+    assert "In the way: file" in conclusion(observations)
 
 
 def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
@@ -93,14 +93,14 @@ def test_a_feature_says_what_the_kernel_said_in_one_line() -> None:
     assert features.missing(host, ipvlan) == "no such thing"
 
 
-FINDINGS = [
-    Finding("machine", "rights", State.OK, "root"),
-    Finding("kernel", "ipvlan", State.SKIPPED, "the kernel said: no", "modprobe ipvlan"),
+OBSERVED = [
+    Observation("machine", "rights", State.OK, "root"),
+    Observation("kernel", "ipvlan", State.SKIPPED, "the kernel said: no", "modprobe ipvlan"),
 ]
 
 
 def test_the_table_reads_well_plain_and_on_a_terminal() -> None:
-    assert render(FINDINGS) == (
+    assert render(OBSERVED) == (
         "machine\n"
         "  ok           rights  root\n"
         "kernel\n"
@@ -108,18 +108,20 @@ def test_the_table_reads_well_plain_and_on_a_terminal() -> None:
         "\n"
         "The quick run can be measured here."
     )
-    assert render(FINDINGS, width=45, colour=True).splitlines()[3:5] == [
+    assert render(OBSERVED, width=45, colour=True).splitlines()[3:5] == [
         "  \033[33mskipped    \033[0m  ipvlan  the kernel said: no",
         "                       (remedy: modprobe",
     ]
 
 
 states = st.sampled_from(State)
-findings = st.lists(st.builds(Finding, st.sampled_from("ab"), st.sampled_from("cd"), states, needed=st.booleans()))
+observations = st.lists(
+    st.builds(Observation, st.sampled_from("ab"), st.sampled_from("cd"), states, needed=st.booleans())
+)
 
 
-@given(findings)
-def test_only_what_is_needed_and_not_there_is_in_the_way(found: list[Finding]) -> None:
+@given(observations)
+def test_only_what_is_needed_and_not_there_is_in_the_way(found: list[Observation]) -> None:
     missing, unchecked = (
         {each.subject for each in found if each.needed and each.state is state}
         for state in (State.MISSING, State.UNCHECKED)

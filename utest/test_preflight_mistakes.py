@@ -10,7 +10,6 @@ import pytest
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
-from podperf.preflight.finding import Finding, State
 from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
     Container,
@@ -25,6 +24,7 @@ from podperf.preflight.mistakes import (
     unpinned_pods,
     vlans_of_some,
 )
+from podperf.preflight.observation import Observation, State
 from podperf.testbed.placement import place
 from podperf.topology import SCHEMA_PATH, load_topology
 
@@ -34,10 +34,10 @@ WHOLE = {"cpu": "2", "memory": "1Gi"}
 
 @pytest.mark.parametrize("memory", ["1024", "1024,0", "2048,,512"])
 def test_memory_on_the_wrong_node_is_caught(memory: str) -> None:
-    finding = socket_memory({"dpdk-socket-mem": memory}, node=1)
-    assert finding.state is State.WARNING
-    assert f"dpdk-socket-mem={memory} has nothing on NUMA node 1" in finding.detail
-    remedy = finding.remedy.rsplit("=", 1)[1]
+    observation = socket_memory({"dpdk-socket-mem": memory}, node=1)
+    assert observation.state is State.WARNING
+    assert f"dpdk-socket-mem={memory} has nothing on NUMA node 1" in observation.detail
+    remedy = observation.remedy.rsplit("=", 1)[1]
     assert socket_memory({"dpdk-socket-mem": remedy}, node=1).state is State.OK
 
 
@@ -48,18 +48,18 @@ def test_memory_beside_the_nic_is_sound(memory: str, node: int) -> None:
 
 
 def test_masks_that_overlap_are_caught() -> None:
-    finding = overlapping_masks({"dpdk-lcore-mask": "0x2", "pmd-cpu-mask": "0x6"})
-    assert finding.state is State.WARNING
-    assert "CPU 1 is in dpdk-lcore-mask=0x2 and in pmd-cpu-mask=0x6" in finding.detail
+    observation = overlapping_masks({"dpdk-lcore-mask": "0x2", "pmd-cpu-mask": "0x6"})
+    assert observation.state is State.WARNING
+    assert "CPU 1 is in dpdk-lcore-mask=0x2 and in pmd-cpu-mask=0x6" in observation.detail
     assert overlapping_masks({"dpdk-lcore-mask": "1", "pmd-cpu-mask": "6"}).state is State.OK
     assert overlapping_masks({"pmd-cpu-mask": "0x6"}).state is State.OK
 
 
 def test_a_switch_away_from_the_nic_is_caught() -> None:
-    finding = switch_beside_nic((2, 3), TWO_NODES, node=1)
-    assert finding.state is State.WARNING
-    assert "CPU 2-3 of NUMA node 0, and the NIC is on node 1" in finding.detail
-    assert finding.remedy == "worker.switch_cpus of 4-7"
+    observation = switch_beside_nic((2, 3), TWO_NODES, node=1)
+    assert observation.state is State.WARNING
+    assert "CPU 2-3 of NUMA node 0, and the NIC is on node 1" in observation.detail
+    assert observation.remedy == "worker.switch_cpus of 4-7"
     assert switch_beside_nic((4, 5), TWO_NODES, node=1).state is State.OK
     assert switch_beside_nic((3, 4), TWO_NODES, node=1).state is State.WARNING, "one of two is enough"
 
@@ -75,12 +75,12 @@ def test_a_switch_away_from_the_nic_is_caught() -> None:
     ],
 )
 def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -> None:
-    finding = unpinned_pods({"sound": [Container(WHOLE, WHOLE)], "vnf": [container]})
-    assert finding.state is State.WARNING
-    assert f"vnf {'asks' if 'part' in why else 'is'}" in finding.detail
-    assert why in finding.detail
-    assert "sound" not in finding.detail
-    assert "limits for cpu" in finding.remedy
+    observation = unpinned_pods({"sound": [Container(WHOLE, WHOLE)], "vnf": [container]})
+    assert observation.state is State.WARNING
+    assert f"vnf {'asks' if 'part' in why else 'is'}" in observation.detail
+    assert why in observation.detail
+    assert "sound" not in observation.detail
+    assert "limits for cpu" in observation.remedy
 
 
 def test_guaranteed_pods_are_sound() -> None:
@@ -88,21 +88,21 @@ def test_guaranteed_pods_are_sound() -> None:
 
 
 def test_vlans_on_some_virtual_functions_are_caught() -> None:
-    finding = vlans_of_some({"ens4": {0: 100, 1: 100, 2: 0, 3: 0}})
-    assert finding.state is State.WARNING
-    assert "virtual function 0-1 of ens4 has a VLAN and 2-3 of ens4 has none" in finding.detail
-    assert finding.remedy.startswith("ip link set dev ens4 vf 2 vlan 100")
+    observation = vlans_of_some({"ens4": {0: 100, 1: 100, 2: 0, 3: 0}})
+    assert observation.state is State.WARNING
+    assert "virtual function 0-1 of ens4 has a VLAN and 2-3 of ens4 has none" in observation.detail
+    assert observation.remedy.startswith("ip link set dev ens4 vf 2 vlan 100")
     assert vlans_of_some({"ens4": {0: 100, 1: 100}}).state is State.OK
     assert vlans_of_some({"ens4": {0: 0, 1: 0}}).state is State.OK
 
 
 def test_vlans_on_one_port_alone_are_caught() -> None:
-    finding = vlans_of_some({"ens4": {0: 0, 1: 100}, "ens5": {0: 0, 1: 0}})
-    assert finding.state is State.WARNING
-    assert "virtual function 1 of ens4 has a VLAN and 0 of ens4, 0-1 of ens5 has none" in finding.detail
-    finding = vlans_of_some({"ens4": {0: 100, 1: 100}, "ens5": {0: 0, 1: 0}})
-    assert finding.state is State.WARNING, "each port is at one with itself, but not with the other"
-    assert finding.remedy.startswith("ip link set dev ens5 vf 0 vlan 100")
+    observation = vlans_of_some({"ens4": {0: 0, 1: 100}, "ens5": {0: 0, 1: 0}})
+    assert observation.state is State.WARNING
+    assert "virtual function 1 of ens4 has a VLAN and 0 of ens4, 0-1 of ens5 has none" in observation.detail
+    observation = vlans_of_some({"ens4": {0: 100, 1: 100}, "ens5": {0: 0, 1: 0}})
+    assert observation.state is State.WARNING, "each port is at one with itself, but not with the other"
+    assert observation.remedy.startswith("ip link set dev ens5 vf 0 vlan 100")
     assert vlans_of_some({"ens4": {0: 100}, "ens5": {0: 100}}).state is State.OK
 
 
@@ -185,7 +185,7 @@ class Lab(LocalHost):
         return known[path.removeprefix("/sys/bus/pci/devices/0000:af:00.0/")]
 
 
-def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Finding]:
+def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Observation]:
     """What is found on this worker with the topology of appendix C, whose label says TRex 2.92."""
     topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
     cpus = Cpus(tuple(nodes), tuple(nodes), nodes=dict(nodes))

@@ -132,7 +132,6 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
         ssh,
         (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
         (PortSettings("left", "podperf-ports"), PortSettings("right", "podperf-ports")),
-        "tcg",
         None,  # type: ignore[arg-type]
     )
     lab = worker.as_lab(topology)

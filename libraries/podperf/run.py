@@ -32,7 +32,7 @@ from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, TestRecord, set_aside
+from podperf.records import Outcome, RecordWriter, TestRecord, set_aside
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
 from podperf.testbed.access import behind_ssh, lock, machines_of, session_to
@@ -276,7 +276,8 @@ class Run:
             record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
             # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.
             patience = self._patience = Patience(self._patience.left + self.topology.method.patience)
-        self._test = TestInProgress.begin(record, self.results, self.progress, self._quietness, patience)
+        writer = RecordWriter(self.results / "records", record)  # with what is known of the test by now
+        self._test = TestInProgress(record, writer, self.progress, self._quietness, patience)
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
@@ -55,13 +54,6 @@ class TestInProgress:
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     sut: SystemUnderTest | None = None
-
-    @staticmethod
-    def begin(
-        record: TestRecord, results: Path, progress: Progress, quietness: Quietness, patience: Patience
-    ) -> TestInProgress:
-        """Open the record on disk, with what is known of the test by now."""
-        return TestInProgress(record, RecordWriter(results / "records", record), progress, quietness, patience)
 
     def trials(
         self, sut: SystemUnderTest, phase: str, traffic: Traffic | None = None, limits: TesterLimits | None = None

@@ -58,6 +58,14 @@ class Worker:
         """All that the data plane and its pods may use."""
         return self.placement.sut
 
+    @property
+    def entries(self) -> Mapping[Direction, Entry]:
+        """Of frames that enter as those for a router do: by the MAC of the port that they arrive at."""
+        return {
+            Direction.LEFT_TO_RIGHT: Entry(mac=self.left.mac),
+            Direction.RIGHT_TO_LEFT: Entry(mac=self.right.mac),
+        }
+
     def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
         """Have this many MiB on each NUMA node until `undo`. False where the host has, or the topology wants, none."""
         if not (self.placement.hugepages and hugepages.offered(self.host)):

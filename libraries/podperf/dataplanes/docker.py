@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import (
-    PREFIX_LENGTH,
     SERVICE_PORT,
     gateway_of,
     left_of,
@@ -22,6 +21,7 @@ from podperf.addressing import (
 )
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, static_neighbour, sysctl
 from podperf.model import Chain, Direction, Entry
@@ -77,17 +77,13 @@ class Docker(KernelPods):
     def _network(
         self, worker: Worker, interface: str, segment: int, address: str, published_on: str | None
     ) -> Attachment:
-        ipam = {
-            "type": "static",
-            "addresses": [{"address": f"{address}/{PREFIX_LENGTH}", "gateway": gateway_of(segment)}],
-        }
         bridge = {
             "type": "bridge",
             "bridge": f"docker{segment}",
             "isGateway": True,
             "ipMasq": True,
             "mtu": worker.mtu,
-            "ipam": ipam,
+            "ipam": static_address(address, gateway=gateway_of(segment)),
         }
         mapping = {
             "hostPort": SERVICE_PORT,

@@ -38,10 +38,7 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
     """
     left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(len(pods)))
     route_pairs(worker.host, [left, *(side for pod in pods for side in pod), right])
-    return {
-        Direction.LEFT_TO_RIGHT: Entry(mac=worker.left.mac),
-        Direction.RIGHT_TO_LEFT: Entry(mac=worker.right.mac),
-    }
+    return worker.entries
 
 
 def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:

@@ -57,10 +57,7 @@ class Ipip(KernelPods):
         left = HostSide(worker.left.interface, left_of(0))
         right = HostSide(worker.right.interface, right_of(chain.pods))
         route_pairs(worker.host, [left, tunnel, tunnel, right])
-        return {
-            Direction.LEFT_TO_RIGHT: Entry(mac=worker.left.mac),
-            Direction.RIGHT_TO_LEFT: Entry(mac=worker.right.mac),
-        }
+        return worker.entries
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "second_node": network_of(self._node.host)}

@@ -13,7 +13,7 @@ from typing import ClassVar
 from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.kernel_state import KernelPods
-from podperf.dataplanes.segments import parent_interfaces
+from podperf.dataplanes.segments import parent_interfaces, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import mac_address, missing_link_type
 from podperf.model import Chain, Direction, Entry
@@ -58,6 +58,6 @@ class Ipvlan(KernelPods):
         }
 
     def _attachment(self, interface: str, parent: str, address: str, mtu: int) -> Attachment:
-        ipam = {"type": "static", "addresses": [{"address": f"{address}/32"}]}
+        ipam = static_address(address, 32)
         ipvlan = {"type": "ipvlan", "master": parent, "mode": "l2", "mtu": mtu, "ipam": ipam}
         return Attachment(interface, f"ipvlan-{parent}", [ipvlan])

@@ -30,8 +30,7 @@ class PointToPoint(KernelPods):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         def plugins(segment: int, address: str) -> list[dict[str, Any]]:
-            ipam = static_address(address)
-            ipam["addresses"][0]["gateway"] = gateway_of(segment)
+            ipam = static_address(address, gateway=gateway_of(segment))
             return [{"type": "ptp", "ipMasq": False, "mtu": worker.mtu, "ipam": ipam}]
 
         prepare_worker(worker, chain.pods)

@@ -14,9 +14,10 @@ from podperf.pods.base import Attachment, Pod, PodInterface
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 
-def static_address(address: str, prefix_length: int = PREFIX_LENGTH) -> dict[str, Any]:
+def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: str | None = None) -> dict[str, Any]:
     """An `ipam` section for the CNI plug-in `static`."""
-    return {"type": "static", "addresses": [{"address": f"{address}/{prefix_length}"}]}
+    of_gateway = {} if gateway is None else {"gateway": gateway}
+    return {"type": "static", "addresses": [{"address": f"{address}/{prefix_length}", **of_gateway}]}
 
 
 def start_pods(

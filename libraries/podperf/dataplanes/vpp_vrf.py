@@ -32,7 +32,4 @@ class VppVrf(VppChain):
             vpp.configure(f"ip route add {network} table {vrf} via {hop} {interface.name}")
 
     def entries(self, worker: Worker) -> Mapping[Direction, Entry]:
-        return {
-            Direction.LEFT_TO_RIGHT: Entry(mac=worker.left.mac),
-            Direction.RIGHT_TO_LEFT: Entry(mac=worker.right.mac),
-        }
+        return worker.entries

@@ -11,24 +11,24 @@ from podperf.hosts.base import CommandFailed, Host
 from podperf.pods.base import Attachment, PodInterface
 
 CNI_VERSION = "1.0.0"
-DEFAULT_PLUGIN_DIRECTORY = "/usr/lib/cni"
+PLUGIN_DIRECTORY = "/usr/lib/cni"
 
 
 class CniPlugins:
-    """The plug-ins of one directory, run in the worker's network."""
+    """The plug-ins of Debian's packages, run in the worker's network."""
 
-    def __init__(self, host: Host, directory: str = DEFAULT_PLUGIN_DIRECTORY) -> None:
-        self._host, self.directory = host, directory
+    def __init__(self, host: Host) -> None:
+        self._host = host
 
     def missing(self, *names: str) -> str | None:
         """The reason why these plug-ins cannot be called, or None."""
         absent = [
-            name for name in names if self._host.run("test", "-x", f"{self.directory}/{name}", check=False).exit_code
+            name for name in names if self._host.run("test", "-x", f"{PLUGIN_DIRECTORY}/{name}", check=False).exit_code
         ]
         if not absent:
             return None
         return (
-            f"CNI plug-in {', '.join(absent)} is not in {self.directory} (Debian package containernetworking-plugins)"
+            f"CNI plug-in {', '.join(absent)} is not in {PLUGIN_DIRECTORY} (Debian package containernetworking-plugins)"
         )
 
     def add(self, container: str, namespace: str, attachment: Attachment) -> PodInterface:
@@ -64,14 +64,14 @@ class CniPlugins:
             "CNI_CONTAINERID": container,
             "CNI_NETNS": f"/run/netns/{namespace}",
             "CNI_IFNAME": attachment.interface,
-            "CNI_PATH": self.directory,
+            "CNI_PATH": PLUGIN_DIRECTORY,
         }
         kind = plugin["type"]
         try:
             return self._host.run(
                 "env",
                 *(f"{name}={value}" for name, value in environment.items()),
-                f"{self.directory}/{kind}",
+                f"{PLUGIN_DIRECTORY}/{kind}",
                 stdin=json.dumps(config),
             ).stdout
         except CommandFailed as error:

@@ -10,7 +10,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions
 from podperf.hosts.namespaces import add_namespace
 from podperf.pods.base import Attachment, Pod
-from podperf.pods.cni import CniPlugins
+from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 
 
 class NamespacePods:
@@ -32,6 +32,6 @@ class NamespacePods:
         versions = package_versions(self._host, ["containernetworking-plugins"])
         return {
             "kind": "network namespaces",
-            "cni_directory": self._plugins.directory,
+            "cni_directory": PLUGIN_DIRECTORY,
             "cni_plugins": versions.get("containernetworking-plugins"),
         }

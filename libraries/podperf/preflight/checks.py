@@ -18,11 +18,11 @@ from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Placement
-from podperf.pods.cni import DEFAULT_PLUGIN_DIRECTORY
+from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
-from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
 from podperf.preflight.mistakes import look_for_mistakes
+from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
@@ -44,23 +44,23 @@ COMMANDS = (
 )
 
 
-def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Finding]:
+def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Observation]:
     """Everything that can be found out about the testbed of a topology file. Nothing stays changed.
 
     Without `root` (by default: the rights of this process) what needs it is reported as not checked.
     """
     host = host or LocalHost()
     root = os.geteuid() == 0 if root is None else root
-    findings, topology = _check_topology(path)
-    findings.append(_check_rights(root))
-    findings += _check_commands(host)
-    findings.append(_check_tester(host))
+    observations, topology = _check_topology(path)
+    observations.append(_check_rights(root))
+    observations += _check_commands(host)
+    observations.append(_check_tester(host))
     with ExitStack() as undo:
-        findings += _check_there(topology, host, root, undo)
-    return findings
+        observations += _check_there(topology, host, root, undo)
+    return observations
 
 
-def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Finding]:
+def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:
     """What needs the machines of the testbed to be within reach."""
     if topology is None:
         yield from _check_machine(host, root)
@@ -73,7 +73,7 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         for there in behind_ssh(machines):
             lock(there, undo)
     except PodperfError as error:  # looking would disturb the trials of the run that has it
-        yield Finding("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
+        yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, worker, *further = machines
     if tester is not host and tester is not worker:
@@ -88,25 +88,25 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
 
 def _check_further_worker(
     topology: Topology, settings: WorkerSettings, tester: Host, worker: Host
-) -> Iterator[Finding]:
+) -> Iterator[Observation]:
     """What a worker behind the first one needs."""
     alone = replace(topology, worker=settings)
-    findings, placement = _check_placement(alone, tester, worker)
-    findings += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
+    observations, placement = _check_placement(alone, tester, worker)
+    observations += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
     if placement is not None:
-        findings += look_for_mistakes(alone, placement, read_cpus(worker), worker)
-    findings += [*check_left_behind(worker), *check_worker_ports(alone, worker)]
-    yield from (replace(each, area=f"{each.area} of {settings.key}") for each in findings)
+        observations += look_for_mistakes(alone, placement, read_cpus(worker), worker)
+    observations += [*check_left_behind(worker), *check_worker_ports(alone, worker)]
+    yield from (replace(each, area=f"{each.area} of {settings.key}") for each in observations)
 
 
-def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Finding], Sequence[Host] | None]:
+def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observation], Sequence[Host] | None]:
     """Whether tester and workers can be reached, and the machines that they are, those two first."""
     if topology.worker.connection == "virtual":
         reason = virtual_worker_unavailable(host)
-        there = Finding("worker", "virtual worker", State.OK, "the run boots it")
-        lacking = Finding("worker", "virtual worker", State.MISSING, reason or "", needed=True)
+        there = Observation("worker", "virtual worker", State.OK, "the run boots it")
+        lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
-    findings: list[Finding] = []
+    observations: list[Observation] = []
     machines: list[Host] = []
     parts = {"tester": topology.tester.ssh} | ({} if topology.one_machine else {"worker": topology.worker.ssh})
     parts |= {each.key: each.ssh for each in topology.further_workers}
@@ -114,102 +114,106 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Findin
         try:
             machine = log_in(part, ssh, host, undo)
         except PodperfError as error:
-            findings.append(Finding(part, str(ssh.address), State.MISSING, str(error), needed=True))
+            observations.append(Observation(part, str(ssh.address), State.MISSING, str(error), needed=True))
             continue
         machines.append(machine)
         if machine is not host:
             said = "root is logged in over SSH, and the host key is known"
-            findings.append(Finding(part, machine.name, State.OK, said))
+            observations.append(Observation(part, machine.name, State.OK, said))
     if len(machines) < len(parts):
-        return findings, None
-    return findings, [machines[0], *machines] if topology.one_machine else machines
+        return observations, None
+    return observations, [machines[0], *machines] if topology.one_machine else machines
 
 
-def _check_machine(worker: Host, root: bool) -> Iterator[Finding]:
+def _check_machine(worker: Host, root: bool) -> Iterator[Observation]:
     """What a worker needs, whatever the topology."""
     yield from _check_kernel(worker, root)
     yield from _check_plugins(worker)
 
 
-def _check_testbed(topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack) -> Iterator[Finding]:
-    findings, placement = _check_placement(topology, tester, worker)
-    findings.append(_check_hugepages(worker))
+def _check_testbed(
+    topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack
+) -> Iterator[Observation]:
+    observations, placement = _check_placement(topology, tester, worker)
+    observations.append(_check_hugepages(worker))
     if placement is not None:
-        findings += look_for_mistakes(topology, placement, read_cpus(worker), worker)
+        observations += look_for_mistakes(topology, placement, read_cpus(worker), worker)
         quietness = watch(tester, (*placement.tester, *(placement.sut if worker is tester else ())), undo)
         quietness.start()
-        findings += check_measuring(Testbed(topology, placement, tester, worker), root)
+        observations += check_measuring(Testbed(topology, placement, tester, worker), root)
         reason = quietness.stop().reason
-        quiet = Finding("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
-        busy = Finding("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
-        findings.append(busy if reason else quiet)
-    yield from findings
+        quiet = Observation(
+            "machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check"
+        )
+        busy = Observation("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
+        observations.append(busy if reason else quiet)
+    yield from observations
 
 
-def _check_topology(path: str) -> tuple[list[Finding], Topology | None]:
+def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
         topology = load_topology(path, DATA_PLANES)
     except PodperfError as error:
         problems = str(error).splitlines()
-        return [Finding("topology", "file", State.MISSING, problem, needed=True) for problem in problems], None
-    return [Finding("topology", topology.name, State.OK, topology.path)], topology
+        return [Observation("topology", "file", State.MISSING, problem, needed=True) for problem in problems], None
+    return [Observation("topology", topology.name, State.OK, topology.path)], topology
 
 
-def _check_rights(root: bool) -> Finding:
+def _check_rights(root: bool) -> Observation:
     if root:
-        return Finding("machine", "rights", State.OK, "root")
-    return Finding("machine", "rights", State.MISSING, "not root", "use sudo", needed=True)
+        return Observation("machine", "rights", State.OK, "root")
+    return Observation("machine", "rights", State.MISSING, "not root", "use sudo", needed=True)
 
 
-def _check_commands(host: Host) -> Iterator[Finding]:
+def _check_commands(host: Host) -> Iterator[Observation]:
     for command, package, needed in COMMANDS:
         # Debian gives /usr/sbin to root only.
         done = host.run("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
         if done.exit_code == 0:
-            yield Finding("commands", command, State.OK, done.stdout.strip())
+            yield Observation("commands", command, State.OK, done.stdout.strip())
         else:
-            yield Finding(
+            yield Observation(
                 "commands", command, State.MISSING, "not installed", f"apt-get install {package}", needed=needed
             )
 
 
-def _check_tester(host: Host) -> Finding:
+def _check_tester(host: Host) -> Observation:
     if host.run("test", "-x", str(TESTER_BINARY), check=False).exit_code == 0:
-        return Finding("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
+        return Observation("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
     remedy = "sudo ./podperf set-up"
-    return Finding("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
+    return Observation("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
 
 
-def _check_kernel(host: Host, root: bool) -> Iterator[Finding]:
+def _check_kernel(host: Host, root: bool) -> Iterator[Observation]:
     for feature in features.FEATURES:
         needed = feature in {features.NAMESPACES, features.THREADED_NAPI}
         if not root:
-            yield Finding("kernel", feature.name, State.UNCHECKED, NEEDS_ROOT, needed=needed)
+            yield Observation("kernel", feature.name, State.UNCHECKED, NEEDS_ROOT, needed=needed)
             continue
         said = features.missing(host, feature)
         if said is None:
-            yield Finding("kernel", feature.name, State.OK)
+            yield Observation("kernel", feature.name, State.OK)
         else:
             state = State.MISSING if needed else State.SKIPPED
-            yield Finding("kernel", feature.name, state, f"the kernel said: {said}", feature.remedy, needed=needed)
+            yield Observation("kernel", feature.name, state, f"the kernel said: {said}", feature.remedy, needed=needed)
 
 
-def _check_plugins(host: Host) -> Iterator[Finding]:
-    found = host.run("ls", DEFAULT_PLUGIN_DIRECTORY, check=False).stdout.split()
+def _check_plugins(host: Host) -> Iterator[Observation]:
+    found = host.run("ls", PLUGIN_DIRECTORY, check=False).stdout.split()
     if found:
-        yield Finding("commands", "CNI plug-ins", State.OK, f"{DEFAULT_PLUGIN_DIRECTORY}: {', '.join(found)}")
+        yield Observation("commands", "CNI plug-ins", State.OK, f"{PLUGIN_DIRECTORY}: {', '.join(found)}")
     else:
         remedy = "apt-get install containernetworking-plugins"
-        yield Finding("commands", "CNI plug-ins", State.MISSING, f"none in {DEFAULT_PLUGIN_DIRECTORY}", remedy)
+        yield Observation("commands", "CNI plug-ins", State.MISSING, f"none in {PLUGIN_DIRECTORY}", remedy)
 
 
-def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list[Finding], Placement | None]:
+def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list[Observation], Placement | None]:
     try:
         cpus = read_cpus(worker)
         near = nic_node(worker, topology.worker)
         placement = place(topology, cpus) if worker is host else place(topology, read_cpus(host), cpus, near)
     except PodperfError as error:
-        return [Finding("machine", "placement", State.MISSING, str(error), needed=True)], None
+        return [Observation("machine", "placement", State.MISSING, str(error), needed=True)], None
     tester, sut, usable = map(format_cpu_list, (placement.tester, placement.sut, cpus.usable))
     where = f"of CPU {usable}, the tester has {tester} and the system under test {sut}"
     if placement.apart:
@@ -217,14 +221,14 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
             f"of CPU {usable} of the worker, the system under test has {sut}; of {host.name}, the tester has {tester}"
         )
     said = remarks(placement, cpus, len(topology.traffic.directions))
-    findings = [Finding("machine", "placement", State.OK, where)]
-    return findings + [Finding("machine", "placement", State.WARNING, remark) for remark in said], placement
+    observations = [Observation("machine", "placement", State.OK, where)]
+    return observations + [Observation("machine", "placement", State.WARNING, remark) for remark in said], placement
 
 
-def _check_hugepages(host: Host) -> Finding:
+def _check_hugepages(host: Host) -> Observation:
     """Those of 2 MiB, whatever size is the kernel's default."""
     if not hugepages.offered(host):
-        return Finding("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
+        return Observation("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
     each_node = ", ".join(f"{free} of {total} on node {node}" for node, (free, total) in hugepages.free(host).items())
     detail = f"of {hugepages.PAGE_MIB} MiB, free are {each_node}; more are reserved while they are needed"
-    return Finding("machine", "hugepages", State.OK, detail)
+    return Observation("machine", "hugepages", State.OK, detail)

@@ -54,11 +54,11 @@ def main(arguments: Sequence[str]) -> int:
             parser.error(f"--{option} is that of a --plan")
     if options.plan:
         return _show_plans(options)
-    findings = check(options.topology)
+    observations = check(options.topology)
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
-    print(render(findings, width=width, colour=terminal and "NO_COLOR" not in os.environ))
-    return int(any(each.in_the_way for each in findings))
+    print(render(observations, width=width, colour=terminal and "NO_COLOR" not in os.environ))
+    return int(any(each.in_the_way for each in observations))
 
 
 def _show_plans(options: argparse.Namespace) -> int:

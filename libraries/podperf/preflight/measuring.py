@@ -11,8 +11,8 @@ from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.model import Chain, FrameSize, Traffic
-from podperf.preflight.finding import NEEDS_ROOT, Finding, State
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
+from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import RunLock
@@ -22,12 +22,12 @@ from podperf.topology import Topology
 SMALLEST = FrameSize.parse(64)
 
 
-def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
+def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
     """What only root can try, and only while no run measures."""
     topology, host, worker = testbed.topology, testbed.host, testbed.worker_host
     if not root:
-        yield Finding("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
-        yield Finding("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
+        yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
         return
     try:
         with RunLock():
@@ -39,46 +39,48 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Finding]:
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
     except PodperfError as error:  # another run has the machine
-        yield Finding("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
+        yield Observation("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
 
-def check_left_behind(host: Host) -> Iterator[Finding]:
+def check_left_behind(host: Host) -> Iterator[Observation]:
     """A warning where a killed run has left something."""
     directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
     left = [*namespaces_named(host), *([str(RUN_DIRECTORY)] if directory else [])]
     if left:
         detail = f"on {host.name}, an earlier run left {', '.join(left)}"
-        yield Finding("machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it")
+        yield Observation(
+            "machine", "left behind", State.WARNING, detail, "sudo ./podperf clean, or the next run does it"
+        )
 
 
-def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Finding]:
+def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Observation]:
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
     if topology.worker.left is not None:
         yield from check_worker_ports(topology, worker)
 
 
-def check_worker_ports(topology: Topology, worker: Host) -> Iterator[Finding]:
+def check_worker_ports(topology: Topology, worker: Host) -> Iterator[Observation]:
     """Whether the ports of the worker, which exist, are nobody else's."""
     session = session_to(worker)
     yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
 
 
-def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Finding]:
+def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
     try:
         refuse()
     except PodperfError as error:
         for line in str(error).splitlines():
-            yield Finding("measuring", ports, State.MISSING, line, needed=True)
+            yield Observation("measuring", ports, State.MISSING, line, needed=True)
     else:
-        yield Finding("measuring", ports, State.OK, "nothing else uses them")
+        yield Observation("measuring", ports, State.OK, "nothing else uses them")
 
 
-def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
+def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
     try:
         tester = testbed.tester_with_ports().describe()
     except PodperfError as error:
-        yield Finding("measuring", "tester", State.MISSING, str(error), needed=True)
+        yield Observation("measuring", "tester", State.MISSING, str(error), needed=True)
         return
     finally:
         testbed.close()
@@ -88,17 +90,19 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Finding]:
     to_be_set_up = testbed.topology.worker.left is not None
     state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
     remedy = "plug in the cable" + (", if it stays down once the worker's ports are up" if to_be_set_up else "")
-    finding = "; ".join([detail, *down])
-    yield Finding("measuring", "tester", state, finding, remedy if down else "", bool(down) and not to_be_set_up)
+    observation = "; ".join([detail, *down])
+    yield Observation(
+        "measuring", "tester", state, observation, remedy if down else "", bool(down) and not to_be_set_up
+    )
     yield _check_version(testbed, tester)
 
 
-def _check_version(testbed: Testbed, tester: Mapping[str, Any]) -> Finding:
+def _check_version(testbed: Testbed, tester: Mapping[str, Any]) -> Observation:
     """TRex as it calls itself: the topology's label may be out of date, or missing."""
     return trex_on_vfs(tester["version"], offers_virtual_functions(testbed.worker_host, testbed.topology.worker))
 
 
-def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
+def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
     if topology.tester.has_ports_of_its_own:
         yield from _check_own_ports(testbed)
         return
@@ -107,27 +111,27 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Finding]:
             bare.probe(Traffic(SMALLEST, topology.traffic.directions))
             tester = bare.tester.describe()
     except PodperfError as error:
-        yield Finding("measuring", "test frames", State.MISSING, str(error), needed=True)
+        yield Observation("measuring", "test frames", State.MISSING, str(error), needed=True)
         return
     engine, why = tester["engine"], tester.get("engine_remark")
     detail = f"frames of {SMALLEST.name} crossed the bare path, engine {engine}"
     if why:
-        yield Finding("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
+        yield Observation("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
     else:
-        yield Finding("measuring", "test frames", State.OK, detail)
+        yield Observation("measuring", "test frames", State.OK, detail)
     if tester["engine"] == "trex":
         yield _check_version(testbed, tester)
 
 
-def _check_data_planes(testbed: Testbed) -> Iterator[Finding]:
+def _check_data_planes(testbed: Testbed) -> Iterator[Observation]:
     measurable = 0
     for name, kind in DATA_PLANES.items():
         try:
             testbed.demand(Chain(name, kind.least_pods))
         except Unavailable as reason:
-            yield Finding("data planes", name, State.SKIPPED, str(reason))
+            yield Observation("data planes", name, State.SKIPPED, str(reason))
         else:
             measurable += kind.least_pods > 0 or testbed.topology.external
-            yield Finding("data planes", name, State.OK, "measurable")
+            yield Observation("data planes", name, State.OK, "measurable")
     if not measurable:
-        yield Finding("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
+        yield Observation("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)

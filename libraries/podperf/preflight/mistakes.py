@@ -1,6 +1,6 @@
 """Mistakes that labs make, and that cost performance or frames without an error: found before anything is measured.
 
-Each is a pure function of what was read, with a finding that is a warning where the mistake was made. All were seen in
+Each is a pure function of what was read, whose observation is a warning where the mistake was made. All were seen in
 labs that followed the draft, in the guides that their engineers published.
 """
 
@@ -18,7 +18,7 @@ from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.sriov import parse_vfs
 from podperf.model import Chain, FrameSize, Placement
-from podperf.preflight.finding import Finding, State
+from podperf.preflight.observation import Observation, State
 from podperf.preflight.plan import plan
 from podperf.testbed.placement import device_of, nic_node
 from podperf.topology import Topology, WorkerSettings
@@ -32,7 +32,7 @@ OvsSettings = Mapping[str, str]
 """`other_config` of the table Open_vSwitch (ovs-vswitchd.conf.db(5))."""
 
 
-def socket_memory(settings: OvsSettings, node: int) -> Finding:
+def socket_memory(settings: OvsSettings, node: int) -> Observation:
     """Hugepage memory of OVS-DPDK on the NUMA node of the NIC, whose DMA and PMD want their buffers there."""
     given = settings.get("dpdk-socket-mem")
     if given is None:
@@ -46,7 +46,7 @@ def socket_memory(settings: OvsSettings, node: int) -> Finding:
     return _mistake("socket memory", f"dpdk-socket-mem={given} has nothing on NUMA node {node}, the NIC's", remedy)
 
 
-def overlapping_masks(settings: OvsSettings) -> Finding:
+def overlapping_masks(settings: OvsSettings) -> Observation:
     """The CPUs of OVS-DPDK's control threads beside those of its pollers, which share theirs with nobody."""
     lcores, pollers = (_cpus(settings.get(key, "0")) for key in ("dpdk-lcore-mask", "pmd-cpu-mask"))
     shared = lcores & pollers
@@ -60,7 +60,7 @@ def overlapping_masks(settings: OvsSettings) -> Finding:
     return _mistake("CPU masks", detail, remedy)
 
 
-def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Finding:
+def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observation:
     """The NUMA node of the CPUs on which a switch polls, and that of the NIC which it polls."""
     away = [cpu for cpu in switch if cpus.node(cpu) != node]
     if not away:
@@ -80,7 +80,7 @@ class Container:
     limits: Mapping[str, str]
 
 
-def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Finding:
+def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Observation:
     """Pods that the kubelet's static CPU manager cannot pin: all but Guaranteed ones with whole CPUs.
 
     A pod is Guaranteed when each container has limits for CPU and memory, and requests no less.
@@ -110,7 +110,7 @@ Vlans = Mapping[str, Mapping[int, int]]
 """The VLAN of virtual functions, 0 for none: by port, by their number there."""
 
 
-def vlans_of_some(vlans: Vlans) -> Finding:
+def vlans_of_some(vlans: Vlans) -> Observation:
     """Frames do not pass from one VLAN to another, and a chain crosses functions of both ports."""
     tagged, plain = (
         {port: [number for number, vlan in each.items() if bool(vlan) is wanted] for port, each in vlans.items()}
@@ -130,7 +130,7 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
     return ", ".join(f"{format_cpu_list(numbers)} of {port}" for port, numbers in functions.items() if numbers)
 
 
-def interrupt_balancer(running: bool) -> Finding:
+def interrupt_balancer(running: bool) -> Observation:
     """Irqbalance, which after seconds undoes what a run does with the interrupts of the ports."""
     if not running:
         return _sound("interrupts", "no irqbalance moves those of the ports")
@@ -138,7 +138,7 @@ def interrupt_balancer(running: bool) -> Finding:
     return _mistake("interrupts", detail, "systemctl stop irqbalance, for as long as you measure")
 
 
-def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
+def trex_on_vfs(version: str, virtual_functions: bool) -> Observation:
     """A version of TRex beside ports that offer virtual functions: some drop frames there that others do not."""
     found = version.lower().removeprefix("v")
     better = TREX_DROPS_ON_VFS.get(found)
@@ -148,12 +148,12 @@ def trex_on_vfs(version: str, virtual_functions: bool) -> Finding:
     return _mistake("TRex", detail, f"TRex {better}, with which the same lab works")
 
 
-def _sound(subject: str, detail: str) -> Finding:
-    return Finding(AREA, subject, State.OK, detail)
+def _sound(subject: str, detail: str) -> Observation:
+    return Observation(AREA, subject, State.OK, detail)
 
 
-def _mistake(subject: str, detail: str, remedy: str) -> Finding:
-    return Finding(AREA, subject, State.WARNING, detail, remedy)
+def _mistake(subject: str, detail: str, remedy: str) -> Observation:
+    return Observation(AREA, subject, State.WARNING, detail, remedy)
 
 
 def _cpus(mask: str) -> set[int]:
@@ -164,7 +164,7 @@ def _cpus(mask: str) -> set[int]:
 # --- what they are functions of ---------------------------------------------------------------------------------------
 
 
-def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Finding]:
+def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Observation]:
     """All of them, as far as this worker has what they are about."""
     node = nic_node(host, topology.worker)
     if node is not None:
@@ -178,7 +178,7 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     try:
         pods = read_pods(host)
     except Unavailable as reason:
-        yield Finding(AREA, "pods", State.UNCHECKED, str(reason))
+        yield Observation(AREA, "pods", State.UNCHECKED, str(reason))
     else:
         if pods:
             yield unpinned_pods(pods)
@@ -193,7 +193,7 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
         yield replace(found, subject=f"{found.subject}, by label")
 
 
-def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Finding]:
+def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Observation]:
     if settings.get("dpdk-init") != "true":
         return
     if "pmd-cpu-mask" in settings:

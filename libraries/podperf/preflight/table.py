@@ -5,39 +5,39 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
-from podperf.preflight.finding import Finding, State
+from podperf.preflight.observation import Observation, State
 
 _COLOURS = {State.OK: 32, State.MISSING: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
 
 
-def render(findings: Sequence[Finding], *, width: int | None = None, colour: bool = False) -> str:
-    """The findings as a table by area, and the conclusion. With a `width`, details are wrapped to that many columns."""
-    subject_width = max((len(each.subject) for each in findings), default=0)
+def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
+    """What was observed, as a table by area, and the conclusion. Details are wrapped to `width` columns, if any."""
+    subject_width = max((len(each.subject) for each in observations), default=0)
     lines = []
-    for area in dict.fromkeys(each.area for each in findings):
+    for area in dict.fromkeys(each.area for each in observations):
         lines.append(area)
-        for each in findings:
+        for each in observations:
             if each.area == area:
                 lines += _row(each, subject_width, width, colour)
-    return "\n".join([*lines, "", conclusion(findings)])
+    return "\n".join([*lines, "", conclusion(observations)])
 
 
-def _row(finding: Finding, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
+def _row(observation: Observation, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
     indent = 2 + max(map(len, State)) + 2 + subject_width + 2
-    detail = finding.detail + (f" (remedy: {finding.remedy})" if finding.remedy else "")
+    detail = observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else "")
     wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
-    state = f"{finding.state:<{max(map(len, State))}}"
+    state = f"{observation.state:<{max(map(len, State))}}"
     if colour:
-        state = f"\033[{_COLOURS[finding.state]}m{state}\033[0m"
+        state = f"\033[{_COLOURS[observation.state]}m{state}\033[0m"
     first, *others = wrapped or [""]
-    yield f"  {state}  {finding.subject:<{subject_width}}  {first}".rstrip()
+    yield f"  {state}  {observation.subject:<{subject_width}}  {first}".rstrip()
     for other in others:
         yield " " * indent + other
 
 
-def conclusion(findings: Collection[Finding]) -> str:
+def conclusion(observations: Collection[Observation]) -> str:
     """One sentence: whether the quick run can be measured here, and if not, because of what."""
-    in_the_way = [each for each in findings if each.in_the_way]
+    in_the_way = [each for each in observations if each.in_the_way]
     if not in_the_way:
         return "The quick run can be measured here."
     # What is known to be missing comes first; it often is the reason why the rest could not be checked.

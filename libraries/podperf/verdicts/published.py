@@ -82,7 +82,6 @@ class Table:
     quantity: str
     unit: str | None
     frame: FrameSize | None
-    remarks: str
     rows: tuple[Row, ...]
     statements: tuple[Statement, ...]
 
@@ -181,7 +180,6 @@ def load_table(path: Path) -> Table:
         quantity=data["quantity"],
         unit=data.get("unit"),
         frame=FrameSize.parse(data["frame"]) if "frame" in data else None,
-        remarks=data["remarks"].strip(),
         rows=tuple(map(_row, data["rows"])),
         statements=tuple(
             Statement(each["name"], each["text"].strip(), float(each["relevant_difference"]))

@@ -38,7 +38,6 @@ class VirtualWorker:
     ssh: SshSettings
     worker_ports: tuple[WorkerPortSettings, WorkerPortSettings]  # left, right
     tester_ports: tuple[PortSettings, PortSettings]
-    accelerator: Accelerator
     process: Process
 
     @property
@@ -84,7 +83,7 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWork
     image = ready_image(host, say)
     port = _free_port()
     namespace = add_namespace(host, NAMESPACE, undo).namespace
-    process, accelerator = _switch_on(host, image, port, say, undo)
+    process = _switch_on(host, image, port, say, undo)
     tester_ports = []
     for side, node in (("left", LEFT), ("right", RIGHT)):
         # Only now, because QEMU looks for its taps in its own namespace. They end with QEMU.
@@ -95,7 +94,6 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWork
         SshSettings(ADDRESS, port, "root", str(image.key), _known_hosts(image, port)),
         (WorkerPortSettings(LEFT.interface, LEFT.pci), WorkerPortSettings(RIGHT.interface, RIGHT.pci)),
         (tester_ports[0], tester_ports[1]),
-        accelerator,
         process,
     )
 
@@ -113,9 +111,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _switch_on(
-    host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack
-) -> tuple[Process, Accelerator]:
+def _switch_on(host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack) -> Process:
     """A machine that is ready. That /dev/kvm exists does not mean that it can boot one: only booting shows it."""
     gave_up = (
         image.folder / "kvm-gave-up"
@@ -123,17 +119,17 @@ def _switch_on(
     this_boot = host.get("/proc/sys/kernel/random/boot_id").decode()
     if KVM.exists() and not (gave_up.exists() and gave_up.read_text() == this_boot):
         try:
-            return _started(host, Machine(image, "kvm", port), say, undo), "kvm"
+            return _started(host, Machine(image, "kvm", port), say, undo)
         except PodperfError as error:
             say(f"virtual worker: KVM cannot boot it here ({error}); emulating its CPUs, which is slower")
             if KVM_GAVE_UP in str(error):
                 gave_up.write_text(this_boot)
     for _ in range(ATTEMPTS - 1):
         try:
-            return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
+            return _started(host, Machine(image, "tcg", port), say, undo)
         except PodperfError as error:
             say(f"{error}; once more")
-    return _started(host, Machine(image, "tcg", port), say, undo), "tcg"
+    return _started(host, Machine(image, "tcg", port), say, undo)
 
 
 def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: ExitStack) -> Process:

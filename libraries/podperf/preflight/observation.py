@@ -19,7 +19,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Observation:
     """One thing that was checked. Without what is `needed`, the quick run cannot be measured."""
 
     area: str
