@@ -559,14 +559,15 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
 def test_tester_and_worker_are_one_machine_where_they_are_reached_in_the_same_way(file: Path) -> None:
     ports = "ports: {left: {interface: a}, right: {interface: b}}"
     here, there, elsewhere = "connection: local", *(f"connection: ssh, ssh: {{address: {each}}}" for each in "ab")
-    for tester, worker, one in (
-        (f"{here}", f"{here}", True),
-        (f"{there}", f"{there}", True),
-        (f"{there}, {ports}", f"{there}, {ports}", True),
-        (f"{there}, {ports}", f"{elsewhere}, {ports}", False),
-        (f"{here}, {ports}", f"{there}, {ports}", False),
-        (f"{there}, {ports}", f"{here}, {ports}", False),
-        (f"{there}, {ports}", here, True),  # a black box is on nobody's machine
-        (here, "connection: virtual", False),
+    for tester, worker, one, ours in (
+        (f"{here}", f"{here}", True, True),
+        (f"{there}", f"{there}", True, False),
+        (f"{there}, {ports}", f"{there}, {ports}", True, False),
+        (f"{there}, {ports}", f"{elsewhere}, {ports}", False, False),
+        (f"{here}, {ports}", f"{there}, {ports}", False, True),
+        (f"{there}, {ports}", f"{here}, {ports}", False, True),
+        (f"{there}, {ports}", here, True, False),  # a black box is on nobody's machine
+        (here, "connection: virtual", False, True),
     ):
-        assert loaded(file, f"tester: {{{tester}}}\nworker: {{{worker}}}").one_machine is one
+        topology = loaded(file, f"tester: {{{tester}}}\nworker: {{{worker}}}")
+        assert (topology.one_machine, topology.uses_this_machine) == (one, ours)

@@ -84,9 +84,9 @@ class Run:
             raise
 
     def _open(self) -> None:
-        if os.geteuid() != 0:
+        if self.topology.uses_this_machine and os.geteuid() != 0:
             raise PodperfError(
-                "measuring needs root, as it makes network namespaces and loads BPF programs: run it with sudo"
+                "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
         self._undo.enter_context(RunLock())
         if earlier := set_aside(self.results):
@@ -397,7 +397,8 @@ def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | No
     limit = Measured(limits.maximum_load, lower_bound=True)
     found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
     calibrated: tuple[Metric, ...] = ("mrr", "pdr")
-    found |= {each: limit for each in calibrated if found[each].most < limit.value}
+    known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
+    found |= {each: limit for each in known if found[each].value < limit.value}
     if limits.held:
         rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
         found |= {each: limit for each in rates if each in found and found[each].value > limit.value}

@@ -181,3 +181,9 @@ class Topology:
     def one_machine(self) -> bool:
         """True when the tester's machine is the worker's, or nobody's: a black box has none."""
         return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)
+
+    @property
+    def uses_this_machine(self) -> bool:
+        """True when podperf runs on the machine of the tester, of a worker, or of a virtual one."""
+        workers = () if self.one_machine else (self.worker, *self.further_workers)
+        return any(each.ssh.address is None for each in (self.tester, *workers))
