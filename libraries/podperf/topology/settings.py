@@ -185,5 +185,5 @@ class Topology:
     @property
     def uses_this_machine(self) -> bool:
         """True when podperf runs on the machine of the tester, of a worker, or of a virtual one."""
-        workers = () if self.one_machine else (self.worker, *self.further_workers)
-        return any(each.ssh.address is None for each in (self.tester, *workers))
+        workers = [] if self.one_machine else [self.worker.ssh, *(each.ssh for each in self.further_workers)]
+        return any(each.address is None for each in (self.tester.ssh, *workers))
