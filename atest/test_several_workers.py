@@ -124,7 +124,8 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     assert record["outcome"] == "passed", record["reason"]
     assert record["chain"] == {"data_plane": "linux-bridge", "pods": 2, "forwarder": "kernel", "workers": 2}
     assert record["results"]["mrr"]["frames_per_second"] > 1000
-    assert set(record["interfaces"]) == {"ens4", "ens5", *(f"{SECOND_ADDRESS}: {name}" for name in ("ens4", "ens5"))}
+    of_first, of_second = {"ens4", "ens5"}, {f"{SECOND_ADDRESS}: {name}" for name in ("ens4", "ens5")}
+    assert set(record["interfaces"]) == {*of_first, *of_second, "tester left", "tester right"}
     assert {"br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
     (beyond,) = record["data_plane"]["further_workers"].values()
     assert {"br0", "br1"} <= {each["name"] for each in beyond["worker"]["links"]}

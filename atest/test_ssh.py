@@ -327,7 +327,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert record["results"]["pdr"]["frames_per_second"] > 1000
     assert record["placement"]["apart"]
     assert record["placement"]["shared"] == []
-    assert set(record["interfaces"]) == {"ens4", "ens5"}
+    assert set(record["interfaces"]) == {"ens4", "ens5", "tester left", "tester right"}
     assert "threaded NAPI" in record["interfaces"]["ens4"]["received_by"]
     assert {"ens4", "ens5", "br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
     assert record["environment"]["tester"]["kernel"]
