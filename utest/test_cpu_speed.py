@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from podperf.noise import Noise, Speed
+from podperf.quietness import cpu_speed
 from podperf.quietness.best_times import remember, remembered
 from podperf.quietness.cpu_speed import CpuSpeeds, Times, times_of
 from podperf.records.json_values import noise_from_json, noise_to_json
@@ -47,6 +48,24 @@ def test_work_is_timed_on_this_machine_and_this_thread_scheduled_as_before() -> 
     assert 1e-5 < taken.work < 1
     assert 1e-4 < taken.memory < 1
     assert (os.sched_getaffinity(0), os.sched_getscheduler(0)) == (cpus, policy)
+
+
+def test_what_is_timed_was_in_no_cache_however_short_before_the_last_look_was() -> None:
+    """A copy that followed another at once found half of it in the cache: a best that no trial came near."""
+
+    class Memory:
+        def __init__(self) -> None:
+            self.touched: list[range] = []
+
+        def move(self, destination: int, source: int, count: int) -> None:
+            self.touched += [range(source, source + count), range(destination, destination + count)]
+
+    memory, cache = Memory(), 32 << 20
+    for _ in range(3):
+        cpu_speed._copy(memory)  # type: ignore[arg-type]
+    for number, again in enumerate(memory.touched[-2:], start=len(memory.touched) - 2):
+        last = max(at for at in range(number) if again.start in memory.touched[at])
+        assert sum(map(len, memory.touched[last + 1 : number])) >= 2 * cache
 
 
 def test_a_slow_cpu_makes_noise_and_says_so() -> None:

@@ -12,7 +12,7 @@ FOREIGN_LIMIT = 0.05
 # Below these shares of a CPU's best speed, figures are the neighbours' as well. Of forwarding, slower memory costs less
 # than slower work does: see benchmarks/quietness_gauges.py.
 WORK_LIMIT = 0.8
-MEMORY_LIMIT = 0.65
+MEMORY_LIMIT = 0.7
 NAMED = 3  # so many processes are named in the reason
 
 

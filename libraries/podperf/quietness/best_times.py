@@ -10,9 +10,11 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from podperf.hosts.local import LocalHost
+from podperf.quietness import cpu_speed
 from podperf.quietness.cpu_speed import Times
 
 KEPT = Path(__file__).parents[3] / "build" / "cpu-speed.json"
@@ -40,5 +42,6 @@ def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
 
 
 def _of() -> list[str]:
-    """The work is Python's, and the hypervisor may start the machine on another host."""
-    return [_BOOT.read_text().strip(), sys.version]
+    """The hypervisor may start the machine on another host, and the work is that of this Python and this module."""
+    work = sha256(Path(cpu_speed.__file__).read_bytes()).hexdigest()
+    return [_BOOT.read_text().strip(), sys.version, work]
