@@ -16,9 +16,8 @@ from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, add_namespace
 from podperf.model import Direction, FrameSize, Traffic, Trial
-from podperf.testbed.access import session_to
 from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
-from podperf.testbed.isolation import SshSession, refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
 from Testbed import open_run
 
@@ -44,12 +43,9 @@ class Isolation:
     @keyword
     def ports_should_be_isolated(self) -> None:
         """The ports of this topology, the tester's and the workers', carry nothing but test traffic."""
-        testbed = open_run().testbed
-        topology, host = open_run().topology, testbed.host
-        refuse_shared_ports(topology, host, ssh=session_to(host))
-        for worker in testbed.along(1 + len(testbed.further)):
-            refuse_shared_worker_ports(worker.topology, worker.worker_host, session_to(worker.worker_host))
-        logger.info("the ports exist and are free" if topology.existing_ports else "the run makes its own ports")
+        run = open_run()
+        run.testbed.refuse_shared_ports()
+        logger.info("the ports exist and are free" if run.topology.existing_ports else "the run makes its own ports")
 
     @keyword
     def port_should_be_refused_when_it_carries(self, use: Use) -> None:

@@ -35,8 +35,7 @@ from podperf.quietness.watch import Quietness
 from podperf.records import Outcome, RecordWriter, TestRecord, set_aside
 from podperf.report.command import summary, write_reports
 from podperf.test_in_progress import TestIdentity, TestInProgress
-from podperf.testbed.access import behind_ssh, lock, machines_of, session_to
-from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
+from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import RunLock
@@ -108,8 +107,6 @@ class Run:
             undo.callback(put_back, machine, keep=True)  # as for this machine
             for leftover in put_back(machine):
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
-        refuse_shared_ports(self.topology, tester, ssh=session_to(tester))
-        refuse_shared_worker_ports(self.topology, worker, session_to(worker))
         apart = worker is not tester
         cpus = read_cpus(tester)
         self.worker_cpus = read_cpus(worker) if apart else cpus
@@ -117,6 +114,7 @@ class Run:
         self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
         further = further_workers(self.topology, cpus, others)
         self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
+        self.testbed.refuse_shared_ports()
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {

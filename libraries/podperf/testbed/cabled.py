@@ -16,8 +16,6 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
-from podperf.testbed.access import session_to
-from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.machines import Machines
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
@@ -39,9 +37,7 @@ def set_up(
 ) -> SystemUnderTest:
     """A chain between ports that exist already, on both sides."""
     topology, workers = machines.topology, machines.along(chain.workers)
-    refuse_shared_ports(topology, machines.host, ssh=session_to(machines.host))
-    for each in workers:
-        refuse_shared_worker_ports(each.topology, each.worker_host, session_to(each.worker_host))
+    machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
@@ -67,7 +63,7 @@ def set_up(
 
 def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
     """Whatever stands between two ports of the tester that exist already."""
-    refuse_shared_ports(machines.topology, machines.host, ssh=session_to(machines.host))
+    machines.refuse_shared_ports()
     left, right = machines.topology.tester.left, machines.topology.tester.right
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
     way_back = _way_back(machines, undo)

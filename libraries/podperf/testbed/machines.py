@@ -17,6 +17,8 @@ from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
+from podperf.testbed.access import session_to
+from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
 from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
 from podperf.testers import TESTERS
@@ -64,6 +66,13 @@ class Machines:
             other.worker_host, other.placement, other.number = further.host, further.placement, number
             found.append(other)
         return found
+
+    def refuse_shared_ports(self, workers: int | None = None) -> None:
+        """PodperfError, one line a reason, unless the existing ports of the tester and of so many workers, or of all,
+        are the testbed's own."""
+        refuse_shared_ports(self.topology, self.host, ssh=session_to(self.host))
+        for each in self.along(1 + len(self.further) if workers is None else workers):
+            refuse_shared_worker_ports(each.topology, each.worker_host, session_to(each.worker_host))
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None

@@ -1,0 +1,50 @@
+"""What the data planes have in common whose BPF programs send each frame on to the next interface of the chain."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from podperf.dataplanes.base import Worker
+from podperf.dataplanes.bpf_programs import describe_program, missing
+from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth, take_all_frames
+from podperf.hosts.base import Host
+from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.pods.base import Pod
+
+
+class RedirectedPods(KernelPods, ABC):
+    """Pods on veth pairs, and a program on each interface of the worker; at which hook, each data plane says."""
+
+    model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
+    least_pods: ClassVar[int] = 0
+
+    _interfaces: Sequence[str]
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return missing(host)
+
+    @abstractmethod
+    def redirect(self, worker: Worker, source: str, target: str) -> None:
+        """What arrives at the interface `source` of the worker goes on to `target`, a port or a pod's veth pair."""
+
+    def make_ready(self, pods: Sequence[Pod]) -> None:
+        """What the pods' interfaces need before frames are redirected to them: by default nothing."""
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+        pods = start_pods_on_veth(worker, chain, undo)
+        take_all_frames(worker)
+        self.make_ready(pods)
+        pairs = patches(worker, pods)
+        for source, target in pairs:
+            self.redirect(worker, source, target)
+        self._worker, self._pods, self._interfaces = worker, pods, [source for source, _ in pairs]
+        return forward_along(pods, worker)
+
+    def describe(self) -> dict[str, Any]:
+        programs = {name: describe_program(self._worker.host, name) for name in self._interfaces}
+        return super().describe() | {"programs": programs}
