@@ -115,7 +115,7 @@ class Weakened(SimulatedDut):
 
     def measure(self, load: float, duration: float) -> TrialResult:
         if load >= self.limit:
-            raise errors.TesterLimit(f"{load:.0f} is too much")
+            raise errors.TrialNotDelivered(f"{load:.0f} is too much")
         return super().measure(load, duration)
 
 
@@ -134,7 +134,7 @@ class Flagging(SimulatedDut):
     def measure(self, load: float, duration: float) -> TrialResult:
         if load == CEILING and len(self.trials) >= 4:
             self.now += self.patience
-            raise errors.TesterLimit(f"{load:.0f} is too much now")
+            raise errors.TrialNotDelivered(f"{load:.0f} is too much now")
         return super().measure(load, duration)
 
 
@@ -153,7 +153,7 @@ def test_a_tester_that_flags_at_its_maximum_load_leaves_what_was_found(patience:
 def test_a_tester_that_delivers_next_to_nothing_is_an_error() -> None:
     dut = Weakened(1e6, 4e6)
     dut.limit = 1e6
-    with pytest.raises(errors.TesterLimit, match="2000000 is too much"):
+    with pytest.raises(errors.TrialNotDelivered, match="2000000 is too much"):
         search(dut)
 
 
@@ -195,7 +195,7 @@ def test_an_interrupt_passes_through() -> None:
 
 def test_a_tester_that_fails_on_the_way_leaves_what_was_found() -> None:
     dut = Stopped(1e6, CEILING)
-    dut.error, dut.after = errors.TesterLimit("the tester is too slow"), 8
+    dut.error, dut.after = errors.TrialNotDelivered("the tester is too slow"), 8
     result = search(dut)
     assert result.incomplete == "the tester is too slow; the bounds are the best so far"
     ndr = goal(result, "NDR")
@@ -209,7 +209,7 @@ def test_wherever_a_search_is_cut_short_a_stall_of_the_machine_proves_nothing() 
     for seed in range(5):
         for after in range(2, 50):
             dut = Stopped(1e6, CEILING, stalls_per_second=0.6, stall=0.02, seed=seed)
-            dut.error, dut.after = errors.TesterLimit("too slow"), after
+            dut.error, dut.after = errors.TrialNotDelivered("too slow"), after
             for each in search(dut).goals:
                 if (found := of_goal(each)) is not None and found.unfinished:
                     assert found.least <= 1.001e6 and found.most >= 0.999e6, (seed, after, each)
@@ -219,8 +219,8 @@ def test_wherever_a_search_is_cut_short_a_stall_of_the_machine_proves_nothing() 
 
 def test_a_tester_that_fails_at_once_is_an_error() -> None:
     dut = Stopped(1e6, CEILING)
-    dut.error, dut.after = errors.TesterLimit("the tester is too slow"), 0
-    with pytest.raises(errors.TesterLimit, match="too slow"):
+    dut.error, dut.after = errors.TrialNotDelivered("the tester is too slow"), 0
+    with pytest.raises(errors.TrialNotDelivered, match="too slow"):
         search(dut)
 
 

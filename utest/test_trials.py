@@ -59,7 +59,7 @@ def test_three_repeats_and_no_more() -> None:
     seen: list[TrialResult] = []
     source = ValidTrials(ScriptedTester("a", "b", "c", "achieved 90 %", None), TRAFFIC, LIMITS, seen.append)
     with pytest.raises(
-        errors.TesterLimit,
+        errors.TrialNotDelivered,
         match=r"0\.5 s at 250,000 frames/s, however often it was repeated; the last time: achieved 90 %",
     ):
         source.measure(250_000, 0.5)
@@ -129,7 +129,7 @@ def test_a_tester_that_a_noisy_machine_holds_up_has_ten_seconds_more() -> None:
     assert source.measure(1000, 1) is seen[8]
     seen.clear()
     source = patient(ScriptedQuietness([0.5] * 20), Patience(0), *["sent only 80 %"] * 20, seen=seen)
-    with pytest.raises(errors.TesterLimit, match="sent only 80 %"):
+    with pytest.raises(errors.TrialNotDelivered, match="sent only 80 %"):
         source.measure(1000, 1)
     assert len(seen) == 14
 

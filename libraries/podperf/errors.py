@@ -13,5 +13,5 @@ class Unavailable(PodperfError):
     ROBOT_SKIP_EXECUTION = True  # Robot Framework skips the test
 
 
-class TesterLimit(PodperfError):
+class TrialNotDelivered(PodperfError):
     """The tester, not the system under test, could not deliver a trial, even when it was repeated."""

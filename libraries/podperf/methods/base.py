@@ -11,7 +11,7 @@ from podperf.model import TrialResult
 class TrialSource(Protocol):
     """Where a method gets its trials from: a tester with fixed traffic, or a simulation.
 
-    Every result that it returns is valid; invalid trials were repeated beneath, or TesterLimit was raised.
+    Every result that it returns is valid; invalid trials were repeated beneath, or TrialNotDelivered was raised.
     """
 
     maximum_load: float  # frames/s and direction: nothing above this can be asked for

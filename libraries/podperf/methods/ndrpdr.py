@@ -13,7 +13,7 @@ from typing import Any
 
 from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from podperf.errors import PodperfError, TesterLimit
+from podperf.errors import PodperfError, TrialNotDelivered
 from podperf.methods.base import TrialSource
 from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
@@ -131,7 +131,7 @@ class _OutOfTimeError(Exception):
     """The search's time is up."""
 
 
-class _MaximumTooHighError(TesterLimit):
+class _MaximumTooHighError(TrialNotDelivered):
     """The tester cannot deliver the maximum load."""
 
 
@@ -147,9 +147,9 @@ class _Measurer:
             raise _OutOfTimeError
         try:
             result = self._source.measure(intended_load, intended_duration)
-        except TesterLimit as limit:
+        except TrialNotDelivered as error:
             if intended_load >= self._maximum_load:
-                raise _MaximumTooHighError(str(limit)) from limit
+                raise _MaximumTooHighError(str(error)) from error
             raise
         self.results[intended_load].append(result)
         return MeasurementResult(
@@ -180,8 +180,8 @@ class NdrPdr:
     def run(self, source: TrialSource) -> SearchResult:
         """Search. A search that is cut short, by its time limit or by the tester, returns what it has, marked so.
 
-        A tester that cannot deliver its maximum load just now gets a lower range; TesterLimit when that does not help,
-        or when the tester fails before there is any bound.
+        A tester that cannot deliver its maximum load just now gets a lower range; TrialNotDelivered when that does not
+        help, or when the tester fails before there is any bound.
         """
         started = self.clock()
         found: SearchResult | None = None
@@ -198,7 +198,7 @@ class NdrPdr:
 
     def _search(
         self, source: TrialSource, maximum_load: float, started: float
-    ) -> tuple[SearchResult, TesterLimit | None]:
+    ) -> tuple[SearchResult, TrialNotDelivered | None]:
         """What was found in this range, and what of the tester ended the search early."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals}
@@ -206,7 +206,7 @@ class NdrPdr:
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
-        failure: TesterLimit | None = None
+        failure: TrialNotDelivered | None = None
         try:
             search.search(measurer, debug=lambda _text: None)
         except _OutOfTimeError:
@@ -214,7 +214,7 @@ class NdrPdr:
                 f"not finished within {self.preset.search_duration_max:g} s, the limit of preset {self.preset.name}; "
                 "the bounds are the best so far"
             )
-        except TesterLimit as error:
+        except TrialNotDelivered as error:
             failure, incomplete = error, f"{error}; the bounds are the best so far"
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
             incomplete = f"the search gave up: {error}; the bounds are the best so far"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podperf.errors import TesterLimit
+from podperf.errors import TrialNotDelivered
 from podperf.model import Latency, Traffic, Trial, TrialResult
 from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
@@ -80,7 +80,7 @@ class ValidTrials:
 
         One that the tester could not deliver is repeated up to three times, and for ten more seconds where the machine
         was noisy: a hypervisor may stop a CPU for one. A disturbed one is repeated as long as there is patience.
-        TesterLimit when the tester delivered none.
+        TrialNotDelivered when the tester delivered none.
         """
         duration = max(duration, self._tester.shortest_trial)
         trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
@@ -98,7 +98,7 @@ class ValidTrials:
             else:
                 attempts += not disturbed
         asked = "as fast as it can" if trial.load == UNPACED else f"at {trial.load:,.0f} frames/s"
-        raise TesterLimit(
+        raise TrialNotDelivered(
             f"the tester could not deliver a trial of {duration:g} s {asked}, however often it was repeated; "
             f"the last time: {result.invalid}; "
             "free the tester's CPUs, or lower tester.maximum_load in the topology"
