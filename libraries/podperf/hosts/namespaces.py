@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, sysctl
+from podperf.hosts.linux import ip, ip_json, is_veth, sysctl
 from podperf.hosts.local import NetworkNamespace
 
 PREFIX = "podperf-"
@@ -30,10 +30,17 @@ def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
 
 
 def remove_namespace(host: Host, namespace: str) -> None:
-    """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat."""
+    """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat.
+
+    Its veth pairs go first. The kernel takes a namespace apart some time after it is gone, and until then the other
+    end of a pair, which may be elsewhere, keeps its name from the next one.
+    """
     if namespace not in _namespaces(host):
         return
     end_processes(host, namespace)
+    for link in ip_json(host, "-n", namespace, "-details", "link", "show", check=False):
+        if is_veth(link):
+            host.run("ip", "-n", namespace, "link", "del", "dev", link["ifname"], check=False)  # with its other end
     host.run("ip", "netns", "del", namespace)
 
 
