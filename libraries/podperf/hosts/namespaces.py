@@ -5,10 +5,15 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, ip_json, is_veth, sysctl
+from podperf.hosts.linux import ip, sysctl
 from podperf.hosts.local import NetworkNamespace
 
 PREFIX = "podperf-"
+
+# Run by `sh -c` with a namespace as $1: an end is deleted with its other end, which may be the next one of the list.
+_DELETE_PAIRS = (
+    'ip -n "$1" -brief link show type veth | while read -r end rest; do ip -n "$1" link del dev "${end%%@*}"; done'
+)
 
 
 def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
@@ -38,9 +43,7 @@ def remove_namespace(host: Host, namespace: str) -> None:
     if namespace not in _namespaces(host):
         return
     end_processes(host, namespace)
-    for link in ip_json(host, "-n", namespace, "-details", "link", "show", check=False):
-        if is_veth(link):
-            host.run("ip", "-n", namespace, "link", "del", "dev", link["ifname"], check=False)  # with its other end
+    host.run("sh", "-c", _DELETE_PAIRS, "sh", namespace, check=False)
     host.run("ip", "netns", "del", namespace)
 
 
