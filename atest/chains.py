@@ -44,8 +44,8 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
     In one of some trials: what is on its way while a hypervisor stops a CPU is not waited for.
     """
     traffic = addressed(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
-    sut.probe(traffic)
     for _ in range(ATTEMPTS):
+        sut.probe(traffic)
         directions = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
         assert not any(each.duplicated or each.corrupted for each in directions), directions
         if all(each.received >= 0.9 * each.sent > 0 for each in directions):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,16 @@ import pytest
 from chains import forward
 from machine import once_as
 from podperf.cleanup import put_back
-from podperf.errors import Unavailable
+from podperf.dataplanes import sriov
+from podperf.dataplanes.segments import start_pods
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts import linux
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.model import Chain, Direction, FrameSize, VirtualFunctionSettings
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, VirtualFunctionSettings
+from podperf.pods.base import Pod
 from podperf.testbed.access import log_in
+from podperf.testbed.system_under_test import addressed
 from podperf.topology import Topology
 from podperf.virtual_worker.machine import LEFT, RIGHT
 from virtual_lab import ONLY_ON_REQUEST, Lab, booted
@@ -80,6 +86,28 @@ def test_frames_cross_virtual_functions(lab: Lab, pods: int, forwarder: str) -> 
     assert {each["driver"] for each in functions} == {driver}
     assert functions[0]["numa_node"] == 0 and functions[-1]["numa_node"] == 1
     assert len({each["iommu_group"] for each in functions}) == 2 * pods
+
+
+@pytest.mark.parametrize("after", ["up", "down"])
+def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """It does for ten seconds, or for good, when its port is slow to answer: here the port is down meanwhile."""
+    port = partial(ip, NetworkNamespace("podperf-worker", lab.worker), "link", "set", "dev", RIGHT.interface)
+
+    def start(*arguments: Any) -> list[Pod]:
+        monkeypatch.setattr(linux, "CARRIER_PATIENCE", 3)
+        port("down")
+        pods = start_pods(*arguments)
+        port(after)
+        return pods
+
+    monkeypatch.setattr(sriov, "start_pods", start)
+    with ExitStack() as undo:
+        if after == "down":
+            undo.enter_context(pytest.raises(PodperfError, match=r"net2 of .* has no carrier"))
+        sut = undo.enter_context(lab.testbed.build(Chain("sriov", 1, "kernel"), FrameSize.parse(64)))
+        assert sut.forwards(addressed(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), sut))
 
 
 def test_large_frames_cross_too(lab: Lab) -> None:

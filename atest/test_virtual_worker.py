@@ -14,7 +14,7 @@ import pytest
 from chains import forward, send
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, module_loaded, unloading
+from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
@@ -22,7 +22,6 @@ from podperf.preflight.features import FEATURES, missing
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.testbed.testbed import Testbed
-from podperf.testbed.worker_ports import has_carrier
 from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
@@ -152,7 +151,7 @@ class TestInside:
             ports = (TesterPort(LEFT.interface), TesterPort(RIGHT.interface))
             tester = undo.enter_context(SoftwareTester.at(Site(host, lab.topology.tester, "xdp", (cpu,), *ports)))
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
-            assert has_carrier(host, LEFT.interface) and has_carrier(host, RIGHT.interface)
+            assert await_carrier(host, LEFT.interface) and await_carrier(host, RIGHT.interface)
             traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS[:1])
             slow = [tester.measure(Trial(traffic, load=200, duration=1.0)) for _ in range(3)]
             assert (200, 200, None) in [(each.sent, each.received, each.invalid) for each in slow]

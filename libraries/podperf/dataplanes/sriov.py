@@ -86,6 +86,7 @@ class Sriov:
             # A driver asks for its interrupts when its interface is set up; so late they are there.
             its = list(interrupts.affinities(worker.host, vf.address))
             interrupts.steer(worker.host, its, _cpu(worker, place // 2))
+            sriov.await_link(pod.host, interface, vf)
         return pods
 
     def _start_testpmd_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:

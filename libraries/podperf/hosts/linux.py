@@ -11,6 +11,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 
 LONGEST_SOCKET_PATH = 107  # bytes
+CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
 
 # Run by `sh -c` with a process as $1 and a command behind it: until it succeeds, or the process is gone or a zombie.
 _UNTIL_SUCCESS = (
@@ -18,6 +19,8 @@ _UNTIL_SUCCESS = (
     ' read -r s <"/proc/$p/stat" || exit 1; case "${s##*) }" in Z*) exit 1;; esac; sleep 0.02; done'
 )
 
+# Run by `sh -c` with the interface.
+_AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
 # Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
 # Below /sys, as the kernel refuses to mount the sysfs that lies there over itself: that of the machine's own network.
 _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
@@ -43,6 +46,12 @@ def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
 def is_veth(link: Mapping[str, Any]) -> bool:
     """Whether a link, as `ip -json -details` shows it, is one end of a veth pair."""
     return bool(link.get("linkinfo", {}).get("info_kind") == "veth")
+
+
+def await_carrier(host: Host, interface: str) -> bool:
+    """Wait until an interface has a link; False when it has none after 15 s."""
+    wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
+    return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
 
 
 def sysctl(host: Host, **settings: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
-from podperf.hosts.linux import ip, ip_json
+from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
@@ -212,6 +212,24 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
     if done.exit_code:
         raise Unavailable(
             f"{queues} queues of a virtual function are wanted, and {interface} has {now} ({done.stderr.strip()})"
+        )
+
+
+def await_link(host: Host, interface: str, vf: VirtualFunction) -> None:
+    """Wait until the interface of a VF, which is up, has a link. PodperfError when it gets none.
+
+    The driver igbvf waits 0.1 s for an answer of the PF. Without one, as on a machine with too much to do, it gives the
+    link up for ten seconds or for good, and starts afresh when the interface is brought down.
+    """
+    if await_carrier(host, interface):
+        return
+    for state in ("down", "up"):
+        ip(host, "link", "set", "dev", interface, state)
+    if not await_carrier(host, interface):
+        raise PodperfError(
+            f"{interface} of {host.name} has no carrier {CARRIER_PATIENCE} s after it was brought up, and up again: it "
+            f"is virtual function {vf.number} of {vf.port.interface}; is that still up, and does it let the function's "
+            f"link be (ip link set dev {vf.port.interface} vf {vf.number} state auto)?"
         )
 
 

@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.environment import parse_ethtool
-from podperf.hosts.linux import ip, ip_json, is_veth
+from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack
-from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
+from podperf.model import Chain, Direction, Entry, FrameSize, NetworkingModel, Traffic
 from podperf.testbed.machines import Machines
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
-from podperf.testbed.worker_ports import CARRIER_PATIENCE, WorkerPorts, has_carrier
+from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
 TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
+WITH_VIRTUAL_FUNCTIONS = (NetworkingModel.SMART_NIC, NetworkingModel.COMBINATION)
 
 
 def set_up(
@@ -55,6 +56,8 @@ def set_up(
     )
     beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
+    if data_plane.model in WITH_VIRTUAL_FUNCTIONS:  # a driver may give their links up, and those of DPDK are not seen
+        patience = CARRIER_PATIENCE
     sut = SystemUnderTest(
         chain, tester, data_plane, entries, first.port_hosts, ports, first.received_by, patience, beyond
     )
@@ -82,7 +85,7 @@ def _await_links(machines: Machines) -> float:
     for port in ports:
         if port.interface is None:
             return CARRIER_PATIENCE
-        has_carrier(_seen_from(machines.host, port), port.interface)
+        await_carrier(_seen_from(machines.host, port), port.interface)
     return 0.0
 
 

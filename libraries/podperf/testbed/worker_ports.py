@@ -14,7 +14,15 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.environment import parse_ethtool
-from podperf.hosts.linux import dedicate_receive_processing, ip, ip_json, read_attribute, write_attribute
+from podperf.hosts.linux import (
+    CARRIER_PATIENCE,
+    await_carrier,
+    dedicate_receive_processing,
+    ip,
+    ip_json,
+    read_attribute,
+    write_attribute,
+)
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import namespaces_named
 from podperf.kernel import pci as pci_devices
@@ -25,12 +33,9 @@ from podperf.topology import WorkerPortSettings
 BEFORE = "ports-before"  # in the run directory
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
 INTERRUPT_DEFERRAL = ("napi_defer_hard_irqs", "gro_flush_timeout")
-CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
 
 # Run by `sh -c` on the host with namespace, interface, new name: into the network of the host, whichever that is.
 _MOVE_BACK = 'ip -n "$1" link set dev "$2" down && ip -n "$1" link set dev "$2" netns $$ name "$3"'
-# Run by `sh -c` in the port's namespace with the interface.
-_AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
 # XDP programs stay on an interface that is moved, unlike queueing disciplines.
 _TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done'
 
@@ -128,17 +133,11 @@ class WorkerPorts:
     def await_carrier(self) -> None:
         """Wait until each port has a link. PodperfError when one has none after 15 s."""
         for port in self._before:
-            if not has_carrier(self._namespace, port.interface):
+            if not await_carrier(self._namespace, port.interface):
                 raise PodperfError(
                     f"{port.interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
                     "up: is it cabled to the tester's port of the same side, or the next worker's, and is that one up?"
                 )
-
-
-def has_carrier(host: Host, interface: str) -> bool:
-    """Wait until an interface has a link; False when it has none after 15 s."""
-    wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
-    return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
 
 
 def give_back(host: Host, directory: str) -> list[str]:
