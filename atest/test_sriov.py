@@ -21,12 +21,11 @@ import pytest
 from chains import forward
 from machine import once_as
 from podperf.cleanup import put_back
-from podperf.dataplanes import sriov
 from podperf.dataplanes.segments import start_pods
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts import linux
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.kernel import sriov
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.testbed.access import log_in
@@ -96,13 +95,13 @@ def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
     port = partial(ip, NetworkNamespace("podperf-worker", lab.worker), "link", "set", "dev", RIGHT.interface)
 
     def start(*arguments: Any) -> list[Pod]:
-        monkeypatch.setattr(linux, "CARRIER_PATIENCE", 3)
+        monkeypatch.setattr(sriov, "CARRIER_PATIENCE", 1)
         port("down")
         pods = start_pods(*arguments)
         port(after)
         return pods
 
-    monkeypatch.setattr(sriov, "start_pods", start)
+    monkeypatch.setattr("podperf.dataplanes.sriov.start_pods", start)
     with ExitStack() as undo:
         if after == "down":
             undo.enter_context(pytest.raises(PodperfError, match=r"net2 of .* has no carrier"))

@@ -80,13 +80,15 @@ class Sriov:
             return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
 
         pods = start_pods(worker, chain, plugins, undo)
+        links = {}
         for place, vf in enumerate(self._functions):
             pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
             sriov.set_queues(pod.host, interface, worker.sriov.queues)
             # A driver asks for its interrupts when its interface is set up; so late they are there.
             its = list(interrupts.affinities(worker.host, vf.address))
             interrupts.steer(worker.host, its, _cpu(worker, place // 2))
-            sriov.await_link(pod.host, interface, vf)
+            links[vf] = (pod.namespace, interface)
+        sriov.await_links(worker.host, links)
         return pods
 
     def _start_testpmd_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:

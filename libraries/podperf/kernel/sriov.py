@@ -14,7 +14,7 @@ from typing import Any
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
-from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json
+from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
@@ -31,6 +31,22 @@ fi
 echo $2 > $pf/sriov_numvfs
 """
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
+# Run by `sh -c` with seconds, and namespace and interface of each link: until they all were up for that long in a row.
+_AWAIT_STEADY_LINKS = """
+stays=$1; shift
+down() {
+  while [ $# -gt 0 ]; do ip -n "$1" link show dev "$2" | grep -q LOWER_UP || return 0; shift 2; done
+  return 1
+}
+seconds() { read -r now rest </proc/uptime; now=${now%.*}; }
+seconds; since=$now
+until [ $((now - since)) -gt "$stays" ]; do
+  sleep 0.1; seconds
+  ! down "$@" || since=$now
+done
+"""
+LINK_STAYS = 3  # seconds, in which a driver has looked at its link once more
+LINK_ATTEMPTS = 3
 _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"
 
 
@@ -215,22 +231,34 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
         )
 
 
-def await_link(host: Host, interface: str, vf: VirtualFunction) -> None:
-    """Wait until the interface of a VF, which is up, has a link. PodperfError when it gets none.
+def await_links(host: Host, links: Mapping[VirtualFunction, tuple[str, str]]) -> None:
+    """Wait until VFs, each the interface of that name in a network namespace and up, have links that stay. PodperfError
+    when they do not.
 
     The driver igbvf waits 0.1 s for an answer of the PF. Without one, as on a machine with too much to do, it gives the
-    link up for ten seconds or for good, and starts afresh when the interface is brought down.
+    link up, in its next look at it, for ten seconds or for good, and starts afresh when the interface is brought down.
     """
-    if await_carrier(host, interface):
-        return
-    for state in ("down", "up"):
-        ip(host, "link", "set", "dev", interface, state)
-    if not await_carrier(host, interface):
-        raise PodperfError(
-            f"{interface} of {host.name} has no carrier {CARRIER_PATIENCE} s after it was brought up, and up again: it "
-            f"is virtual function {vf.number} of {vf.port.interface}; is that still up, and does it let the function's "
-            f"link be (ip link set dev {vf.port.interface} vf {vf.number} state auto)?"
-        )
+    patience = CARRIER_PATIENCE + LINK_STAYS
+    wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
+    words = [word for link in links.values() for word in link]
+    for _ in range(LINK_ATTEMPTS):
+        if host.run(*wait, *words, check=False, timeout=patience + 5).exit_code == 0:
+            return
+        down = {vf: link for vf, link in links.items() if not _has_link(host, *link)}
+        for namespace, interface in down.values():
+            for state in ("down", "up"):
+                ip(host, "-n", namespace, "link", "set", "dev", interface, state)
+    reasons = (
+        f"{interface} of {namespace} on {host.name} has no carrier {CARRIER_PATIENCE} s after it was brought up: it is "
+        f"virtual function {vf.number} of {vf.port.interface}; is that still up, and does it let the function have a "
+        f"link (ip link set dev {vf.port.interface} vf {vf.number} state auto)?"
+        for vf, (namespace, interface) in down.items()
+    )
+    raise PodperfError("; ".join(reasons) or f"links of virtual functions of {host.name} come and go")
+
+
+def _has_link(host: Host, namespace: str, interface: str) -> bool:
+    return "LOWER_UP" in ip_json(host, "-n", namespace, "link", "show", "dev", interface)[0]["flags"]
 
 
 def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:
