@@ -58,10 +58,16 @@ def time_is_left() -> None:
         pytest.skip(f"the {VIRTUAL_SECONDS:.0f} s of PODPERF_VIRTUAL_SECONDS are over")
 
 
+@pytest.fixture(scope="session")
+def last_at_rest() -> list[dict[str, object]]:
+    """The machine at rest, as the last test saw it that asked for this."""
+    return [{}]
+
+
 @pytest.fixture
-def machine_as_before() -> Iterator[None]:
+def machine_as_before(last_at_rest: list[dict[str, object]]) -> Iterator[None]:
     """Whatever the test did, the machine is as it was."""
-    before = at_rest()
+    before = last_at_rest[0] = at_rest(last_at_rest[0])
     yield
     after = once_as(before, snapshot)
     for what, value in before.items():

@@ -12,7 +12,7 @@ import pytest
 
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import LOST_AFTER
+from podperf.hosts.ssh_login import Timeouts
 from podperf.testbed.run_lock import NETWORK
 from robot_run import Robot
 from ssh_machine import SshMachine
@@ -30,11 +30,11 @@ def cut_connections(machine: SshMachine) -> None:
 def fall_silent(machine: SshMachine) -> None:
     """Drop what arrives, for longer than it takes to notice."""
     machine.drop_packets()
-    time.sleep(LOST_AFTER + 5)
+    time.sleep(Timeouts().lost + 5)
     machine.let_packets_in()
 
 
-@pytest.mark.parametrize("lose", [cut_connections, fall_silent])
+@pytest.mark.parametrize("lose", [cut_connections, pytest.param(fall_silent, marks=pytest.mark.slow)])
 def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path, lose: object) -> None:  # noqa: F811
     assert callable(lose)
     before = ports(lab)

@@ -26,7 +26,7 @@ from podperf.hosts.linux import add_veth, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
-from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts
 from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
@@ -36,6 +36,8 @@ from podperf.topology import load_topology
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
 from test_hosts import gone
+
+QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # of tests that wait until one of them is over
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_name_that_is_none_is_said(there: SshMachine) -> None:
 def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
     there.drop_packets()
     try:
-        assert f"no answer from {ADDRESS} port 22 in 10 s" in refusal(there.login)
+        assert f"no answer from {ADDRESS} port 22 in 1 s" in refusal(replace(there.login, timeouts=QUICK), within=3)
     finally:
         there.let_packets_in()
 
@@ -166,7 +168,8 @@ def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
 def test_what_is_no_ssh_server_is_said(there: SshMachine) -> None:
     with socket.create_server((NEAR_ADDRESS, 0)) as mute:
         port = mute.getsockname()[1]
-        assert "is no SSH server" in refusal(replace(there.login, address=NEAR_ADDRESS, port=port), within=14)
+        mute_login = replace(there.login, address=NEAR_ADDRESS, port=port, timeouts=QUICK)
+        assert "is no SSH server" in refusal(mute_login, within=5)
 
 
 # --- what ends with a connection -------------------------------------------------------------------------------------
@@ -191,19 +194,24 @@ def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_conn
     assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
 
 
-def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine, host: SshHost) -> None:
+def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine) -> None:
+    host = SshHost(replace(there.login, timeouts=QUICK))
     process = host.spawn("sleep", "1000")
     host.get("/proc/version")
     threading.Timer(0.5, there.drop_packets).start()
     began = time.monotonic()
-    with pytest.raises(ConnectionLost):
-        host.run("sleep", "500", timeout=120)
-    assert time.monotonic() - began < LOST_AFTER + 10
-    assert not process.alive()
-    process.stop()
-    with pytest.raises(PodperfError, match="no answer from"):
-        host.get("/proc/version")
-    assert time.monotonic() - began < LOST_AFTER + 23
+    try:
+        with pytest.raises(ConnectionLost):
+            host.run("sleep", "500", timeout=120)
+        assert time.monotonic() - began < QUICK.lost + 5
+        assert not process.alive()
+        process.stop()
+        with pytest.raises(PodperfError, match="no answer from"):
+            host.get("/proc/version")
+        assert time.monotonic() - began < QUICK.lost + QUICK.step + 7
+    finally:
+        there.let_packets_in()
+        host.close()
 
 
 def test_what_was_started_ends_with_the_program_that_started_it(there: SshMachine) -> None:
