@@ -37,7 +37,8 @@ def main() -> int:
         if before != made:
             outdated.append(target.name)
     if "--check" in sys.argv and outdated:
-        print(f"out of date: {', '.join(outdated)}; make them again with: .tox/keywords/bin/python docs/make_keywords.py")
+        again = ".tox/keywords/bin/python docs/make_keywords.py"
+        print(f"out of date: {', '.join(outdated)}; make them again with: {again}")
         return 1
     return 0
 
