@@ -33,7 +33,7 @@ from podperf.preflight.observation import State
 from podperf.testbed.access import lock, log_in
 from podperf.testbed.run_lock import NETWORK, RunLock
 from podperf.topology import load_topology
-from robot_run import ROOT, Robot, podperf
+from robot_run import ROOT, Robot, mrr_suite, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
 from test_hosts import gone
 
@@ -265,6 +265,7 @@ def test_a_command_takes_few_round_trips(host: SshHost) -> None:
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
 
+BRIDGE = "linux-bridge    1    64"
 TOPOLOGY = """
 version: 1
 name: behind-ssh
@@ -393,7 +394,7 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     robot = Robot(
         tmp_path,
-        *("--loglevel", "TRACE", "--debugfile", "debug.txt", "--test", "Linux bridge, 64 B", "tests"),
+        *("--loglevel", "TRACE", "--debugfile", "debug.txt", mrr_suite(tmp_path, Bridge=BRIDGE)),
         topology=topology(lab, key="stranger_key"),
     )
     assert robot.wait() == 0, robot.output.read_text()
@@ -417,7 +418,7 @@ def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, mo
 def kill_a_run(lab: SshMachine, folder: Path) -> None:
     """A run that was killed in the middle of measuring, and left its chain on the machine."""
     before = ports(lab)
-    robot = Robot(folder, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
+    robot = Robot(folder, mrr_suite(folder, Bridge=BRIDGE), topology=topology(lab, trials=1000))
     robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()
@@ -438,7 +439,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
     before = ports(lab)
     kill_a_run(lab, tmp_path)
     (tmp_path / "next").mkdir()
-    following = Robot(tmp_path / "next", "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
+    following = Robot(tmp_path / "next", mrr_suite(tmp_path, Bridge=BRIDGE), topology=topology(lab))
     assert following.wait() == 0, following.output.read_text()
     for left in ("ens4 from the system under test", "ens5 from the system under test", "podperf-worker"):
         assert f"removed what an earlier run left on {ADDRESS}: {left}" in following.output.read_text()
