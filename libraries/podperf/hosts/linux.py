@@ -27,8 +27,12 @@ _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
 # Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
+# Any user can give any name to a process. So of all that /proc lists only the kernel's own threads count: those with
+# the flag PF_KTHREAD (0x00200000, linux/sched.h) in /proc/PID/stat (proc(5)), which no process can give itself.
 _THREADS_NAMED = (
-    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
+    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null <"$t/comm" || continue; case "$n" in "$1"*) ;; *) continue;; esac;'
+    ' if [ "$2" = /proc ]; then read -r s 2>/dev/null <"$t/stat" || continue; set -- "$1" "$2" ${s##*) };'
+    ' [ $((${9:-0} & 0x200000)) != 0 ] || continue; fi; echo "${t##*/}"; done; :'
 )
 
 
@@ -117,7 +121,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
 
 
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
-    """The threads whose name starts with this: those of a process, or all that are processes or the kernel's own."""
+    """The threads whose name starts with this: those of a process, or without one those of the kernel."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
