@@ -107,17 +107,30 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
-    pinned = [
-        thread
-        for thread in threads
-        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), str(thread), check=False).exit_code
-        and not host.run("chrt", "--rr", "--pid", "1", str(thread), check=False).exit_code
-    ]
-    if not pinned:
+    refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
+    if len(refusals) == len(threads):
         raise PodperfError(
-            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no "
-            "threaded NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
+            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: "
+            f"{'; '.join(refusals) or _why_no_thread(host)}"
         )
+
+
+def _hold(host: Host, thread: int, cpu: int) -> str | None:
+    """Hold a thread to a CPU, before ordinary processes there. What was said against it, or None."""
+    for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
+        done = host.run(*command, str(thread), check=False)
+        if done.exit_code:
+            return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
+    return None
+
+
+def _why_no_thread(host: Host) -> str:
+    if threads_named(host, "kthreadd"):
+        return "the kernel has no threaded NAPI for veth (Linux 5.12 or newer has)"
+    return (
+        "the kernel's threads are not to be seen in a container with process numbers of its own; run podperf with "
+        "those of the host (docker run --pid=host; hostPID: true in a Kubernetes pod)"
+    )
 
 
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
