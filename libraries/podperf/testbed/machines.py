@@ -112,8 +112,8 @@ class Machines:
             self._lasting.pop().close()
 
     def make_run_directory(self, undo: ExitStack) -> None:
-        """The run directory on the worker, until `undo`."""
-        self.worker_host.run("mkdir", "-p", str(RUN_DIRECTORY))
+        """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
+        self.worker_host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
         undo.callback(self._remove_run_directory)
 
     def _remove_run_directory(self) -> None:
