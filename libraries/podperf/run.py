@@ -162,7 +162,7 @@ class Run:
             report = f"Conformance: {write_reports(self.results)}"
         except PodperfError as error:
             report = f"podperf: {error}"
-        return f"{summary(self.results)}\n\n{report}{not_given_back}"
+        return f"{summary(self.results, self.progress.stream)}\n\n{report}{not_given_back}"
 
     @property
     def current(self) -> TestInProgress:
