@@ -40,7 +40,7 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     before = ports(lab)
     tests = ("--test", "PTP, 64 B", "--test", "MACVLAN, 64 B", "tests")
     robot = Robot(tmp_path, *tests, topology=topology(lab, trials=40))
-    robot.wait_for("PTP, 64 B | mrr, trial ")
+    robot.wait_for("PTP, 64 B | offered load ")
     lose(lab)
     robot.wait_for("[2/2]")
     host = SshHost(lab.login)
