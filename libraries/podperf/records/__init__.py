@@ -4,6 +4,7 @@ While a test runs, `records/<id>.trials.jsonl` grows by a line a trial; its firs
 known. When the test ends, `records/<id>.json` takes its place. `record.schema.json` beside this file is its schema.
 """
 
+from podperf.records.reading import Record, read_record
 from podperf.records.record import Outcome, TestRecord, record_id, sections_of
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
 from podperf.records.writer import TRIALS_SUFFIX, RecordWriter, set_aside
@@ -12,8 +13,10 @@ __all__ = [
     "SCHEMA_VERSION",
     "TRIALS_SUFFIX",
     "Outcome",
+    "Record",
     "RecordWriter",
     "TestRecord",
+    "read_record",
     "record_id",
     "schema_errors",
     "sections_of",
