@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -52,6 +53,7 @@ class Testbed:
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: Run | None = None
         self._stopping = False
+        self.test_id = ""  # of the test that runs now, as Robot Framework's log has it: s1-s2-t3
 
     @property
     def run(self) -> Run:
@@ -131,6 +133,7 @@ class Testbed:
 
     def start_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
+        self.test_id = result.id
         root = data
         while root.parent is not None:
             root = root.parent
@@ -143,7 +146,8 @@ class Testbed:
         self._stopping |= not_run or result.message.startswith(TERMINATED)
         if self._run is not None and not not_run:
             outcome = _outcome(result)
-            identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags))
+            place = place_in_log(result.id)
+            identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags), place)
             try:
                 found = self._run.end_test(identity, outcome, result.message)
             except PodperfError as error:  # which Robot Framework shows nobody, of a listener
@@ -179,7 +183,14 @@ def frame_size(text: str) -> FrameSize:
 def running_test() -> TestIdentity:
     """The test that runs now."""
     test = BuiltIn().get_variables()
-    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
+    place = place_in_log(cast(Testbed, BuiltIn().get_library_instance("Testbed")).test_id)
+    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]), place)
+
+
+def place_in_log(test_id: str) -> str | None:
+    """Where the log of this run will show a test; None where it gets no log beside its records."""
+    log, folder = (Path(BuiltIn().get_variable_value(each)) for each in ("${LOG FILE}", "${OUTPUT DIR}"))
+    return f"{log.name}#{test_id}" if log.parent == folder and re.fullmatch(r"[A-Za-z0-9_.-]+", log.name) else None
 
 
 def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
