@@ -136,6 +136,7 @@ def test_a_record_that_is_nested_without_end_is_a_line(text: str, suffix: str, t
         ({"environment": {"mitigations": ["all"]}}, "$.environment.mitigations: ['all'] is not of type"),
         ({"environment": {"hugepages": [{"total": 1}]}}, "$.environment.hugepages[0]: 'page_bytes' is a required"),
         ({"data_plane": {"a": [DEEP]}}, "$.data_plane.a[0][0][0]"),
+        ({"quietness": {}}, "$.quietness: 'noisy' is a required property"),
         ({"tester": {"ports": [1e999]}}, "$.tester.ports[0]: a number beyond every figure"),
     ],
 )
@@ -147,7 +148,10 @@ def test_a_refusal_names_the_field(change: dict[str, Any], said: str, tmp_path: 
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_steers_a_terminal_is_shown_and_not_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_steers_a_terminal_is_shown_and_not_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     reason = "\x1b[2J\x1b]0;title\x07 red: \x9b31m, back\b, \u202ereversed; kept: näïve, 試験, 5\u202f%"
     made_up.write(tmp_path, TestRecord("x", "A test", "s", ["sec-5"], 0, 1, "skipped", reason=reason))
     shutil.copy(tmp_path / "records" / "x.json", tmp_path / "records" / "\x1b[31mred.json")
@@ -165,6 +169,13 @@ def test_the_text_of_an_error_steers_no_terminal_either() -> None:
         str(PodperfError("exit code 1: \x1b]0;title\x07\nsecond line"))
         == "exit code 1: \\x1b]0;title\\x07\nsecond line"
     )
+
+
+@pytest.mark.parametrize("reason", ["CPU 0: 1.2.3% of the time", "CPU 0: .% ; ; %", ": and 5%", "CPU 1: ٣% and ²%"])
+def test_a_reason_for_noise_in_odd_words_is_shown_as_it_is(reason: str) -> None:
+    document = json.loads(json.dumps(DOCUMENTS[0]))
+    document["quietness"] |= {"noisy": True, "reason": reason}
+    check_report(json.dumps(document), ".json")
 
 
 def test_trials_that_were_left_are_counted_by_what_can_be_read(tmp_path: Path) -> None:

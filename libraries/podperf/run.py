@@ -115,6 +115,7 @@ class Run:
         further = further_workers(self.topology, cpus, others)
         self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
         self.testbed.refuse_shared_ports()
+        self.testbed.refuse_unpinnable()
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
@@ -161,7 +162,7 @@ class Run:
             report = f"Conformance: {write_reports(self.results)}"
         except PodperfError as error:
             report = f"podperf: {error}"
-        return f"{summary(self.results)}\n\n{report}{not_given_back}"
+        return f"{summary(self.results, self.progress.stream)}\n\n{report}{not_given_back}"
 
     @property
     def current(self) -> TestInProgress:

@@ -16,6 +16,7 @@ from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
 from podperf.report.html import NOTHING, Content, Html, Row, element, facts, style, table, together
+from podperf.report.noise_words import noise_words
 from podperf.report.ranking import rank, ranking
 from podperf.report.record_view import record_view
 from podperf.report.results import (
@@ -34,7 +35,6 @@ _STYLE = Path(__file__).with_name("style.css")
 # A page without script has none to run: what a browser is told once more, should markup ever get into it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _DOUBTFUL = ("failed", "refuted", "interrupted", "inconclusive", "not judged")  # the worst first
-_FEW = 6  # rows of a table that is not folded up
 
 
 def page(conformance: Conformance) -> str:
@@ -216,10 +216,9 @@ def _doubtful(conformance: Conformance) -> Html:
 
 
 def _noisy(conformance: Conformance) -> Html:
-    found = [(each, reason) for each in conformance.latest if (reason := noisy(each))]
+    found = [(conformance.name_of(each), reason) for each in conformance.latest if (reason := noisy(each))]
     if not found:
         return NOTHING
-    rows = table(("Test", "What else went on"), (Row((cells.named(each, conformance), why)) for each, why in found))
     words = f"The machine was noisy during {len(found)} of {count(len(conformance.latest), 'test')}"
     return together(
         element("h2", "What is noisy"),
@@ -228,7 +227,10 @@ def _noisy(conformance: Conformance) -> Html:
             f"{words}: their figures may say as much about its neighbours as about the system under test.",
             class_="note",
         ),
-        rows if len(found) <= _FEW else element("details", element("summary", "Which tests, and what it was"), rows),
+        table(
+            ("What else went on", "During"),
+            (Row((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
+        ),
     )
 
 
