@@ -11,6 +11,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,8 @@ def browser() -> Iterator[Page]:
     assert PROGRAM is not None
     for_browser, to_browser = os.pipe()
     from_browser, of_browser = os.pipe()
-    with tempfile.TemporaryDirectory() as profile:
+    # Of its many processes the last may still write while the profile is taken away.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         # The browser reads descriptor 3 and writes to 4, whatever numbers the pipes have here.
         script = f'exec "$0" "$@" 3<&{for_browser} 4>&{of_browser}'
         process = subprocess.Popen(
@@ -119,13 +121,14 @@ def browser() -> Iterator[Page]:
             pass_fds=(for_browser, of_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         os.close(for_browser)
         os.close(of_browser)
         try:
             yield Page(to_browser, from_browser)
         finally:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             os.close(to_browser)
             os.close(from_browser)

@@ -124,6 +124,16 @@ def test_on_paper_nothing_is_folded_up_and_no_record_is_printed(screen: chromium
     assert screen.run("getComputedStyle(document.body).color") == "rgb(31, 41, 51)"
 
 
+def test_a_name_opens_its_record(screen: chromium.Page) -> None:
+    screen.run("document.querySelectorAll('details').forEach(each => each.open = false)")
+    screen.run("document.querySelector('.ranking .name a').click()")
+    opened = screen.run(
+        "[...document.querySelectorAll('details')].filter(each => each.open).map(each => each.textContent)"
+    )
+    screen.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert len(opened) == 1 and opened[0].startswith("Macvlan, 64 B passed")
+
+
 class Seen(HTMLParser):
     """A page's text, elements, links and ids."""
 
@@ -261,7 +271,7 @@ def test_a_record_is_shown_readably(eventful: Path) -> None:
     for words in (
         "at least 1 % of the baseline was asked for: failed",
         "latency p99 96 us",
-        "Data plane mtu",
+        "read back from what was set upKind",
         "loss ratio",
     ):
         assert words in text

@@ -15,6 +15,11 @@ from podperf.report.loss_curve import loss_curve
 from podperf.report.results import Record, explanation, noisy, not_comparable, preset, unfinished
 from podperf.report.summary import pods_cell
 
+_DESCRIBED = (
+    ("data_plane", "The data plane, read back from what was set up"),
+    ("tester", "The tester"),
+    ("interfaces", "The interfaces on the path"),
+)
 _PERCENTILES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 
@@ -33,6 +38,7 @@ def record_view(record: Record, conformance: Conformance) -> Html:
             _limits(record),
             element("div", drawing(loss_curve(record)), class_="scroll") if record["trials"] else NOTHING,
             facts(_configuration(record)),
+            *(_folded(words, record[part] or {}) for part, words in _DESCRIBED),
             element("p", *((log, ", ") if log else ()), json, class_="small"),
             id=conformance.anchor(record),
         ),
@@ -42,8 +48,9 @@ def record_view(record: Record, conformance: Conformance) -> Html:
 
 def _said(record: Record) -> Iterator[Content]:
     """The sentences that a reader must not miss."""
-    if words := explanation(record):
-        yield words
+    limits = record["verdict"] and record["verdict"]["outcomes"]
+    if (words := explanation(record)) and not (limits and words == record["verdict"]["sentence"]):
+        yield words  # of the limits, each has a line of its own
     if words := unfinished(record) or "":
         yield together(element("b", "* "), words)
     if words := noisy(record) or "":
@@ -55,25 +62,29 @@ def _said(record: Record) -> Iterator[Content]:
 
 
 def _figures(record: Record) -> Html:
-    heads = ("Rate", "kpps", "between, kpps", "L1 Gbit/s", "L2 Gbit/s", "of line rate", "both directions, kpps")
+    heads = ("Rate", "kpps", "interval, kpps", "L1 Gbit/s", "L2 Gbit/s", "of line rate", "both directions, kpps")
     rows = []
     for metric, name in cells.RATES:
         if found := record["results"].get(metric):
-            share = found["percent_of_line_rate"]
+            share, both = found["percent_of_line_rate"], found["aggregate_frames_per_second"]
             rows.append(
-                Row(
-                    (
-                        name,
-                        cells.rate(record, metric),
-                        cells.between(found),
-                        number(found["l1_bits_per_second"] / 1e9),
-                        number(found["l2_bits_per_second"] / 1e9),
-                        "-" if share is None else f"{number(share)} %",
-                        kpps(found["aggregate_frames_per_second"]),
-                    )
+                (
+                    name,
+                    cells.rate(record, metric),
+                    cells.between(found),
+                    number(found["l1_bits_per_second"] / 1e9),
+                    number(found["l2_bits_per_second"] / 1e9),
+                    "" if share is None else f"{number(share)} %",
+                    "" if both == found["frames_per_second"] else kpps(both),
                 )
             )
-    return table(heads, rows, kind="figures-of-one", numeric=range(1, len(heads)))
+    known = [index for index in range(len(heads)) if any(row[index] for row in rows)]
+    return table(
+        [heads[index] for index in known],
+        (Row([row[index] for index in known]) for row in rows),
+        kind="figures-of-one",
+        numeric=range(1, len(known)),
+    )
 
 
 def _latency(record: Record) -> Html:
@@ -111,11 +122,14 @@ def _configuration(record: Record) -> Iterator[tuple[str, Content]]:
         invalid = sum(1 for each in record["trials"] if each["invalid"])
         words = ", ".join(f"{phase} {amount}" for phase, amount in phases.items())
         yield "Trials", f"{words}; {invalid} of them invalid" if invalid else words
-    for heading in ("data_plane", "tester", "interfaces"):
-        yield from flat(_without_offloads(record[heading] or {}), heading).items()
     yield "Started, ended (UTC)", f"{record['started']}, {record['ended'] or 'never'}"
     if record["test"]["tags"]:
         yield "Tags", ", ".join(record["test"]["tags"])
+
+
+def _folded(words: str, data: Record) -> Html:
+    found = flat(_without_offloads(data))
+    return element("details", element("summary", words), facts(found.items())) if found else NOTHING
 
 
 def _without_offloads(data: Record) -> Record:
