@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -52,6 +53,7 @@ class Testbed:
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: Run | None = None
         self._stopping = False
+        self.test_id = ""  # of the test that runs now, as Robot Framework's log has it: s1-s2-t3
 
     @property
     def run(self) -> Run:
@@ -128,6 +130,7 @@ class Testbed:
 
     def start_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
+        self.test_id = result.id
         if self._run is None or self._stopping:
             return
         progress = self._run.progress
@@ -142,7 +145,7 @@ class Testbed:
         if self._run is None or not_run:
             return
         progress, message = self._run.progress, result.message
-        ended = self._run.end_test(_identity(result), _outcome(result), message)
+        ended = self._run.end_test(_identity(result, place_in_log(result.id)), _outcome(result), message)
         if ended.html:  # in the test itself: there is no keyword to open first
             logger.info(ended.html, html=True)
         said = (ended.figures, message) if result.passed else (message, ended.figures)
@@ -179,7 +182,14 @@ def frame_size(text: str) -> FrameSize:
 def running_test() -> TestIdentity:
     """The test that runs now."""
     test = BuiltIn().get_variables()
-    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
+    place = place_in_log(cast(Testbed, BuiltIn().get_library_instance("Testbed")).test_id)
+    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]), place)
+
+
+def place_in_log(test_id: str) -> str | None:
+    """Where the log of this run will show a test; None where it gets no log beside its records."""
+    log, folder = (Path(BuiltIn().get_variable_value(each)) for each in ("${LOG FILE}", "${OUTPUT DIR}"))
+    return f"{log.name}#{test_id}" if log.parent == folder and re.fullmatch(r"[A-Za-z0-9_.-]+", log.name) else None
 
 
 def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
@@ -193,8 +203,8 @@ def _whole(suite_or_test: Any) -> Any:
     return suite_or_test if suite_or_test.parent is None else _whole(suite_or_test.parent)
 
 
-def _identity(test: Any) -> TestIdentity:
-    return TestIdentity(test.name, test.parent.full_name, tuple(test.tags))
+def _identity(test: Any, log: str | None = None) -> TestIdentity:
+    return TestIdentity(test.name, test.parent.full_name, tuple(test.tags), log)
 
 
 def _outcome(result: TestCase) -> Outcome:

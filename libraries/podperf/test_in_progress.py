@@ -26,18 +26,19 @@ from podperf.verdicts.thresholds import Measured
 
 @dataclass(frozen=True)
 class TestIdentity:
-    """Which test this is, as Robot Framework knows it."""
+    """Which test this is, as Robot Framework knows it; `log` is its place in Robot's log, where one is written."""
 
     __test__ = False  # not a pytest class
 
     name: str
     suite: str
     tags: Sequence[str] = ()
+    log: str | None = None
 
     def record(self, *words: str) -> TestRecord:
         """An empty record of this test; with the section, `words` say what it measures."""
         section = next(iter(sections_of(self.tags)), "")
-        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags)
+        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ class TestRecord:
 
     `id` is made unique by the RecordWriter; `started` and `ended` are seconds since the epoch; `latency` is that of the
     reporting trial, which `latency_of` names in words; `baseline` is the id of the record whose figures the relative
-    thresholds refer to; `link_bits_per_second` is set where a link speed exists.
+    thresholds refer to; `link_bits_per_second` is set where a link speed exists; `log` is the test's place in Robot
+    Framework's log, such as `log.html#s1-t1`.
     """
 
     __test__: ClassVar[bool] = False  # not a pytest class
@@ -71,6 +72,7 @@ class TestRecord:
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
+    log: str | None = None
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
@@ -82,6 +84,7 @@ class TestRecord:
                 "suite": self.suite,
                 "tags": list(self.tags),
                 "sections": list(sections_of(self.tags)),
+                "log": self.log,
             },
             "started": _timestamp(self.started),
             "ended": None if self.ended is None else _timestamp(self.ended),

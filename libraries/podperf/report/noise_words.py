@@ -13,7 +13,7 @@ from podperf.noise import NAMED
 # and memory was at 60% of its best speed; latency: ...`.
 _PLACE = re.compile(r"(?:(?P<phase>[^:;]*): )??(?P<place>(?:[^:;,]*, )?CPU [\d, ]+): (?P<causes>.*)")
 _CAUSE = re.compile(r" and (?=the slowest ran|memory was|\d)")
-_SHARE = re.compile(r"(?P<before>.*?)(?P<share>[\d.]+)%(?P<after>[^:]*)(?:: (?P<processes>.*))?")
+_SHARE = re.compile(r"(?P<before>.*?)(?P<share>[0-9]+(?:[.][0-9]+)?)%(?P<after>[^:]*)(?:: (?P<processes>.*))?")
 
 
 @dataclass
