@@ -51,6 +51,7 @@ def give_it_a_cpu(box: NetworkNamespace) -> None:
         dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
 
 
+@pytest.mark.slow
 def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
     tester = NetworkNamespace("test-ports")

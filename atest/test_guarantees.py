@@ -47,7 +47,7 @@ Leaves The Chain Standing
     return path
 
 
-@pytest.fixture(params=[Chain("linux-bridge", 1), Chain("memif", 2)], ids=str)
+@pytest.fixture(params=[Chain("linux-bridge", 1), pytest.param(Chain("memif", 2), marks=pytest.mark.slow)], ids=str)
 def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Robot:
     """A run that measures for long: with all of its chain in the kernel, and with processes that poll in each pod."""
     chain = request.param

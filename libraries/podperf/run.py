@@ -117,6 +117,7 @@ class Run:
         further = further_workers(self.topology, cpus, others)
         self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
         self.testbed.refuse_shared_ports()
+        self.testbed.refuse_unpinnable()
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
