@@ -40,12 +40,12 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     before = ports(lab)
     suite = mrr_suite(tmp_path, PTP="ptp    1    64", MACVLAN="macvlan    1    64")
     robot = Robot(tmp_path, suite, topology=topology(lab, trials=20))
-    robot.wait_for("PTP | mrr, trial ")
+    robot.wait_for("PTP | offered load ")
     lose(lab)
     robot.wait_for("[2/2]")
     host = SshHost(lab.login)
     try:
-        robot.wait_for("MACVLAN | mrr")
+        robot.wait_for("MACVLAN | offered load ")
         assert host.run("flock", "--nonblock", NETWORK, "true", check=False).exit_code, "the worker is locked again"
     finally:
         host.close()

@@ -123,37 +123,36 @@ class Testbed:
 
     @keyword
     def tear_down_chain(self) -> None:
-        """Take the chain down, and show in the log what was found on it. Does nothing when there is none."""
+        """Take the chain down. Does nothing when there is none."""
         self.run.tear_down_chain()
-        found = self.run.readable()
-        if found:
-            logger.info(found, html=True)
 
     # --- what Robot Framework tells a listener --------------------------------------------------------------------
 
     def start_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
         self.test_id = result.id
-        root = data
-        while root.parent is not None:
-            root = root.parent
-        if self._run is not None and not self._stopping:
-            self._run.progress.test_begins(result.name, root.test_count)
+        if self._run is None or self._stopping:
+            return
+        progress = self._run.progress
+        if not progress.expected:
+            self._run.plan([_identity(each) for each in _whole(data).all_tests])
+        progress.test_begins(result.name)
 
     def end_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
         not_run = result.tags.robot("exit")  # a signal, or an option of Robot Framework's, ended the run before it
         self._stopping |= not_run or result.message.startswith(TERMINATED)
-        if self._run is not None and not not_run:
-            outcome = _outcome(result)
-            place = place_in_log(result.id)
-            identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags), place)
-            try:
-                found = self._run.end_test(identity, outcome, result.message)
-            except PodperfError as error:  # which Robot Framework shows nobody, of a listener
-                self._run.progress.note(f"podperf: {error}")
-                found = ""
-            self._run.progress.test_ends(outcome, found or result.message)
+        if self._run is None or not_run:
+            return
+        progress, message = self._run.progress, result.message
+        ended = self._run.end_test(_identity(result, place_in_log(result.id)), _outcome(result), message)
+        if ended.html:  # in the test itself: there is no keyword to open first
+            logger.info(ended.html, html=True)
+        said = (ended.figures, message) if result.passed else (message, ended.figures)
+        result.message = "; ".join(filter(None, said))
+        progress.test_ends(ended.verdict, ended.figures, message)
+        for problem in ended.problems:  # which Robot Framework would show nobody, of a listener
+            progress.note(f"podperf: {problem}")
 
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""
@@ -197,6 +196,15 @@ def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
     if word is None:
         return None
     return BOTH_DIRECTIONS if word == "bidirectional" else (Direction(word),)
+
+
+def _whole(suite_or_test: Any) -> Any:
+    """The suite that holds all tests of the run."""
+    return suite_or_test if suite_or_test.parent is None else _whole(suite_or_test.parent)
+
+
+def _identity(test: Any, log: str | None = None) -> TestIdentity:
+    return TestIdentity(test.name, test.parent.full_name, tuple(test.tags), log)
 
 
 def _outcome(result: TestCase) -> Outcome:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import made_up
 from every_place import Place, changed, places
 from podperf.errors import PodperfError
-from podperf.records import RecordWriter, TestRecord, read_record
+from podperf.records import RecordWriter, TestRecord, earlier_durations, read_record
 from podperf.records.schema import schema_errors
 from podperf.report import command
 from podperf.verdicts.findings import Finding
@@ -45,7 +45,11 @@ def documents() -> list[dict[str, Any]]:
     """One record of each kind."""
     measured = short(*made_up.forwarding_record("linux-bridge", 281e3))
     measured["environment"] |= {"further_workers": {"w2": {}}, "placement_remarks": ["both CPUs are one core's"]}
-    measured["methods"]["ndrpdr"] |= {"incomplete": "too slow", "preset": {"name": "quick"}}
+    measured["methods"]["ndrpdr"] |= {
+        "incomplete": "too slow",
+        "preset": {"name": "quick", "adapted": "longer trials"},
+        "missing": {"NDR": "not found"},
+    }
     measured["results"]["ndr"]["unfinished"] = True
     measured["quietness"]["worker"] = dict(measured["quietness"])
     measured["interfaces"] = {"left": {"kind": "veth", "offloads": {"gro": True}, "bus": None}}
@@ -125,6 +129,13 @@ def test_a_record_that_is_nested_without_end_is_a_line(text: str, suffix: str, t
     path.write_text(text)
     with pytest.raises(PodperfError, match="nested too deeply"):
         read_record(path)
+
+
+def test_a_run_begins_beside_an_earlier_one_that_is_nested_without_end(tmp_path: Path) -> None:
+    """Of which it wanted to know how long its tests took."""
+    (tmp_path / "earlier" / "records").mkdir(parents=True)
+    (tmp_path / "earlier" / "records" / "deep.json").write_text("[" * 200_000)
+    assert earlier_durations(tmp_path / "now", None) == {}
 
 
 @pytest.mark.parametrize(

@@ -364,7 +364,23 @@ def test_every_trial_is_a_dot_and_every_result_a_mark(bridge: dict[str, Any]) ->
     titles = [each.findtext(f"{tag}title") or "" for each in root.iter(f"{tag}circle")]
     assert sum(1 for each in titles if "kpps for" in each) == len(bridge["trials"])
     words = [each.text or "" for each in root.iter(f"{tag}text")]
-    assert [each for each in words if each.startswith(("NDR", "PDR", "MRR"))] == ["NDR 210", "PDR 263", "MRR 281"]
+    assert [each for each in words if re.match(r"(NDR|PDR|MRR) \d", each)] == ["NDR 210", "PDR 263", "MRR 281"]
+    assert words[-2:] == ["MRR", "NDR and PDR"], "the legend"
+
+
+def test_the_legend_stands_below_the_axis(bridge: dict[str, Any]) -> None:
+    """With more phases than fit in a row, as the contenders of a finding are."""
+    names = [f"linux-bridge, {pods} pods, 1518B" for pods in range(1, 9)]
+    trials = [{**each, "phase": names[index % 8]} for index, each in enumerate(bridge["trials"])]
+    root = ElementTree.fromstring(loss_curve({**bridge, "trials": trials}))
+    texts = {each.text or "": each for each in root.iter("{http://www.w3.org/2000/svg}text")}
+    axis, height = (
+        float(texts["offered load, kpps per direction"].get("y", "")),
+        float(root.get("viewBox", "").split()[3]),
+    )
+    for name in names:
+        x, y = (float(texts[name].get(each, "")) for each in "xy")
+        assert y >= axis + 14 and y <= height and x + 6 * len(name) <= 720
 
 
 def test_dots_rise_with_the_loss(bridge: dict[str, Any]) -> None:
@@ -397,7 +413,7 @@ def test_any_trials_can_be_drawn(trials: list[dict[str, Any]]) -> None:
     assert (drawing == "") == (not any(each["achieved_load"] > 0 for each in trials))
     if drawing:
         dots = list(ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}circle"))
-        assert all(0 <= float(each.get("cx", "")) <= 720 and 0 <= float(each.get("cy", "")) <= 340 for each in dots)
+        assert all(0 <= float(each.get("cx", "")) <= 720 and 0 <= float(each.get("cy", "")) <= 400 for each in dots)
 
 
 def test_bars_are_as_long_as_their_rates(bridge: dict[str, Any]) -> None:
