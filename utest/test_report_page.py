@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import chromium
 import made_up
 from every_place import with_every_text
+from podperf import report
 from podperf.noise import Noise
 from podperf.records import TestRecord
 from podperf.records.schema import schema_errors
@@ -332,6 +333,12 @@ def test_no_text_of_a_record_becomes_markup(payload: str, tmp_path: Path) -> Non
             run = Run(tmp_path, (each,), (f"cut.json: {payload if each is worse else 'x'}",))
             kinds.append((shape(page(assess([run], tmp_path))), shape(embed_html(each))))
         assert kinds[0] == kinds[1], number
+
+
+def test_only_the_element_builder_makes_markup() -> None:
+    modules = {each.name: each.read_text() for each in Path(report.__path__[0]).glob("*.py") if each.name != "html.py"}
+    assert "page.py" in modules
+    assert not [name for name, text in modules.items() if re.search(r"\bHtml\(", text)]
 
 
 @given(st.text(), st.text())

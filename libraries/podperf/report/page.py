@@ -96,7 +96,8 @@ def _head(conformance: Conformance) -> Html:
     tiles += [(str(words[each]), each) for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]]
     tiles += [(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []
     reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
-    problems = [element("li", f"{run.name}: {problem}") for run in runs for problem in run.problems]
+    said = [f"{run.name}: {each}" if len(runs) > 1 else each for run in runs for each in run.problems]
+    problems = [element("li", each) for each in said]
     return together(
         element("h1", "How fast this container networking forwards packets"),
         element(
@@ -206,8 +207,9 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _doubtful(conformance: Conformance) -> Html:
-    """What did not come out well, the worst first."""
-    found = [each for each in conformance.latest if verdict_word(each) in _DOUBTFUL]
+    """What did not come out well, the worst first; what became of claims is told by the findings."""
+    told = [each for each in conformance.latest if each["findings"] and each["outcome"] == "passed"]
+    found = [each for each in conformance.latest if verdict_word(each) in _DOUBTFUL and each not in told]
     found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
     rows = [Row((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found]
     failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)
