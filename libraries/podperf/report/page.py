@@ -208,8 +208,11 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
 
 def _doubtful(conformance: Conformance) -> Html:
     """What did not come out well, the worst first; what became of claims is told by the findings."""
-    told = [each for each in conformance.latest if each["findings"] and each["outcome"] == "passed"]
-    found = [each for each in conformance.latest if verdict_word(each) in _DOUBTFUL and each not in told]
+    found = [
+        each
+        for each in conformance.latest
+        if verdict_word(each) in _DOUBTFUL and not (each["findings"] and each["outcome"] == "passed")
+    ]
     found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
     rows = [Row((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found]
     failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)
