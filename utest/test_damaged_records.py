@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import re
 import shutil
 import tempfile
@@ -131,11 +132,26 @@ def test_a_record_that_is_nested_without_end_is_a_line(text: str, suffix: str, t
         read_record(path)
 
 
-def test_a_run_begins_beside_an_earlier_one_that_is_nested_without_end(tmp_path: Path) -> None:
+def test_a_run_begins_beside_an_earlier_one_that_is_damaged(tmp_path: Path) -> None:
     """Of which it wanted to know how long its tests took."""
     (tmp_path / "earlier" / "records").mkdir(parents=True)
     (tmp_path / "earlier" / "records" / "deep.json").write_text("[" * 200_000)
+    os.mkfifo(tmp_path / "earlier" / "records" / "pipe.json")
     assert earlier_durations(tmp_path / "now", None) == {}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "nothing", "huge"])
+def test_what_is_no_record_at_all_is_not_read(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "huge":
+        path.touch()
+        os.truncate(path, 1 << 40)  # on disk it takes no room
+    with pytest.raises(PodperfError, match="is no regular file|is larger than"):
+        read_record(path)
 
 
 @pytest.mark.parametrize(
