@@ -192,6 +192,13 @@ def test_each_frame_size_has_a_chart_with_the_highest_pdr_first(eventful: Path) 
     assert charts["64 B"][-2:] == ["linux-bridge, 2 pods", "linux-bridge, 4 pods"]
 
 
+def test_chains_that_are_called_alike_have_the_names_of_their_tests(tmp_path: Path) -> None:
+    for name in ("SR-IOV", "SR-IOV, kernel"):
+        record, _ = made_up.forwarding_record("sriov", 281e3)
+        made_up.write(tmp_path, replace(record, name=name, tags=[]))
+    assert ranked(command.write_reports(tmp_path)) == {"64 B": ["SR-IOV", "SR-IOV, kernel"]}
+
+
 def test_bars_are_as_long_as_their_rates_and_the_whisker_spans_the_interval(tmp_path: Path) -> None:
     slow, fast = (made_up.forwarding_record(name, rate) for name, rate in (("docker", 100e3), ("ptp", 400e3)))
     for record, _ in (slow, fast):
