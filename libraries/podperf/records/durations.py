@@ -26,8 +26,8 @@ def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, f
         folders = [each for each in results.parent.glob("*/records") if each.parent.resolve() != results.resolve()]
         folders = list({each.resolve(): each for each in folders})  # results/latest is one of them
         for folder in sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)[:RUNS]:
-            for path in islice(folder.glob("*.json"), RECORDS):
-                with suppress(OSError, ValueError, KeyError, TypeError):
+            for path in filter(Path.is_file, islice(folder.glob("*.json"), RECORDS)):
+                with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                     record = _head(path)
                     if record["outcome"] != "interrupted" and record["testbed"]["sha256"] == topology_digest:
                         found.setdefault(str(record["test"]["name"]), []).append(_seconds(record))
