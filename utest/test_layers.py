@@ -12,7 +12,8 @@ import podperf
 
 PACKAGE = Path(podperf.__path__[0])
 LAYERS = (  # from the bottom; what stands in one layer does not know of each other
-    {"__init__", "addressing", "cpu_lists", "errors", "figures", "nearness", "noise", "ownership"},
+    {"printable"},
+    {"__init__", "addressing", "cpu_lists", "errors", "figures", "forecast", "nearness", "noise", "ownership", "terminal"},
     {"model"},
     {"documents", "progress"},
     {"topology"},
