@@ -13,7 +13,7 @@ from podperf.nearness import proposal
 
 
 class ChosenNames:
-    """Used by `podperf run`. It changes nothing but the name of the whole, which the names of tests begin with.
+    """Used by `podperf run`. It changes nothing but the name of the whole, where `name` is one.
 
     `unknown` tells whether any name is.
     """
@@ -34,7 +34,7 @@ class ChosenNames:
 
     def visit_suite(self, suite: Any) -> None:
         """Robot Framework's visitor interface."""
-        suite.name = self._name
+        suite.name = self._name or suite.name  # what the names of tests begin with
         tests = list(suite.all_tests)
         known_tags = sorted({str(tag) for test in tests for tag in test.tags})
         for pattern in self._tags:

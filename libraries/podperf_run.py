@@ -81,7 +81,7 @@ class Command:
     def for_robot(self, now: datetime) -> dict[str, Any]:
         """The options of the run: podperf's defaults where the user chose nothing."""
         given = self.options
-        options: dict[str, Any] = {"name": "podperf", "console": "quiet", **given}
+        options: dict[str, Any] = {"console": "quiet", **given}
         if given.get("dryrun") and not any(name in given for name in FILES):
             options |= {"output": "NONE", "log": "NONE", "report": "NONE"}
         else:
@@ -163,7 +163,7 @@ def run(command: Command, options: dict[str, Any], script: str) -> int:
     words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
     names = ChosenNames(
         lambda sentence: say(f"podperf: {sentence}"),
-        name=options["name"],
+        name=options.get("name", ""),
         tags=[*options.get("include", ()), *options.get("exclude", ())],
         tests=[*options.get("test", ()), *options.get("task", ())],
         suites=options.get("suite", ()),

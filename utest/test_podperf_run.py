@@ -25,7 +25,7 @@ def test_by_default() -> None:
     assert found["variable"] == [f"TOPOLOGY:{TOPOLOGIES}/local.yaml"]
     assert found["include"] == ["quick"]
     assert found["outputdir"] == f"{RESULTS}/2026-11-23T20-21-22.007"
-    assert (found["xunit"], found["console"], found["name"]) == ("xunit.xml", "quiet", "podperf")
+    assert (found["xunit"], found["console"]) == ("xunit.xml", "quiet")
     assert Command.parse([]).sources == (str(SUITES),)
 
 
