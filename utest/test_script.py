@@ -336,9 +336,10 @@ def test_help_of_run_says_where_that_of_robot_is(machine: Machine) -> None:
     assert ".venv/bin/robot --help" in machine.podperf("run", "--include", "full", "--help").stdout
 
 
-def test_the_version(machine: Machine) -> None:
+@pytest.mark.parametrize("arguments", [["run", "--version"], ["--version"]])
+def test_the_version(machine: Machine, arguments: list[str]) -> None:
     (machine.root / "libraries/podperf/__init__.py").write_text('__version__ = "1.2"\n')
-    assert machine.podperf("run", "--version").stdout == "podperf 1.2\n"
+    assert machine.podperf(*arguments).stdout == "podperf 1.2\n"
     assert machine.calls() == []
 
 
