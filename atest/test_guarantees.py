@@ -10,6 +10,7 @@ import pytest
 
 from chains import need
 from podperf.model import Chain
+from podperf.testbed.run_lock import CHECK, RunLock
 from robot_run import ROOT, SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
@@ -124,6 +125,13 @@ def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     assert cleaned.returncode != 0 and str(first.process.pid) in cleaned.stderr, "cleaning must not disturb a run"
     first.process.send_signal(signal.SIGINT)
     first.wait(30)
+
+
+def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> None:
+    with RunLock(CHECK):
+        robot = Robot(tmp_path, "--test", "Forwards", str(suite))
+        robot.wait_for(f"`podperf check` is looking at this machine (process {os.getpid()}); waiting for it to end")
+    assert robot.wait() == 0, robot.output.read_text()
 
 
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:

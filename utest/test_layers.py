@@ -12,6 +12,7 @@ import podperf
 
 PACKAGE = Path(podperf.__path__[0])
 LAYERS = (  # from the bottom; what stands in one layer does not know of each other
+    {"foreign_text"},
     {"__init__", "addressing", "cpu_lists", "errors", "figures", "noise"},
     {"model"},
     {"documents", "progress"},

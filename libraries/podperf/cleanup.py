@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -16,7 +17,7 @@ from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.testbed.worker_ports import ports_on_record
 from podperf.topology import Topology, load_topology
@@ -90,10 +91,14 @@ def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
 
 def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[str]:
     def there(host: Host) -> list[str]:
-        lock(host, undo)
+        lock(host, undo, CLEAN, _say)
         return [f"{each} on {host.name}" for each in put_back(host)]
 
     return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
+
+
+def _say(text: str) -> None:
+    print(f"podperf: {text}", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     wanted = parser.parse_args(arguments)
     topology = load_topology(wanted.topology) if wanted.topology else None
     here = LocalHost()
-    with RunLock(), ExitStack() as undo:
+    with RunLock(CLEAN, _say), ExitStack() as undo:
         removed = _each_of(
             partial(put_back, here),
             partial(forget_images, here, wanted.all),

@@ -1,10 +1,18 @@
 """The errors that podperf raises on purpose; their text is written for the person who runs the suite."""
 
+from podperf.foreign_text import shown_plainly
+
 
 class PodperfError(Exception):
-    """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
+    """Something is wrong and the text says what, where, and what to do. Shown without a traceback.
+
+    Often the text quotes a program or a machine, so it is made fit for a terminal here, for all of them.
+    """
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
+
+    def __init__(self, text: str) -> None:
+        super().__init__(shown_plainly(text))
 
 
 class Unavailable(PodperfError):

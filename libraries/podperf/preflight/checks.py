@@ -26,6 +26,7 @@ from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
+from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, WorkerSettings, load_topology
@@ -71,7 +72,7 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         return
     try:
         for there in behind_ssh(machines):
-            lock(there, undo)
+            lock(there, undo, CHECK)
     except PodperfError as error:  # looking would disturb the trials of the run that has it
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return

@@ -15,7 +15,7 @@ from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
 
@@ -30,7 +30,7 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
         return
     try:
-        with RunLock():
+        with RunLock(CHECK):
             yield from check_left_behind(host)
             if worker is not host:
                 yield from check_left_behind(worker)
