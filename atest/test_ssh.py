@@ -299,6 +299,11 @@ def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
     return TOPOLOGY.format(cpu=max(os.sched_getaffinity(0)), **settings)
 
 
+def by_password(there: SshMachine) -> str:
+    """The same for who has no key that opens."""
+    return topology(there, key="stranger_key").replace("{address:", "{login: password, address:")
+
+
 def ports(there: SshMachine) -> list[Any]:
     """Everything of the machine's network that a run could leave changed."""
     links = ip_json(there.network, "-details", "link", "show")
@@ -386,7 +391,7 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     robot = Robot(
         tmp_path,
         *("--loglevel", "TRACE", "--debugfile", "debug.txt", "--test", "Linux bridge, 64 B", "tests"),
-        topology=topology(lab, key="stranger_key"),
+        topology=by_password(lab),
     )
     assert robot.wait() == 0, robot.output.read_text()
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -398,9 +403,34 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     assert b"&lt;secret&gt;" in (robot.results / "output.xml").read_bytes(), "the password did not pass Robot"
 
 
+def test_a_machine_that_does_not_ask_for_the_password_is_not_offered_it(
+    lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    robot = Robot(tmp_path, "tests", topology=topology(lab, key="stranger_key"))
+    assert robot.wait() != 0
+    said = robot.output.read_text()
+    assert f"refuses the login of root by the key {lab.folder}/stranger_key: " in said
+    assert f"set {PASSWORD_VARIABLE} and worker.ssh.login: password" in said
+
+
+def test_lines_of_known_hosts_with_markers_are_understood_or_left_out(there: SshMachine, tmp_path: Path) -> None:
+    key = (there.folder / "host_key.pub").read_text()
+    known = tmp_path / "known"
+    login = replace(there.login, known_hosts=str(known))
+    known.write_text(f"@cert-authority * {key}")
+    assert "@cert-authority there does not count" in refusal(login)
+    known.write_text(f"@cert-authority * {key}{ADDRESS} {key}rubbish\n@revoked\n")
+    host = SshHost(login)
+    assert host.run("echo", "in").stdout == "in\n"
+    host.close()
+    known.write_text(f"{ADDRESS} {key}@revoked * {key}")
+    assert f"is revoked in {known}" in refusal(login)
+
+
 def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
-    robot = Robot(tmp_path, "--loglevel", "TRACE", "tests", topology=topology(lab, key="stranger_key"))
+    robot = Robot(tmp_path, "--loglevel", "TRACE", "tests", topology=by_password(lab))
     assert robot.wait() != 0
     assert "refuses the login of root" in robot.output.read_text()
     assert not any(b"swordfish-42" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

@@ -13,6 +13,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
+from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.testbed.access import behind_ssh, lock, machines_of
@@ -107,6 +108,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
     parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
     wanted = parser.parse_args(arguments)
+    take_password()
     topology = load_topology(wanted.topology) if wanted.topology else None
     here = LocalHost()
     with RunLock(CLEAN, _say), ExitStack() as undo:

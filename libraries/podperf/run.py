@@ -19,6 +19,7 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import take_password
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
@@ -59,7 +60,9 @@ class Run:
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
-        """`password` is that of the login on a worker behind SSH; without it the environment's is used."""
+        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
+        out of there."""
+        take_password()
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
         self.progress = progress or Progress()

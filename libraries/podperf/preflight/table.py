@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from podperf.foreign_text import shown_plainly
 from podperf.preflight.observation import Observation, State
 
-_COLOURS = {State.OK: 32, State.MISSING: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
+_COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
 
 
 def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
@@ -41,7 +41,7 @@ def conclusion(observations: Collection[Observation]) -> str:
     in_the_way = [each for each in observations if each.in_the_way]
     if not in_the_way:
         return "The quick run can be measured here."
-    # What is known to be missing comes first; it often is the reason why the rest could not be checked.
-    causes = [each for each in in_the_way if each.state is State.MISSING] or in_the_way
+    # What is known to be amiss comes first; it often is the reason why the rest could not be checked.
+    causes = [each for each in in_the_way if each.state is not State.UNCHECKED] or in_the_way
     obstacles = dict.fromkeys(each.subject for each in causes)
     return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -11,7 +10,7 @@ from podperf.errors import PodperfError
 from podperf.hosts import programs
 from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
+from podperf.hosts.ssh_login import Login, take_password
 from podperf.testbed.isolation import SshSession, ssh_session
 from podperf.testbed.run_lock import FILE, FOLDER, OVER_SSH, RUN, Holder, Taken, once_no_check_has_it
 from podperf.topology import SshSettings, Topology
@@ -52,13 +51,14 @@ def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
     """The machine of a part of the testbed; `here` is this one. Until `undo`.
 
-    Without a `password` it is that of the environment. PodperfError, in one line, when the machine cannot be reached or
-    the login has not the rights of root.
+    Where the topology wants a login by password, that is `password` or else the environment's. No other machine is
+    offered it. PodperfError, in one line, when the machine cannot be reached or the login has not the rights of root.
     """
     if ssh.address is None:
         return here
-    password = password or os.environ.get(PASSWORD_VARIABLE)
-    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password, part)
+    of_environment = take_password()
+    offered = password or of_environment if ssh.login == "password" else None
+    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part)
     host = SshHost(login)
     undo.callback(host.close)
     if host.run("id", "-u").stdout.strip() != "0":
