@@ -12,6 +12,7 @@ import pytest
 
 from chains import need
 from podperf.model import Chain
+from podperf.testbed.run_lock import CHECK, RunLock
 from robot_run import ROOT, SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
@@ -147,6 +148,13 @@ def test_a_full_disk_takes_no_record_and_the_last_line_says_where_it_is(
     assert json.loads(saved.read_text())["outcome"] == "passed", "it was measured"
     assert "Forwards interrupted: MRR" in said and "\n1 test: 1 interrupted\n" in said
     assert str(saved.parent) in said.strip().splitlines()[-1]
+
+
+def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> None:
+    with RunLock(CHECK):
+        robot = Robot(tmp_path, "--test", "Forwards", str(suite))
+        robot.wait_for(f"`podperf check` is looking at this machine (process {os.getpid()}); waiting for it to end")
+    assert robot.wait() == 0, robot.output.read_text()
 
 
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
