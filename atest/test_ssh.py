@@ -34,9 +34,10 @@ from podperf.testbed.access import lock, log_in
 from podperf.testbed.run_lock import CHECK, FILE, RunLock
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot, mrr_suite, podperf
-from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
+from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, has_penalties, ssh_machine
 from test_hosts import gone
 
+pytestmark = pytest.mark.distribution
 QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # of tests that wait until one of them is over
 
 
@@ -170,6 +171,37 @@ def test_what_is_no_ssh_server_is_said(there: SshMachine) -> None:
         port = mute.getsockname()[1]
         mute_login = replace(there.login, address=NEAR_ADDRESS, port=port, timeouts=QUICK)
         assert "is no SSH server" in refusal(mute_login, within=5)
+
+
+CLOSED = "closed the connection before it named itself as an SSH server"
+
+
+def test_a_server_that_closes_the_connection_before_its_banner_is_said(there: SshMachine) -> None:
+    def close_connections() -> None:
+        for said in (b"Not allowed at this time\r\n", b""):  # OpenSSH 9.9 says that, and 9.8 says nothing
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(said)
+
+    with socket.create_server((NEAR_ADDRESS, 0)) as server:
+        threading.Thread(target=close_connections, daemon=True).start()
+        for _ in range(2):
+            login = replace(there.login, address=NEAR_ADDRESS, port=server.getsockname()[1], timeouts=QUICK)
+            said = refusal(login)
+            assert CLOSED in said
+            assert "PerSourcePenalties" in said
+
+
+@pytest.mark.skipif(not has_penalties(), reason="this SSH server has no penalties: OpenSSH has them from 9.8 on")
+def test_a_penalty_for_failed_logins_is_said(tmp_path: Path) -> None:
+    with ssh_machine(tmp_path, second=True, settings="PerSourcePenalties authfail:60 min:1\n") as strict:
+        stranger = replace(strict.login, key=str(strict.folder / "stranger_key"), timeouts=QUICK)
+        deadline = time.monotonic() + 10
+        # The server notes a failed login when the process that had it has ended.
+        while "refuses the login" in (said := refusal(stranger)):
+            assert time.monotonic() < deadline, "no penalty"
+        assert CLOSED in said
+        assert CLOSED in refusal(replace(strict.login, timeouts=QUICK))
 
 
 # --- what ends with a connection -------------------------------------------------------------------------------------

@@ -217,6 +217,13 @@ def _why_refused(login: Login, error: paramiko.SSHException) -> str:
             text = f"{where} refuses the login of {login.user} by {_tried(login)}: {_remedy(login)}"
         case _ if "authentication methods" in said:
             text = f"there is nothing to log in on {where} with, neither a key nor an agent: {_remedy(login)}"
+        case paramiko.SSHException(__context__=EOFError() | ConnectionError()) if "banner" in said:
+            text = (
+                f"{where} closed the connection before it named itself as an SSH server: it may refuse this address "
+                "for a while, after failed logins (PerSourcePenalties, fail2ban) or with too many at once "
+                "(MaxStartups). Wait some minutes, or look there at its log and at `sshd -T | grep -iE "
+                "'persource|maxstartups'`. If nobody failed to log in: is the port right?"
+            )
         case _ if "banner" in said:
             text = f"what listens at {where} is no SSH server, or a very slow one ({said}): is the port right?"
         case _:
