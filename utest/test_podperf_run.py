@@ -107,8 +107,8 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     command = Command.parse(["-ifull", "--test", "PTP, 64 B", "-X", "--outputdir", "out", "my lab.yaml", KERNEL])
     line = command.resumed(["/opt/pod perf/podperf", "--no-install"], RESULTS / "first")
     assert line == (
-        "'/opt/pod perf/podperf' --no-install run --resume results/first --test 'PTP, 64 B' --include full --exitonfailure "
-        f"'my lab.yaml' {KERNEL}"
+        "'/opt/pod perf/podperf' --no-install run --resume results/first "
+        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {KERNEL}"
     )
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")
