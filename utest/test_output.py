@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
-from podperf.foreign_text import shown_plainly
 from podperf.hosts.base import CommandFailed, TooMuchOutput
 from podperf.hosts.local import LocalHost
 from podperf.hosts.output import MOST, MOST_ERRORS, Latest, Lines, Overflow, Whole
 from podperf.preflight.observation import Observation, State
 from podperf.preflight.table import render
+from podperf.printable import printable
 
 CHUNK = 65536
 
@@ -98,15 +98,15 @@ def test_an_error_quotes_nothing_that_a_terminal_would_obey() -> None:
 
 @given(st.text())
 def test_text_of_others_can_be_printed_and_stays_readable(text: str) -> None:
-    shown = shown_plainly(text)
+    shown = printable(text)
     shown.encode()
     assert not any(each < " " and each not in "\n\t" for each in shown)
-    assert shown_plainly(shown) == shown
+    assert printable(shown) == shown
 
 
 def test_letters_of_all_scripts_stay_as_they_are() -> None:
     text = "größer, 日本語, العربية, naïve, „quoted“\n\tnext"
-    assert shown_plainly(text) == text
+    assert printable(text) == text
 
 
 def test_an_error_tells_the_end_of_a_long_story() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -16,6 +17,7 @@ from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
+from podperf.ownership import hand_over_killed
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import CLEAN, RunLock
@@ -23,6 +25,8 @@ from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.testbed.worker_ports import ports_on_record
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def put_back(host: Host, *, keep: bool = False) -> list[str]:
@@ -117,5 +121,7 @@ def main(arguments: Sequence[str]) -> int:
             partial(forget_images, here, wanted.all),
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
+        for results in hand_over_killed(RESULTS):
+            print(f"{results} belongs to the caller of its run now")
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")
     return 0

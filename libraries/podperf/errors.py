@@ -1,6 +1,6 @@
 """The errors that podperf raises on purpose; their text is written for the person who runs the suite."""
 
-from podperf.foreign_text import shown_plainly
+from podperf.printable import printable
 
 
 class PodperfError(Exception):
@@ -11,8 +11,9 @@ class PodperfError(Exception):
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
 
-    def __init__(self, text: str) -> None:
-        super().__init__(shown_plainly(text))
+    def __str__(self) -> str:
+        """The text, which may hold what another machine or a file said, without what would steer a terminal."""
+        return printable(super().__str__())
 
 
 class Unavailable(PodperfError):

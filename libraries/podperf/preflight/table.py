@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
-from podperf.foreign_text import shown_plainly
 from podperf.preflight.observation import Observation, State
+from podperf.printable import printable
 
 _COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
 
@@ -25,7 +25,7 @@ def render(observations: Sequence[Observation], *, width: int | None = None, col
 
 def _row(observation: Observation, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
     indent = 2 + max(map(len, State)) + 2 + subject_width + 2
-    detail = shown_plainly(observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else ""))
+    detail = printable(observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else ""))
     wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
     state = f"{observation.state:<{max(map(len, State))}}"
     if colour:
