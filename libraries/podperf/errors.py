@@ -4,7 +4,10 @@ from podperf.printable import printable
 
 
 class PodperfError(Exception):
-    """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
+    """Something is wrong and the text says what, where, and what to do. Shown without a traceback.
+
+    Often the text quotes a program or a machine, so it is made fit for a terminal here, for all of them.
+    """
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
 
@@ -20,4 +23,11 @@ class Unavailable(PodperfError):
 
 
 class TrialNotDelivered(PodperfError):
-    """The tester, not the system under test, could not deliver a trial, even when it was repeated."""
+    """The tester, not the system under test, could not deliver a trial, even when it was repeated.
+
+    `delivered` is the highest load (frames/s, per direction) that it sent instead.
+    """
+
+    def __init__(self, text: str, delivered: float = 0.0) -> None:
+        super().__init__(text)
+        self.delivered = delivered
