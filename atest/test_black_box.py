@@ -51,6 +51,7 @@ def give_it_a_cpu(box: NetworkNamespace) -> None:
         dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
 
 
+@pytest.mark.slow
 def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
     tester = NetworkNamespace("test-ports")
@@ -109,7 +110,7 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     before = settings("box-left")
     topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
     robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     robot.process.kill()
     robot.wait()
     assert settings("box-left") != before

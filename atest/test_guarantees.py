@@ -45,14 +45,14 @@ Leaves The Chain Standing
     return path
 
 
-@pytest.fixture(params=[Chain("linux-bridge", 1), Chain("memif", 2)], ids=str)
+@pytest.fixture(params=[Chain("linux-bridge", 1), pytest.param(Chain("memif", 2), marks=pytest.mark.slow)], ids=str)
 def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Robot:
     """A run that measures for long: with all of its chain in the kernel, and with processes that poll in each pod."""
     chain = request.param
     need(chain.data_plane)
     variables = ("--variable", f"DATA_PLANE:{chain.data_plane}", "--variable", f"PODS:{chain.pods}")
     robot = Robot(tmp_path, *variables, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=100, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     return robot
 
 
@@ -113,7 +113,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
 
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    first.wait_for("| mrr, trial ")
+    first.wait_for("| offered load ")
     (tmp_path / "second").mkdir()
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
     assert second.wait(30) != 0
@@ -128,7 +128,7 @@ def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
 
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     os.kill(_tester_of(robot.process.pid), signal.SIGKILL)
     assert robot.wait() == 2
     messages = {record["test"]["name"]: record["reason"] for record in robot.records()}

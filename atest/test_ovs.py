@@ -31,12 +31,11 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("size", ["64", "1518"])
 @pytest.mark.parametrize("pods", [1, 2, 4])
 @pytest.mark.parametrize("name", SWITCHES)
-def test_forwards_both_ways(name: str, pods: int, size: str) -> None:
+def test_forwards_both_ways(name: str, pods: int) -> None:
     need(name)
-    description = forward(Chain(name, pods), size)
+    description = forward(Chain(name, pods), ("64", "1518"))
     assert len(description["flows"]) == 2 * (pods + 1)
     inside = "applications" if name == "ovs-dpdk" else "pods"
     assert len(description[inside]) == pods
@@ -97,7 +96,7 @@ The Next One
 def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
     need("ovs-dpdk")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     os.kill(_process_of_the_run(process), signal.SIGKILL)
     assert robot.wait(60) == 1, robot.output.read_text()
     assert f"Breaks: FAIL: {cause}" in robot.messages()
@@ -109,7 +108,7 @@ def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     robot.process.kill()
     robot.wait()
     assert "hugepages" in podperf("clean").stdout

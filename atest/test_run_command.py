@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from robot.api import ExecutionResult
 
 from robot_run import ROOT
 
@@ -32,4 +34,9 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert table[-1] == f"Conformance: {results}/conformance.html"
     made = {path.name for path in results.iterdir()}
     assert made >= {"conformance.html", "log.html", "output.xml", "xunit.xml", "records"}
-    assert len(list(results.glob("records/*.json"))) == 2
+    records = [json.loads(path.read_text()) for path in results.glob("records/*.json")]
+    tests = ExecutionResult(results / "output.xml").suite.all_tests
+    assert {each["test"]["name"]: each["test"]["log"] for each in records} == {
+        each.name: f"log.html#{each.id}" for each in tests
+    }
+    assert len(records) == 2

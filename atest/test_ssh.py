@@ -26,16 +26,18 @@ from podperf.hosts.linux import add_veth, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
-from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts
 from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
 from podperf.testbed.access import lock, log_in
 from podperf.testbed.run_lock import NETWORK, RunLock
 from podperf.topology import load_topology
-from robot_run import ROOT, Robot, podperf
+from robot_run import ROOT, Robot, mrr_suite, podperf
 from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
 from test_hosts import gone
+
+QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # of tests that wait until one of them is over
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_name_that_is_none_is_said(there: SshMachine) -> None:
 def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
     there.drop_packets()
     try:
-        assert f"no answer from {ADDRESS} port 22 in 10 s" in refusal(there.login)
+        assert f"no answer from {ADDRESS} port 22 in 1 s" in refusal(replace(there.login, timeouts=QUICK), within=3)
     finally:
         there.let_packets_in()
 
@@ -166,7 +168,8 @@ def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
 def test_what_is_no_ssh_server_is_said(there: SshMachine) -> None:
     with socket.create_server((NEAR_ADDRESS, 0)) as mute:
         port = mute.getsockname()[1]
-        assert "is no SSH server" in refusal(replace(there.login, address=NEAR_ADDRESS, port=port), within=14)
+        mute_login = replace(there.login, address=NEAR_ADDRESS, port=port, timeouts=QUICK)
+        assert "is no SSH server" in refusal(mute_login, within=5)
 
 
 # --- what ends with a connection -------------------------------------------------------------------------------------
@@ -191,19 +194,24 @@ def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_conn
     assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
 
 
-def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine, host: SshHost) -> None:
+def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine) -> None:
+    host = SshHost(replace(there.login, timeouts=QUICK))
     process = host.spawn("sleep", "1000")
     host.get("/proc/version")
     threading.Timer(0.5, there.drop_packets).start()
     began = time.monotonic()
-    with pytest.raises(ConnectionLost):
-        host.run("sleep", "500", timeout=120)
-    assert time.monotonic() - began < LOST_AFTER + 10
-    assert not process.alive()
-    process.stop()
-    with pytest.raises(PodperfError, match="no answer from"):
-        host.get("/proc/version")
-    assert time.monotonic() - began < LOST_AFTER + 23
+    try:
+        with pytest.raises(ConnectionLost):
+            host.run("sleep", "500", timeout=120)
+        assert time.monotonic() - began < QUICK.lost + 5
+        assert not process.alive()
+        process.stop()
+        with pytest.raises(PodperfError, match="no answer from"):
+            host.get("/proc/version")
+        assert time.monotonic() - began < QUICK.lost + QUICK.step + 7
+    finally:
+        there.let_packets_in()
+        host.close()
 
 
 def test_what_was_started_ends_with_the_program_that_started_it(there: SshMachine) -> None:
@@ -257,6 +265,7 @@ def test_a_command_takes_few_round_trips(host: SshHost) -> None:
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
 
+BRIDGE = "linux-bridge    1    64"
 TOPOLOGY = """
 version: 1
 name: behind-ssh
@@ -385,7 +394,7 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     robot = Robot(
         tmp_path,
-        *("--loglevel", "TRACE", "--debugfile", "debug.txt", "--test", "Linux bridge, 64 B", "tests"),
+        *("--loglevel", "TRACE", "--debugfile", "debug.txt", mrr_suite(tmp_path, Bridge=BRIDGE)),
         topology=topology(lab, key="stranger_key"),
     )
     assert robot.wait() == 0, robot.output.read_text()
@@ -409,7 +418,7 @@ def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, mo
 def kill_a_run(lab: SshMachine, folder: Path) -> None:
     """A run that was killed in the middle of measuring, and left its chain on the machine."""
     before = ports(lab)
-    robot = Robot(folder, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
+    robot = Robot(folder, mrr_suite(folder, Bridge=BRIDGE), topology=topology(lab, trials=1000))
     robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()
@@ -430,7 +439,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
     before = ports(lab)
     kill_a_run(lab, tmp_path)
     (tmp_path / "next").mkdir()
-    following = Robot(tmp_path / "next", "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
+    following = Robot(tmp_path / "next", mrr_suite(tmp_path, Bridge=BRIDGE), topology=topology(lab))
     assert following.wait() == 0, following.output.read_text()
     for left in ("ens4 from the system under test", "ens5 from the system under test", "podperf-worker"):
         assert f"removed what an earlier run left on {ADDRESS}: {left}" in following.output.read_text()

@@ -2,6 +2,8 @@
 Documentation     Benchmarks of container networking, one suite for each section of
 ...               draft-dcn-bmwg-containerized-infra-10. Which testbed they run on is said by the variable TOPOLOGY.
 
+Name              podperf
+
 Library           ../libraries/Testbed.py
 
 Suite Setup       Open Testbed    ${TOPOLOGY}    ${PASSWORD}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -34,6 +36,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
+from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
@@ -266,10 +269,9 @@ def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
     assert record.verdict.status is Status.PASSED and f"NDR not judged: {FAULT}" in record.verdict.sentence
     again = searched(run, "wire", 0)
     assert again.limits.doubt == FAULT and notes.getvalue().count("NDR is not judged") == 1, "said once"
-    table = run.close()
-    assert "passed, faulty tester" in table and "measured, faulty tester" in table
-    said = " ".join(table.split())
-    assert said.count(f"NDR not judged: {FAULT}; 0.0997 % of the frames are the tester's own loss") == 2
+    said = " ".join(run.close().split())
+    assert said.count("faulty tester") == 2
+    assert f"NDR not judged: {FAULT} 0.0997 % of the frames are the tester's own loss" in said, "once for both rows"
 
 
 def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_is_quiet(run: Run) -> None:
@@ -529,14 +531,53 @@ def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run
     assert "the search for the PDR of `wire` was not finished" in run.judge().sentence
 
 
-def test_robots_log_shows_the_verdict_of_a_test_that_still_runs_and_its_noise(run: Run) -> None:
+def test_robots_log_shows_the_verdict_of_a_test_its_noise_and_its_trials(run: Run) -> None:
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.measure_mrr()
-    assert "interrupted" not in run.readable()
     run.judge()
     run.current.note_noise("mrr", Noise((0,), 100.0, 0.0, {}, 0, 0, 0.01))
     run.current.note_noise("ndrpdr", Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
-    assert "<b>passed</b>" in run.readable() and "<b>noisy machine</b> NDR and PDR: CPU 0" in run.readable()
+    shown = run.end_test(Identity("test", "suite"), "passed").html
+    assert "<b>passed</b>" in shown and "<b>noisy machine</b> NDR and PDR: CPU 0" in shown and "<svg" in shown
+
+
+@pytest.mark.parametrize(
+    ("outcome", "minimum", "word"),
+    [("passed", 0.1, "passed"), ("passed", None, "measured"), ("interrupted", None, "interrupted")],
+)
+def test_a_test_ends_with_the_word_that_the_table_has_for_it(
+    outcome: Any, minimum: float | None, word: str, run: Run
+) -> None:
+    run.topology = replace(run.topology, thresholds=(Threshold("mrr", "Mpps", minimum=minimum),) if minimum else ())
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+    run.judge()
+    ended = run.end_test(Identity("test", "suite"), outcome)
+    assert (ended.verdict, ended.problems) == (word, ())
+    assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
+    assert f"1 test: 1 {word}" in run.close()
+
+
+def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the table shows of the test, then, is what its trials say: that it was interrupted."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+
+    def full(path: Path, content: bytes) -> None:
+        if path.parent.name == "records":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace_file(path, content)
+
+    monkeypatch.setattr("podperf.records.writer.replace_file", full)
+    ended = run.end_test(Identity("test", "suite"), "passed")
+    (saved,) = tmp_path.glob("podperf-record-*/*.json")
+    assert ended.verdict == "interrupted" and ended.figures
+    assert ended.problems == (run.close().rpartition("\n\npodperf: ")[2],)
+    assert "No space left on device" in ended.problems[0] and str(saved.parent) in ended.problems[0]
+    assert "1 test: 1 interrupted" in run.close()
 
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

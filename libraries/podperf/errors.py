@@ -1,10 +1,16 @@
 """The errors that podperf raises on purpose; their text is written for the person who runs the suite."""
 
+from podperf.printable import printable
+
 
 class PodperfError(Exception):
     """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
+
+    def __str__(self) -> str:
+        """The text, which may hold what another machine or a file said, without what would steer a terminal."""
+        return printable(super().__str__())
 
 
 class Unavailable(PodperfError):

@@ -24,6 +24,7 @@ from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
+from podperf.methods.durations import usual_duration
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
@@ -33,9 +34,9 @@ from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, set_aside
+from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, set_aside, topology_digest
 from podperf.report.command import summary, write_reports
-from podperf.test_in_progress import TestIdentity, TestInProgress
+from podperf.test_in_progress import Ended, TestIdentity, TestInProgress
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
@@ -78,6 +79,7 @@ class Run:
         self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
         self._patience = Patience(0)
+        self._lost: list[str] = []  # what is to be said of records that are not in the results folder
 
     def open(self) -> None:
         """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
@@ -120,6 +122,7 @@ class Run:
         further = further_workers(self.topology, cpus, others)
         self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
         self.testbed.refuse_shared_ports()
+        self.testbed.refuse_unpinnable()
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
@@ -155,18 +158,42 @@ class Run:
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
-        not_given_back = ""
+        said = []
         try:
             self._undo.close()
         except Exception as error:  # nor has a signal, which Robot Framework makes one of, a part in what was measured
-            not_given_back = f"\n\npodperf: {error}; once: sudo ./podperf clean {self.topology.path}"
+            said.append(f"podperf: {error}; once: sudo ./podperf clean {self.topology.path}")
+        said += [f"podperf: {each}" for each in self._lost]
+        return "\n\n".join([*self._reports(), *said])
+
+    def _reports(self) -> list[str]:
         if not any((self.results / "records").glob("*")):
-            return f"no test was measured, so there is nothing to report{not_given_back}"
+            return ["no test was measured, so there is nothing to report"]
         try:
             report = f"Conformance: {write_reports(self.results)}"
         except PodperfError as error:
             report = f"podperf: {error}"
-        return f"{summary(self.results)}\n\n{report}{not_given_back}"
+        return [summary(self.results, self.progress.stream), report]
+
+    def plan(self, tests: Sequence[TestIdentity]) -> None:
+        """All tests of the run, in their order: tell whoever watches how long they may take."""
+        earlier = earlier_durations(self.results, topology_digest(self.topology))
+        offered = {each: self._offers(each) for each in DATA_PLANES if any(each in test.tags for test in tests)}
+
+        def expected(test: TestIdentity) -> float:
+            planes = [each for each in offered if each in test.tags]
+            if not all(offered[each] for each in planes):
+                return 0.0
+            return earlier.get(test.name, usual_duration(test.tags, self.topology.method, planes))
+
+        self.progress.run_begins([expected(each) for each in tests])
+
+    def _offers(self, data_plane: str) -> bool:
+        """Whether this testbed can have it at all: what else a test needs is found when it runs."""
+        with suppress(PodperfError):
+            self.testbed.demand(Chain(data_plane, DATA_PLANES[data_plane].least_pods))
+            return True
+        return False
 
     @property
     def current(self) -> TestInProgress:
@@ -387,22 +414,20 @@ class Run:
             self._baseline_records[kind] = record.id
         return record.verdict
 
-    def readable(self) -> str:
-        """What the current test has found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        return self._test.readable() if self._test is not None else ""
-
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""
         if self._test is not None:
             self._test.take_down()
 
-    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> str:
-        """Close the record, with how the test ended; returns its rates in a line. Without a chain it gets one, too."""
+    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> Ended:
+        """Close the record, with how the test ended. Without a chain it gets one, too."""
         test = self._test or self._begin(identity.record(identity.name))
         self._test = None
         if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
             self._patience = Patience(max(0.0, self._patience.left - self.topology.method.patience))
-        return test.end(outcome, reason)
+        ended = test.end(outcome, reason)
+        self._lost += ended.problems if ended.lost else ()
+        return ended
 
     def _measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
         test = self.current

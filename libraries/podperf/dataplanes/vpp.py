@@ -11,7 +11,7 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import threads_named, unix_socket
-from podperf.hosts.run_directory import SHARED_MEMORY, free_shared_memory
+from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
 
@@ -68,7 +68,7 @@ class Vpp:
         main_core, *workers = cpus
         self.start_up = _START_UP.format(
             directory=directory,
-            shared_memory=SHARED_MEMORY,
+            shared_memory=shared_memory_prefix(),
             main_core=main_core,
             page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
             plugin=_WITH_DPDK if devices else "",

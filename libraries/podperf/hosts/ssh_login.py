@@ -15,11 +15,17 @@ import paramiko
 from podperf.errors import PodperfError
 
 PASSWORD_VARIABLE = "PODPERF_SSH_PASSWORD"
-CONNECT_TIMEOUT = 10.0  # seconds for each step: TCP, host key, login, opening a channel
-LOST_AFTER = 15.0  # seconds without an answer of any kind
-KEEPALIVE = 5  # seconds between two questions that want one
 USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _LOG = "podperf.ssh"
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long a machine behind SSH is waited for, in seconds."""
+
+    step: float = 10.0  # for each of TCP, host key, login and opening a channel
+    lost: float = 15.0  # without an answer of any kind, after which the connection is given up
+    keepalive: float = 5.0  # between two questions that only ask for an answer
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Login:
     known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # of the topology, whose login this is
+    timeouts: Timeouts = Timeouts()
 
     @property
     def keys(self) -> list[str]:
@@ -47,7 +54,7 @@ class Login:
 
 
 def log_in(login: Login) -> paramiko.SSHClient:
-    """A connection that ends when the other side has not answered for 15 s. PodperfError says why there is none."""
+    """A connection that ends when the other side does not answer any more. PodperfError says why there is none."""
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG)
     logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # what it would say is said by our errors
@@ -63,12 +70,12 @@ def log_in(login: Login) -> paramiko.SSHClient:
             key_filename=login.keys,  # type: ignore[arg-type]  # a list is as good, says its documentation
             look_for_keys=False,  # those are in `keys`
             sock=_reach(login),
-            banner_timeout=CONNECT_TIMEOUT,
-            auth_timeout=CONNECT_TIMEOUT,
+            banner_timeout=login.timeouts.step,
+            auth_timeout=login.timeouts.step,
         )
         transport = client.get_transport()
         assert transport is not None
-        transport.set_keepalive(KEEPALIVE)
+        transport.set_keepalive(login.timeouts.keepalive)
     except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
         client.close()
         raise PodperfError(_why_not(login, error)) from error
@@ -79,10 +86,10 @@ def log_in(login: Login) -> paramiko.SSHClient:
 
 
 def _reach(login: Login) -> socket.socket:
-    connected = socket.create_connection((login.address, login.port), CONNECT_TIMEOUT)
+    connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Unanswered keep-alives end the connection, where TCP itself would try for a quarter of an hour (tcp(7)).
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_AFTER * 1000))
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(login.timeouts.lost * 1000))
     return connected
 
 
@@ -107,8 +114,8 @@ def _why_not(login: Login, error: Exception) -> str:
             text = f"cannot resolve the name {login.address} ({error.strerror}): correct {login.part}.ssh.address"
         case TimeoutError():
             text = (
-                f"no answer from {where} in {CONNECT_TIMEOUT:.0f} s: is the machine up, and does no firewall drop what "
-                "goes there?"
+                f"no answer from {where} in {login.timeouts.step:g} s: is the machine up, and does no firewall drop "
+                "what goes there?"
             )
         case ConnectionRefusedError():
             text = f"{where} refuses connections: is its SSH server running, and is the port right?"

@@ -36,6 +36,7 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
                 yield from check_left_behind(worker)
             if topology.existing_ports:
                 yield from _check_ports(topology, host, worker)
+            yield _check_receive_threads(testbed)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
     except PodperfError as error:  # another run has the machine
@@ -73,6 +74,17 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
             yield Observation("measuring", ports, State.MISSING, line, needed=True)
     else:
         yield Observation("measuring", ports, State.OK, "nothing else uses them")
+
+
+def _check_receive_threads(testbed: Testbed) -> Observation:
+    """Whether the kernel's receive threads can be held to CPUs, which a run wants of those of its ports."""
+    try:
+        testbed.refuse_unpinnable()
+    except PodperfError as error:
+        return Observation("measuring", "receive threads", State.MISSING, str(error), needed=True)
+    return Observation(
+        "measuring", "receive threads", State.OK, "they can be held to the CPUs of the system under test"
+    )
 
 
 def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:

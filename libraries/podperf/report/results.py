@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from podperf import records
 from podperf.errors import PodperfError
-from podperf.figures import count, kpps, percent
-from podperf.records import SCHEMA_VERSION, TRIALS_SUFFIX, schema_errors
+from podperf.figures import kpps, percent
+from podperf.printable import printable
+from podperf.records import TRIALS_SUFFIX, read_record
 
-Record = dict[str, Any]
-"""A record's document, known to fit its schema."""
+Record = records.Record  # what everything here is about
 
 _NEEDS_NO_WORDS = ("passed", "measured")  # the thresholds are counted, and their sentences are in the record
 
@@ -74,51 +73,11 @@ def read_run(directory: Path) -> Run:
     records, problems = [], []
     for path in paths:
         try:
-            records.append(_read_record(path))
-        except (PodperfError, OSError, UnicodeDecodeError) as error:
-            problems.append(f"{path.name}: {error}")
+            records.append(read_record(path))
+        except PodperfError as error:
+            problems.append(f"{printable(path.name)}: {error}")
     records.sort(key=lambda record: (record["started"], record["id"]))
     return Run(directory, tuple(records), tuple(problems))
-
-
-def _read_record(path: Path) -> Record:
-    text = path.read_text(encoding="utf-8")
-    record = _interrupted(text) if path.name.endswith(TRIALS_SUFFIX) else _parsed(text, "not a complete JSON document")
-    version = record.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise PodperfError(
-            f"schema version {version!r}, this podperf reads version {SCHEMA_VERSION}: "
-            "make its report with the podperf that wrote it"
-        )
-    if errors := schema_errors(record):
-        raise PodperfError(f"does not fit the record schema: {errors[0]}")
-    return record
-
-
-def _interrupted(text: str) -> Record:
-    """What is known of a test that never ended; a last line that was cut off is no trial."""
-    lines = text.splitlines()
-    if not lines:
-        raise PodperfError("empty: the test was interrupted before its first trial")
-    record = _parsed(lines[0], "its first line is damaged")
-    for line in lines[1:]:
-        try:
-            record["trials"].append(json.loads(line))
-        except (ValueError, KeyError, AttributeError):
-            continue
-    record["outcome"] = "interrupted"
-    record["reason"] = f"interrupted after {count(len(record.get('trials', [])), 'trial')}"
-    return record
-
-
-def _parsed(text: str, otherwise: str) -> Record:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise PodperfError(f"{otherwise} ({error})") from error
-    if not isinstance(document, dict):
-        raise PodperfError(f"{otherwise} (not an object)")
-    return document
 
 
 def verdict_word(record: Record) -> str:

@@ -20,6 +20,7 @@ from podperf.hosts.linux import (
     dedicate_receive_processing,
     ip,
     ip_json,
+    is_veth,
     read_attribute,
     write_attribute,
 )
@@ -28,7 +29,7 @@ from podperf.hosts.namespaces import namespaces_named
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
-from podperf.topology import WorkerPortSettings
+from podperf.topology import Topology, WorkerPortSettings
 
 BEFORE = "ports-before"  # in the run directory
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
@@ -68,6 +69,15 @@ class TakenPort:
     mac: str
     pci: str | None
     received_by: str
+
+
+def received_by_threads(topology: Topology, host: Host) -> bool:
+    """Whether threads of the kernel receive on the ports of the worker, which `host` is: on veths they do, and ports
+    that the run makes are veths."""
+    named = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    if topology.external or not named:
+        return not topology.external
+    return any(is_veth(_link(host, interface)) for interface in named)
 
 
 class WorkerPorts:
