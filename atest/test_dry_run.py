@@ -39,8 +39,8 @@ worker:
     left: {interface: far-left, driver: veth}
     right: {interface: far-right, driver: veth}
 """
-# Open vSwitch has as many threads beside its pollers as it likes, and each is held to the worker's CPUs.
 SHARED_MEMORY = re.compile(r"\bpodperf-[0-9a-f]{8}\b")
+# Open vSwitch has as many threads beside its pollers as it likes, and each is held to the worker's CPUs.
 SWITCH_THREAD = re.compile(r"<thread \d+ of those named \*>")
 
 

@@ -13,7 +13,7 @@ import pytest
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Timeouts
-from podperf.testbed.run_lock import NETWORK
+from podperf.testbed.run_lock import FILE
 from robot_run import Robot, mrr_suite
 from ssh_machine import SshMachine
 from test_ssh import lab, left_there, ports, topology  # noqa: F401 - lab is a fixture
@@ -46,7 +46,7 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     host = SshHost(lab.login)
     try:
         robot.wait_for("MACVLAN | offered load ")
-        assert host.run("flock", "--nonblock", NETWORK, "true", check=False).exit_code, "the worker is locked again"
+        assert host.run("flock", "--nonblock", FILE, "true", check=False).exit_code, "the worker is locked again"
     finally:
         host.close()
     assert robot.wait() == 1, robot.output.read_text()

@@ -22,6 +22,7 @@ from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
 from robot_run import SETTINGS, Robot, podperf
 
+pytestmark = pytest.mark.distribution
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
 
 
@@ -150,6 +151,15 @@ def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) 
     description = forward(Chain("ovs-dpdk", 2))
     assert description["memory"] == "no hugepages"
     assert "--no-huge" in description["other_config"]["dpdk-extra"]
+
+
+def test_a_port_without_memory_is_named_with_what_the_switch_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    monkeypatch.setattr(hugepages, "offered", lambda _: False)
+    monkeypatch.setattr(ovs_dpdk, "SWITCH_MEMORY", 32)
+    monkeypatch.setattr(ovs_dpdk, "port_memory", lambda **_: 0)
+    with pytest.raises(PodperfError, match=r"refused the port left: .*: Failed to create mem"):
+        forward(Chain("ovs-dpdk", 1))
 
 
 def test_a_socket_path_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,8 @@ class Testbed:
     def open_testbed(self, topology: Path, password: Secret | None = None) -> None:
         """Take the machine for measuring on the testbed of this `topology` file.
 
-        `password` is that of the login on a worker behind SSH, where no key is to be had. It is a `Secret`, which no
-        log shows, and comes from the environment; as a variable:
+        `password` is offered to those machines behind SSH whose login in the topology says so. It is a `Secret`, which
+        no log shows, and comes from the environment; as a variable:
         `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}`.
 
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the

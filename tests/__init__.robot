@@ -12,5 +12,5 @@ Suite Teardown    Close Testbed
 
 *** Variables ***
 ${TOPOLOGY}            ${CURDIR}/../topologies/local.yaml
-# Of the login on a worker behind SSH, where no key is to be had.
+# Offered to machines behind SSH of which the topology says so (`login: password`).
 ${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}

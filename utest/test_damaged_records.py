@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import re
 import shutil
 import tempfile
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import made_up
 from every_place import Place, changed, places
 from podperf.errors import PodperfError
-from podperf.records import RecordWriter, TestRecord, read_record
+from podperf.records import RecordWriter, TestRecord, earlier_durations, read_record
 from podperf.records.schema import schema_errors
 from podperf.report import command
 from podperf.verdicts.findings import Finding
@@ -45,7 +46,11 @@ def documents() -> list[dict[str, Any]]:
     """One record of each kind."""
     measured = short(*made_up.forwarding_record("linux-bridge", 281e3))
     measured["environment"] |= {"further_workers": {"w2": {}}, "placement_remarks": ["both CPUs are one core's"]}
-    measured["methods"]["ndrpdr"] |= {"incomplete": "too slow", "preset": {"name": "quick"}}
+    measured["methods"]["ndrpdr"] |= {
+        "incomplete": "too slow",
+        "preset": {"name": "quick", "adapted": "longer trials"},
+        "missing": {"NDR": "not found"},
+    }
     measured["results"]["ndr"]["unfinished"] = True
     measured["quietness"]["worker"] = dict(measured["quietness"])
     measured["interfaces"] = {"left": {"kind": "veth", "offloads": {"gro": True}, "bus": None}}
@@ -124,6 +129,28 @@ def test_a_record_that_is_nested_without_end_is_a_line(text: str, suffix: str, t
     path = tmp_path / f"deep{suffix}"
     path.write_text(text)
     with pytest.raises(PodperfError, match="nested too deeply"):
+        read_record(path)
+
+
+def test_a_run_begins_beside_an_earlier_one_that_is_damaged(tmp_path: Path) -> None:
+    """Of which it wanted to know how long its tests took."""
+    (tmp_path / "earlier" / "records").mkdir(parents=True)
+    (tmp_path / "earlier" / "records" / "deep.json").write_text("[" * 200_000)
+    os.mkfifo(tmp_path / "earlier" / "records" / "pipe.json")
+    assert earlier_durations(tmp_path / "now", None) == {}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "nothing", "huge"])
+def test_what_is_no_record_at_all_is_not_read(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "huge":
+        path.touch()
+        os.truncate(path, 1 << 40)  # on disk it takes no room
+    with pytest.raises(PodperfError, match=r"is no regular file|is larger than"):
         read_record(path)
 
 

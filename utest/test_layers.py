@@ -13,7 +13,18 @@ import podperf
 PACKAGE = Path(podperf.__path__[0])
 LAYERS = (  # from the bottom; what stands in one layer does not know of each other
     {"printable"},
-    {"__init__", "addressing", "cpu_lists", "errors", "figures", "forecast", "noise", "terminal"},
+    {
+        "__init__",
+        "addressing",
+        "cpu_lists",
+        "errors",
+        "figures",
+        "forecast",
+        "nearness",
+        "noise",
+        "ownership",
+        "terminal",
+    },
     {"model"},
     {"documents", "progress"},
     {"topology"},

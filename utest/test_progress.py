@@ -87,7 +87,7 @@ def test_a_terminal_is_not_redrawn_at_each_look_at_the_cpus(monkeypatch: pytest.
     assert 4 <= stream.getvalue().count("\r") <= 6
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120])
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 90, 120])
 @pytest.mark.parametrize("name", ["Linux bridge, 64 B", "SR-IOV and OVS-DPDK, 1518 B, 2 pods"])
 def test_a_narrow_terminal_clips_the_note_and_not_the_name(
     name: str, columns: int, monkeypatch: pytest.MonkeyPatch
@@ -107,8 +107,11 @@ def test_a_narrow_terminal_clips_the_note_and_not_the_name(
         assert " | offered load 4 685 kpps, loss 46.6 % |" in stream.line
     if columns == 60 and "bridge" in name:
         assert " | offered load 4 685…" in stream.line
+    progress.trial("ndrpdr", trial(Traffic(FrameSize.parse(64)), 281_000.0, 500_000.0))
+    if columns == 90 and "bridge" in name:
+        assert " | offered load 281 kpps, loss 0 %, trial 2 |" in stream.line
     if columns == 120:
-        assert " | offered load 4 685 kpps, loss 46.6 %, NDR and PDR, trial 1 |" in stream.line
+        assert " | offered load 281 kpps, loss 0 %, NDR and PDR, trial 2 |" in stream.line
 
 
 def test_what_has_no_figure_has_no_dangling_colon(monkeypatch: pytest.MonkeyPatch) -> None:

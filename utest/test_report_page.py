@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import chromium
 import made_up
 from every_place import with_every_text
+from podperf import report
 from podperf.noise import Noise
 from podperf.records import TestRecord
 from podperf.records.schema import schema_errors
@@ -191,6 +192,13 @@ def test_each_frame_size_has_a_chart_with_the_highest_pdr_first(eventful: Path) 
     assert charts["64 B"][-2:] == ["linux-bridge, 2 pods", "linux-bridge, 4 pods"]
 
 
+def test_chains_that_are_called_alike_have_the_names_of_their_tests(tmp_path: Path) -> None:
+    for name in ("SR-IOV", "SR-IOV, kernel"):
+        record, _ = made_up.forwarding_record("sriov", 281e3)
+        made_up.write(tmp_path, replace(record, name=name, tags=[]))
+    assert ranked(command.write_reports(tmp_path)) == {"64 B": ["SR-IOV", "SR-IOV, kernel"]}
+
+
 def test_bars_are_as_long_as_their_rates_and_the_whisker_spans_the_interval(tmp_path: Path) -> None:
     slow, fast = (made_up.forwarding_record(name, rate) for name, rate in (("docker", 100e3), ("ptp", 400e3)))
     for record, _ in (slow, fast):
@@ -332,6 +340,12 @@ def test_no_text_of_a_record_becomes_markup(payload: str, tmp_path: Path) -> Non
             run = Run(tmp_path, (each,), (f"cut.json: {payload if each is worse else 'x'}",))
             kinds.append((shape(page(assess([run], tmp_path))), shape(embed_html(each))))
         assert kinds[0] == kinds[1], number
+
+
+def test_only_the_element_builder_makes_markup() -> None:
+    modules = {each.name: each.read_text() for each in Path(report.__path__[0]).glob("*.py") if each.name != "html.py"}
+    assert "page.py" in modules
+    assert not [name for name, text in modules.items() if re.search(r"\bHtml\(", text)]
 
 
 @given(st.text(), st.text())

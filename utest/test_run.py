@@ -160,7 +160,7 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
         raise PodperfError("the worker refuses the login")
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("podperf.run.RunLock", nullcontext)
+    monkeypatch.setattr("podperf.run.RunLock", lambda *_: nullcontext())
     monkeypatch.setattr("podperf.run.put_back", lambda *_, **__: [])
     monkeypatch.setattr("podperf.run.machines_of", refused)
     with pytest.raises(PodperfError, match="refuses the login"):
@@ -179,7 +179,7 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkey
     """Otherwise each later test would say that another run is measuring there, which is this one."""
     held: list[str] = []
 
-    def lock(machine: Host, undo: ExitStack) -> None:
+    def lock(machine: Host, undo: ExitStack, *_: object) -> None:
         held.append(machine.name)
         undo.callback(held.remove, machine.name)
 

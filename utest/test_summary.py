@@ -73,15 +73,16 @@ def test_a_narrow_terminal_gets_names_in_several_lines_and_no_letter_less(result
     assert re.search(r"^Linux bridge, 64 +281 ", narrow, re.M) or re.search(r"^Linux bridge, +281 ", narrow, re.M)
 
 
-def test_six_digits_are_never_cut_and_the_verdict_gives_way_first(tmp_path: Path) -> None:
-    record = measured("TC redirect peer, 64 B", tmp_path)
-    for each in ("mrr", "ndr", "pdr"):
-        record["results"][each]["frames_per_second"] = 148_809_523.0
-        record["results"][each]["lower_bound"] = True
-    record["quietness"] |= {"noisy": True, "reason": "CPU 0, 1: memory was at 60% of its best speed"}
-    table = summary_table([record])
+def test_six_digits_are_never_cut_and_names_and_verdicts_share_the_rest(tmp_path: Path) -> None:
+    records = [measured(name, tmp_path / name) for name in ("PTP, 64 B", "SR-IOV, testpmd, 64 B", "Docker, 64 B")]
+    for record in records:
+        for each in ("mrr", "ndr", "pdr"):
+            record["results"][each] |= {"frames_per_second": 148_809_523.0, "lower_bound": True}
+    records[1]["quietness"] |= {"noisy": True, "reason": "CPU 0, 1: memory was at 60% of its best speed"}
+    table = summary_table(records)
     assert max(map(len, table.splitlines())) <= 80
-    assert re.search(r"^TC redirect peer, 64 B +(>=148 810 +){3}16\.0 +96\.0 +passed,\n +noisy$", table, re.M)
+    assert re.search(r"^PTP, 64 B +(>=148 810 +){3}16\.0 +96\.0 +passed$", table, re.M)
+    assert re.search(r"^SR-IOV, testpmd, 64 B +(>=148 810 +){3}16\.0 +96\.0 +passed,\n +noisy$", table, re.M)
 
 
 def test_a_reason_is_said_once_below_the_tests_that_it_is_for() -> None:

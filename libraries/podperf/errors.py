@@ -4,7 +4,10 @@ from podperf.printable import printable
 
 
 class PodperfError(Exception):
-    """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
+    """Something is wrong and the text says what, where, and what to do. Shown without a traceback.
+
+    Often the text quotes a program or a machine, so it is made fit for a terminal here, for all of them.
+    """
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
 

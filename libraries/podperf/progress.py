@@ -50,7 +50,8 @@ class Progress:
         self._trial += 1
         loss = result.invalid or f"loss {percent(result.loss_ratio)}"
         load = f"offered load {kpps(result.achieved_load)} kpps"
-        self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, trial {self._trial}")
+        trial = f"trial {self._trial}"
+        self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def waiting(self, speed: Speed) -> None:
         """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
@@ -94,23 +95,26 @@ class Progress:
     def _count(self) -> str:
         return f"[{self._number}/{self.expected or '?'}]"
 
-    def _show(self, text: str, detail: str = "", *, force: bool = False) -> None:
-        """Where the terminal is too narrow the detail goes first, then the end of the text, and the name last."""
+    def _show(self, text: str, *details: str, force: bool = False) -> None:
+        """The text with the first of the details for which there is room.
+
+        Where a terminal has none for any, they go, then the end of the text, and the name last.
+        """
         left = int(self.seconds_left)
         # Nothing left by the estimate means that this test takes longer than others did: nobody knows how long.
         estimate = f" | {left // 60}:{left % 60:02d} left" if left else ""
-        whole = f"{text}, {detail}" if detail else text
+        shown = [*(f"{text}, {each}" for each in details), text]
         if self.stream.isatty():
             room = columns(self.stream) - 1 - len(f"{self._count} {estimate}")
             if room < LEAST_NAME:
                 room, estimate = room + len(estimate), ""
             name = cut(self._name, max(1, room))
             room -= len(f"{name} | ")
-            shown = _clipped(whole if len(whole) <= room else text, room)
-            self._write(f"{self._count} {name}{' | ' if shown else ''}{shown}{estimate}", stays=False)
+            said = _clipped(next((each for each in shown if len(each) <= room), text), room)
+            self._write(f"{self._count} {name}{' | ' if said else ''}{said}{estimate}", stays=False)
         elif force or time.monotonic() - self._last_line >= LINE_INTERVAL:
             self._last_line = time.monotonic()
-            self._write(f"{self._count} {self._name} | {whole}{estimate}", stays=True)
+            self._write(f"{self._count} {self._name} | {shown[0]}{estimate}", stays=True)
 
     def _write(self, text: str, *, stays: bool) -> None:
         with suppress(OSError):  # a terminal or a pipe that is gone ends no run

@@ -20,6 +20,7 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import take_password
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
@@ -40,7 +41,7 @@ from podperf.test_in_progress import Ended, TestIdentity, TestInProgress
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import RUN, RunLock
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
@@ -63,7 +64,9 @@ class Run:
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
-        """`password` is that of the login on a worker behind SSH; without it the environment's is used."""
+        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
+        out of there."""
+        take_password()
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
         self.progress = progress or Progress()
@@ -94,7 +97,7 @@ class Run:
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
-        self._undo.enter_context(RunLock())
+        self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
         self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
@@ -110,7 +113,7 @@ class Run:
         self._give_machines_back = undo.close
         tester, worker, *others = self._machines
         for machine in behind_ssh(self._machines):
-            lock(machine, undo)
+            lock(machine, undo, RUN, self.progress.note)
             undo.callback(put_back, machine, keep=True)  # as for this machine
             for leftover in put_back(machine):
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")

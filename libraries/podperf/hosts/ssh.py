@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Process
+from podperf.hosts.base import CommandFailed, Completed, Process, TooMuchOutput
+from podperf.hosts.output import MOST
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
 from podperf.hosts.ssh_login import Login, log_in
 
@@ -57,6 +58,9 @@ class SshHost:
             raise
         finally:
             started.channel.close()
+        if started.overflowed:
+            self._kill(started)
+            raise TooMuchOutput(self.name, command)
         started.raise_if_lost()
         if started.server is not None:
             self.servers.add(started.server)
@@ -90,7 +94,10 @@ class SshHost:
 
     def get(self, path: str) -> bytes:
         with self._sftp(path) as files, files.open(path, "rb") as file:
-            return bytes(file.read())
+            content = bytes(file.read(MOST + 1))
+        if len(content) > MOST:
+            raise TooMuchOutput(self.name, ["cat", path])
+        return content
 
     @property
     def losses(self) -> int:

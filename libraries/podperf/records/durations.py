@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 RUNS = 5  # the newest ones that are looked at
@@ -16,21 +17,21 @@ _AFTER = '\n  "networking_model"'  # what follows on the fields that are wanted
 
 
 def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, float]:
-    """Seconds by the test's name, from the newest runs beside the results folder of this one on the same topology.
+    """Seconds by the test's name: the median of the newest runs beside this one's folder on the same topology.
 
     What cannot be read is left out, and so are interrupted tests.
     """
-    found: dict[str, float] = {}
+    found: dict[str, list[float]] = {}
     with suppress(OSError):
         folders = [each for each in results.parent.glob("*/records") if each.parent.resolve() != results.resolve()]
         folders = list({each.resolve(): each for each in folders})  # results/latest is one of them
         for folder in sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)[:RUNS]:
-            for path in islice(folder.glob("*.json"), RECORDS):
-                with suppress(OSError, ValueError, KeyError, TypeError):
+            for path in filter(Path.is_file, islice(folder.glob("*.json"), RECORDS)):
+                with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                     record = _head(path)
                     if record["outcome"] != "interrupted" and record["testbed"]["sha256"] == topology_digest:
-                        found.setdefault(str(record["test"]["name"]), _seconds(record))
-    return found
+                        found.setdefault(str(record["test"]["name"]), []).append(_seconds(record))
+    return {name: median(each) for name, each in found.items()}
 
 
 def _head(path: Path) -> Any:

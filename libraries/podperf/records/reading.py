@@ -16,6 +16,7 @@ Record = dict[str, Any]
 """A record's document, known to fit its schema."""
 
 _DEEPEST = 32  # levels; records of chains on several workers have a dozen
+_LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
 _HIGHEST = 1e24  # nothing that is counted or timed gets near it, and what is computed from it is still a number
 
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
@@ -27,6 +28,10 @@ def read_record(path: Path) -> Record:
     Its texts are fit to be shown: no character in them steers a terminal.
     """
     try:
+        if not path.is_file():  # a pipe would keep its reader waiting for ever
+            raise PodperfError("is no regular file")
+        if path.stat().st_size > _LARGEST:
+            raise PodperfError(f"is larger than the {_LARGEST} bytes that a record may have")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise PodperfError(f"cannot be read: {error.strerror}") from error

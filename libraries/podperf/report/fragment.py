@@ -38,7 +38,7 @@ def embed_html(record: Record) -> str:
     parts.append(_table(rows))
     parts.append(loss_curve(record))
     parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")
-    return "".join(parts)
+    return f"<div style='font-family:sans-serif'>{''.join(parts)}</div>"  # a message in the log is not proportional
 
 
 def _gigabits(rate: Record, layer: str) -> str:

@@ -96,7 +96,8 @@ def _head(conformance: Conformance) -> Html:
     tiles += [(str(words[each]), each) for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]]
     tiles += [(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []
     reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
-    problems = [element("li", f"{run.name}: {problem}") for run in runs for problem in run.problems]
+    said = [f"{run.name}: {each}" if len(runs) > 1 else each for run in runs for each in run.problems]
+    problems = [element("li", each) for each in said]
     return together(
         element("h1", "How fast this container networking forwards packets"),
         element(
@@ -148,8 +149,7 @@ def _comparison(conformance: Conformance) -> Html:
     """A ranking for each frame size; no bar of one testbed, or of one direction, stands beside one of another."""
     groups: dict[tuple[bool, tuple[int, ...], int, str], list[Record]] = {}
     for each in conformance.latest:
-        # Section 5 sends frames, too, but not to measure a data plane.
-        if each["traffic"] and any(section.startswith("4") for section in each["test"]["sections"]):
+        if each["traffic"] and "5" not in each["test"]["sections"]:  # which sends frames, but measures no data plane
             sizes, ways = tuple(each["traffic"]["frame"]["sequence"]), len(each["traffic"]["directions"])
             groups.setdefault((len(sizes) > 1, sizes, ways, conformance.told_apart(each)), []).append(each)
     charts = [_chart(groups[key], conformance) for key in sorted(groups)]
@@ -167,8 +167,8 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     rows: list[tuple[Record, Content, Content]] = []
     for each in drawn:
         label, word = cells.chain_label(each), verdict_word(each)
-        forwarder = each["chain"]["forwarder"] if labels[label] > 1 and each["chain"] else None
-        name = element("a", ", ".join(filter(None, (label, forwarder))), href=f"#{conformance.anchor(each)}")
+        alone = labels[label] == 1  # else names tell more, as with another forwarder or placement
+        name = element("a", label if alone else each["test"]["name"], href=f"#{conformance.anchor(each)}")
         doubt = () if word in ("passed", "measured") else (" ", cells.state(word))
         rows.append((each, name, together(*doubt, " noisy" if noisy(each) else "")))
     both = "both directions" if len(drawn[0]["traffic"]["directions"]) > 1 else ""
@@ -206,8 +206,12 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _doubtful(conformance: Conformance) -> Html:
-    """What did not come out well, the worst first."""
-    found = [each for each in conformance.latest if verdict_word(each) in _DOUBTFUL]
+    """What did not come out well, the worst first; what became of claims is told by the findings."""
+    found = [
+        each
+        for each in conformance.latest
+        if verdict_word(each) in _DOUBTFUL and not (each["findings"] and each["outcome"] == "passed")
+    ]
     found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
     rows = [Row((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found]
     failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)

@@ -12,7 +12,7 @@ from podperf.report.conformance import Conformance
 from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
-from podperf.report.results import Record, explanation, noisy, not_comparable, preset, unfinished
+from podperf.report.results import Record, explanation, not_comparable, preset, remarks
 from podperf.report.summary import pods_cell
 
 _DESCRIBED = (
@@ -47,16 +47,13 @@ def record_view(record: Record, conformance: Conformance) -> Html:
 
 
 def _said(record: Record) -> Iterator[Content]:
-    """The sentences that a reader must not miss."""
-    limits = record["verdict"] and record["verdict"]["outcomes"]
-    if (words := explanation(record)) and not (limits and words == record["verdict"]["sentence"]):
-        yield words  # of the limits, each has a line of its own
-    if words := unfinished(record) or "":
-        yield together(element("b", "* "), words)
-    if words := noisy(record) or "":
-        yield together(element("b", "noisy: "), words)
-    if words := not_comparable(record) or "":
-        yield together(element("b", "not comparable: "), words)
+    """The sentences that a reader must not miss; of the limits, each has a line of its own."""
+    judged = record["verdict"]["sentence"] if record["verdict"] and record["verdict"]["outcomes"] else None
+    for each in dict.fromkeys([explanation(record), *remarks(record)]):
+        if each and each != judged:
+            yield each
+    if reason := not_comparable(record):
+        yield f"not comparable: {reason}"
     for each in record["findings"]:
         yield together(cells.state(each["verdict"]), f" {each['claim']}: {each['detail']}")
 

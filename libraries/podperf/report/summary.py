@@ -127,18 +127,26 @@ def _table(records: Sequence[Record], width: int, colour: bool) -> str:
     rows = [_row(each, records) for each in records]
     columns = list(zip(*_HEAD, *((each.name, *each.figures, each.verdict) for each in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
-    excess = sum(widths) + 2 * (len(widths) - 1) - width
-    # What gives way when there is too little room: first the words behind a verdict, then those of a name, which go on
-    # in a further line. Figures and names are never cut.
-    for column, least in ((-1, _longest_part(rows)), (0, _LEAST_NAME)):
-        narrower = max(widths[column] - max(0, excess), min(widths[column], least))
-        excess -= widths[column] - narrower
-        widths[column] = narrower
+    widths[0], widths[-1] = _shared(width - sum(widths[1:-1]) - 2 * (len(widths) - 1), rows, widths[0], widths[-1])
     lines = [_line(head, widths) for head in _HEAD]
     lines.append("  ".join("-" * each for each in widths))
     for row in rows:
         lines += _lines(row, widths, colour)
     return "\n".join(lines)
+
+
+def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[int, int]:
+    """Columns for names and for verdicts, which go on in a further line where there is too little room for both.
+
+    They are shared out so that the table has the fewest lines. Figures, words and names are never cut.
+    """
+
+    def lines(widths: tuple[int, int]) -> int:
+        return sum(max(len(_wrapped(row.name, widths[0])), len(_verdict(row, widths[1]))) for row in rows)
+
+    least = max(len(_HEAD[-1][-1]), *(len(part) for row in rows for part in _parts(row.verdict)))
+    offers = [(max(min(name, _LEAST_NAME), min(name, room - size)), size) for size in range(least, verdict + 1)]
+    return min(offers or [(name, verdict)], key=lines)
 
 
 def _row(record: Record, others: Sequence[Record]) -> _Row:
@@ -165,18 +173,17 @@ def _name(record: Record) -> str:
     return " ".join(str(record["test"]["name"]).split())
 
 
-def _longest_part(rows: Sequence[_Row]) -> int:
-    return max(len("Verdict"), *(len(part) for row in rows for part in _parts(row.verdict)))
-
-
 def _parts(verdict: str) -> list[str]:
     """`passed,` and `noisy`."""
     return verdict.replace(", ", ",\n").split("\n")
 
 
+def _verdict(row: _Row, size: int) -> list[str]:
+    return [row.verdict] if len(row.verdict) <= size else _parts(row.verdict)
+
+
 def _lines(row: _Row, widths: Sequence[int], colour: bool) -> Iterator[str]:
-    names = _wrapped(row.name, widths[0])
-    verdicts = [row.verdict] if len(row.verdict) <= widths[-1] else _parts(row.verdict)
+    names, verdicts = _wrapped(row.name, widths[0]), _verdict(row, widths[-1])
     for number in range(max(len(names), len(verdicts))):
         verdict = verdicts[number] if number < len(verdicts) else ""
         cells = (names[number] if number < len(names) else "", *(row.figures if number == 0 else [""] * 5), verdict)
