@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -54,8 +55,10 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
     raise AssertionError(f"frames are lost every time, the last time: {directions}")
 
 
-def forward(chain: Chain, size: str = "64", testbed: Testbed | None = None) -> dict[str, Any]:
-    """Set the chain up, here or on `testbed`, send such frames across it, and return what its data plane describes."""
-    with (testbed or local_testbed()).build(chain, FrameSize.parse(size)) as sut:
-        send(sut, size)
+def forward(chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None) -> dict[str, Any]:
+    """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
+    largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
+    with (testbed or local_testbed()).build(chain, largest) as sut:
+        for size in sizes:
+            send(sut, size)
         return dict(sut.data_plane.describe())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,20 @@ from namespaces import remove_left_behind
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
 
+pytest_plugins = ("time_left_line",)
 BEGAN = time.monotonic()
+EVERYTHING = os.environ.get("PODPERF_TESTS") == "all"  # asked for by `podperf test --all`
 VIRTUAL_SECONDS = float(os.environ.get("PODPERF_VIRTUAL_SECONDS", "inf"))  # after which no test on that worker begins
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow tests out of a run of all tests, unless that is asked for. A choice of tests includes them."""
+    chosen = config.option.keyword or config.option.markexpr or not all(Path(each).is_dir() for each in config.args)
+    if EVERYTHING or chosen:
+        return
+    slow = [each for each in items if each.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [each for each in items if each not in slow]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,10 +58,16 @@ def time_is_left() -> None:
         pytest.skip(f"the {VIRTUAL_SECONDS:.0f} s of PODPERF_VIRTUAL_SECONDS are over")
 
 
+@pytest.fixture(scope="session")
+def last_at_rest() -> list[dict[str, object]]:
+    """The machine at rest, as the last test saw it that asked for this."""
+    return [{}]
+
+
 @pytest.fixture
-def machine_as_before() -> Iterator[None]:
+def machine_as_before(last_at_rest: list[dict[str, object]]) -> Iterator[None]:
     """Whatever the test did, the machine is as it was."""
-    before = at_rest()
+    before = last_at_rest[0] = at_rest(last_at_rest[0])
     yield
     after = once_as(before, snapshot)
     for what, value in before.items():

@@ -48,11 +48,14 @@ def once_as(before: T, read: Callable[[], T]) -> T:
     return now
 
 
-def at_rest() -> dict[str, object]:
-    """The machine when nothing changes any more: what the test before took down may still be going."""
+def at_rest(known: dict[str, object] | None = None) -> dict[str, object]:
+    """The machine when nothing changes any more: what the test before took down may still be going.
+
+    A machine that is as it was at rest before, as `known`, is looked at only once.
+    """
     deadline = time.monotonic() + PATIENCE
     last, alike = snapshot(), 1
-    while alike < 3 and time.monotonic() < deadline:
+    while last != known and alike < 3 and time.monotonic() < deadline:
         time.sleep(0.3)
         now = snapshot()
         last, alike = now, alike + 1 if now == last else 1

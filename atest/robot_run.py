@@ -25,6 +25,18 @@ method: {search: quick, mrr: {trials: %d, duration: %s}}
 """
 
 
+def mrr_suite(folder: Path, **rows: str) -> str:
+    """A suite whose tests measure MRR alone: a search takes ten seconds more.
+
+    A row's name is that of its test, its value the arguments of `Set Up Chain`.
+    """
+    measures = "    Measure Maximum Receive Rate\n    [Teardown]    Tear Down Chain\n\n"
+    tests = "".join(f"{name}\n    Set Up Chain    {arguments}\n{measures}" for name, arguments in rows.items())
+    path = folder / "mrr.robot"
+    path.write_text(f"{SETTINGS}\n*** Test Cases ***\n{tests}")
+    return str(path)
+
+
 class Robot:
     """Robot Framework in a child process, on the project's own suites or on one written for a test.
 

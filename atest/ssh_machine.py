@@ -71,9 +71,18 @@ class SshMachine:
         self.network.run("nft", "delete", "table", "inet", "test", check=False)
 
 
+def has_penalties() -> bool:
+    """True where the SSH server refuses an address for a while after failed logins: OpenSSH from 9.8 on."""
+    asked = ["/usr/sbin/sshd", "-G", "-f", "/dev/null", "-o", "PerSourcePenalties=no"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
 @contextmanager
-def ssh_machine(folder: Path, *, second: bool = False) -> Iterator[SshMachine]:
-    """The machine, or the one that a test may have beside it, until the context ends."""
+def ssh_machine(folder: Path, *, second: bool = False, settings: str = "") -> Iterator[SshMachine]:
+    """The machine, or the one that a test may have beside it, until the context ends.
+
+    `settings` are further lines of its sshd_config. Without them failed logins have no penalty.
+    """
     name = "ssh2" if second else "ssh"
     address, near = (SECOND_ADDRESS, _SECOND_NEAR_ADDRESS) if second else (ADDRESS, NEAR_ADDRESS)
     here, link = LocalHost(), f"test-{name}"
@@ -87,7 +96,9 @@ def ssh_machine(folder: Path, *, second: bool = False) -> Iterator[SshMachine]:
         for interface in ("lo", "eth0"):
             ip(network, "link", "set", interface, "up")
         _make_keys(folder, address)
-        (folder / "sshd_config").write_text(_CONFIGURATION.format(address=address, folder=folder))
+        lenient = "PerSourcePenalties no\n" if has_penalties() else ""
+        configuration = _CONFIGURATION.format(address=address, folder=folder)
+        (folder / "sshd_config").write_text(configuration + (settings or lenient))
         machine = ["nsenter", f"--net=/run/netns/{network.namespace}", "unshare", "--mount"]
         inside = [*machine, "sh", "-ec", _START, "sh", str(folder), str(ROOT / "build")]
         with (folder / "sshd.log").open("wb") as log:

@@ -15,6 +15,7 @@ from podperf.testbed.scenarios import share_cpus
 from robot_run import ROOT, Robot
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_as_before")
 def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_path: Path) -> None:
     need("memif")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from namespaces import add_namespace
+from namespaces import add_namespace, remove_namespace
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
@@ -51,6 +51,7 @@ def give_it_a_cpu(box: NetworkNamespace) -> None:
         dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
 
 
+@pytest.mark.slow
 def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp_path: Path) -> None:
     give_it_a_cpu(box)
     tester = NetworkNamespace("test-ports")
@@ -109,7 +110,7 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     before = settings("box-left")
     topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
     robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     robot.process.kill()
     robot.wait()
     assert settings("box-left") != before
@@ -117,6 +118,24 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     assert "the tester's ports" in podperf("clean").stdout
     assert settings("box-left") == before
     assert not filters("test-ports")
+
+
+@pytest.mark.parametrize("gone", ["namespace", "interfaces"])
+def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
+    box: NetworkNamespace, tmp_path: Path, gone: str
+) -> None:
+    topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
+    robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
+    robot.wait_for("| mrr, trial ")
+    robot.process.kill()
+    robot.wait()
+    ports = NetworkNamespace("test-ports")
+    for interface in ("box-left", "box-right"):
+        ip(ports, "link", "del", interface)
+    if gone == "namespace":
+        remove_namespace(LocalHost(), ports.namespace)
+    assert "the tester's ports" in podperf("clean").stdout
+    assert podperf("clean").stdout == "nothing was left behind\n"
 
 
 def settings(port: str) -> list[str]:

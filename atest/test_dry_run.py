@@ -39,6 +39,7 @@ worker:
     left: {interface: far-left, driver: veth}
     right: {interface: far-right, driver: veth}
 """
+SHARED_MEMORY = re.compile(r"\bpodperf-[0-9a-f]{8}\b")
 # Open vSwitch has as many threads beside its pollers as it likes, and each is held to the worker's CPUs.
 SWITCH_THREAD = re.compile(r"<thread \d+ of those named \*>")
 
@@ -95,7 +96,12 @@ def compare(topology: Topology, chain: Chain) -> None:
 
 
 def shown(steps: Sequence[Step]) -> list[tuple[str, ...]]:
-    """The steps, those that hold the threads of a switch as one."""
-    texts = [replace(step, text=SWITCH_THREAD.sub("<thread>", step.text)) for step in steps]
+    """The steps, those that hold the threads of a switch as one, without the random names of shared memory."""
+    texts = [
+        replace(
+            step, text=SWITCH_THREAD.sub("<thread>", step.text), content=SHARED_MEMORY.sub("<random>", step.content)
+        )
+        for step in steps
+    ]
     said = [(each.phase, each.host, each.namespace, each.kind, each.text, each.content) for each in texts]
     return [one for one, before in zip(said, [None, *said], strict=False) if "<thread>" not in one[4] or one != before]

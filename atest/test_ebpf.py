@@ -55,10 +55,9 @@ def test_hook_forwards_both_ways(name: str, pods: int) -> None:
     assert len(description["programs"]) == 2 + 2 * pods
 
 
-@pytest.mark.parametrize("size", ["64", "1518", "3000", "IMIX"])
 @pytest.mark.parametrize("name", HOOKS)
-def test_every_frame_size_crosses_a_hook(name: str, size: str) -> None:
-    forward(Chain(name, 1), size)
+def test_every_frame_size_crosses_a_hook(name: str) -> None:
+    forward(Chain(name, 1), ("64", "1518", "3000", "IMIX"))
 
 
 def test_tc_programs_are_read_back() -> None:
@@ -112,9 +111,9 @@ def af_xdp() -> None:
 
 
 @pytest.mark.usefixtures("af_xdp")
-@pytest.mark.parametrize(("pods", "size"), [(1, "64"), (1, "1518"), (1, "IMIX"), (2, "64"), (2, "1518")])
-def test_af_xdp_forwards_both_ways(pods: int, size: str) -> None:
-    description = forward(Chain("af-xdp", pods), size)
+@pytest.mark.parametrize("pods", [1, 2])
+def test_af_xdp_forwards_both_ways(pods: int) -> None:
+    description = forward(Chain("af-xdp", pods), ("64", "1518", "IMIX"))
     assert len(description["applications"]) == pods
     for application in description["applications"].values():
         assert [each["mode"] for each in application["sockets"]] == ["copy", "copy"], "veth has no zero-copy"
@@ -135,7 +134,7 @@ def test_af_xdp_busy_polls_or_is_skipped_with_the_reason() -> None:
 @pytest.mark.usefixtures("af_xdp")
 def test_frames_that_fit_no_af_xdp_buffer_are_skipped() -> None:
     with pytest.raises(Unavailable, match="does not fit one buffer of an AF_XDP socket"):
-        forward(Chain("af-xdp", 1), "3000")
+        forward(Chain("af-xdp", 1), ["3000"])
 
 
 @pytest.mark.parametrize("name", [*HOOKS, "af-xdp"])

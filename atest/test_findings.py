@@ -13,6 +13,7 @@ from podperf.verdicts.claims import CLAIMS
 from robot_run import ROOT, Robot
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_as_before")
 def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> None:
     robot = Robot(tmp_path, "--test", "MACVLAN over Linux bridge", "--test", "VPP with memif*", str(ROOT / "tests"))

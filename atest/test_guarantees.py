@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from chains import need
 from podperf.model import Chain
+from podperf.testbed.run_lock import CHECK, RunLock
 from robot_run import ROOT, SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
@@ -45,14 +48,14 @@ Leaves The Chain Standing
     return path
 
 
-@pytest.fixture(params=[Chain("linux-bridge", 1), Chain("memif", 2)], ids=str)
+@pytest.fixture(params=[Chain("linux-bridge", 1), pytest.param(Chain("memif", 2), marks=pytest.mark.slow)], ids=str)
 def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Robot:
     """A run that measures for long: with all of its chain in the kernel, and with processes that poll in each pod."""
     chain = request.param
     need(chain.data_plane)
     variables = ("--variable", f"DATA_PLANE:{chain.data_plane}", "--variable", f"PODS:{chain.pods}")
     robot = Robot(tmp_path, *variables, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=100, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     return robot
 
 
@@ -113,7 +116,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
 
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    first.wait_for("| mrr, trial ")
+    first.wait_for("| offered load ")
     (tmp_path / "second").mkdir()
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
     assert second.wait(30) != 0
@@ -126,9 +129,37 @@ def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first.wait(30)
 
 
+def test_a_full_disk_takes_no_record_and_the_last_line_says_where_it_is(
+    tmp_path: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, elsewhere = tmp_path / "results", tmp_path / "elsewhere"
+    for folder in (results, elsewhere):
+        folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", results], check=True)
+    try:
+        no_output = ("--output", "NONE", "--log", "NONE", "--report", "NONE")
+        robot = Robot(tmp_path, *no_output, "--test", "Forwards", str(suite), trials=30, duration=0.1)
+        assert robot.wait() == 0, robot.output.read_text()
+    finally:
+        subprocess.run(["umount", results], check=True)
+    said = robot.output.read_text()
+    (saved,) = elsewhere.glob("podperf-record-*/*.json")
+    assert json.loads(saved.read_text())["outcome"] == "passed", "it was measured"
+    assert "Forwards interrupted: MRR" in said and "\n1 test: 1 interrupted\n" in said
+    assert str(saved.parent) in said.strip().splitlines()[-1]
+
+
+def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> None:
+    with RunLock(CHECK):
+        robot = Robot(tmp_path, "--test", "Forwards", str(suite))
+        robot.wait_for(f"`podperf check` is looking at this machine (process {os.getpid()}); waiting for it to end")
+    assert robot.wait() == 0, robot.output.read_text()
+
+
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     os.kill(_tester_of(robot.process.pid), signal.SIGKILL)
     assert robot.wait() == 2
     messages = {record["test"]["name"]: record["reason"] for record in robot.records()}

@@ -6,13 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.base import CommandFailed, Host, TooMuchOutput
 from podperf.hosts.linux import read_attribute, write_attribute
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import add_namespace
@@ -111,6 +111,62 @@ def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> No
     process = host.spawn("sh", "-c", "printf 'a\\377b\\nnext\\n'; read -r _")
     assert [process.receive(5), process.receive(5)] == ["a\N{REPLACEMENT CHARACTER}b", "next"]
     process.stop()
+
+
+@contextmanager
+def within_memory(mib: int) -> Iterator[None]:
+    """Whatever is done inside, this process has no more than so much memory more for it, at any moment."""
+    Path("/proc/self/clear_refs").write_text("5")  # the highest so far is the present (proc(5))
+    before = highest_memory()
+    yield
+    assert highest_memory() - before < mib
+
+
+def highest_memory() -> int:
+    """MiB that this process had at its most."""
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").open() if line.startswith("VmHWM")) // 1024
+
+
+@pytest.mark.parametrize("command", [("yes",), ("sh", "-c", "yes >&2"), ("cat", "/dev/zero")], ids=str)
+def test_a_command_that_says_more_than_there_is_a_place_for_is_ended(host: Host, command: tuple[str, ...]) -> None:
+    with within_memory(150), pytest.raises(TooMuchOutput) as caught:
+        host.run("sh", "-c", 'echo $$ >/tmp/podperf-endless; exec "$@"', "sh", *command)
+    assert str(caught.value).startswith(f"on {host.name}, `sh -c ")
+    assert "said more than 16 MiB" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert gone(int(host.run("cat", "/tmp/podperf-endless").stdout))
+    host.run("rm", "/tmp/podperf-endless")
+
+
+@pytest.mark.parametrize("command", ["yes", "yes ''", "cat /dev/zero"])
+def test_a_process_that_nobody_listens_to_goes_on_and_is_drained(host: Host, command: str) -> None:
+    with within_memory(150):
+        process = host.spawn("sh", "-c", f"{command} | head -c 100000000; echo done >&2; read -r _")
+        deadline = time.monotonic() + 60
+        while "done" not in process.errors():
+            assert process.alive() and time.monotonic() < deadline
+            time.sleep(0.05)
+        with pytest.raises(TooMuchOutput, match="said more than 16 MiB"):
+            while True:
+                process.receive(5)
+    process.stop()
+
+
+def test_a_file_without_an_end_is_not_read_to_it(host: Host) -> None:
+    with within_memory(150), pytest.raises(TooMuchOutput, match="`cat /dev/zero` said more than 16 MiB"):
+        host.get("/dev/zero")
+
+
+def test_what_a_run_starts_writes_no_file_that_others_can_write(host: Host) -> None:
+    before = os.umask(0)
+    try:
+        host.put(b"x", "/tmp/podperf-mine/file")
+        host.run("sh", "-c", ">/tmp/podperf-mine/other")
+        said = host.run("stat", "-c", "%a", "/tmp/podperf-mine", "/tmp/podperf-mine/file", "/tmp/podperf-mine/other")
+        assert said.stdout.split() == ["755", "644", "644"]
+    finally:
+        os.umask(before)
+        host.run("rm", "-r", "/tmp/podperf-mine")
 
 
 def test_a_process_is_spoken_to_by_lines(host: Host) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import LOST_AFTER
-from podperf.testbed.run_lock import NETWORK
-from robot_run import Robot
+from podperf.hosts.ssh_login import Timeouts
+from podperf.testbed.run_lock import FILE
+from robot_run import Robot, mrr_suite
 from ssh_machine import SshMachine
 from test_ssh import lab, left_there, ports, topology  # noqa: F401 - lab is a fixture
 
@@ -30,23 +30,23 @@ def cut_connections(machine: SshMachine) -> None:
 def fall_silent(machine: SshMachine) -> None:
     """Drop what arrives, for longer than it takes to notice."""
     machine.drop_packets()
-    time.sleep(LOST_AFTER + 5)
+    time.sleep(Timeouts().lost + 5)
     machine.let_packets_in()
 
 
-@pytest.mark.parametrize("lose", [cut_connections, fall_silent])
+@pytest.mark.parametrize("lose", [cut_connections, pytest.param(fall_silent, marks=pytest.mark.slow)])
 def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path, lose: object) -> None:  # noqa: F811
     assert callable(lose)
     before = ports(lab)
-    tests = ("--test", "PTP, 64 B", "--test", "MACVLAN, 64 B", "tests")
-    robot = Robot(tmp_path, *tests, topology=topology(lab, trials=40))
-    robot.wait_for("PTP, 64 B | mrr, trial ")
+    suite = mrr_suite(tmp_path, PTP="ptp    1    64", MACVLAN="macvlan    1    64")
+    robot = Robot(tmp_path, suite, topology=topology(lab, trials=20))
+    robot.wait_for("PTP | offered load ")
     lose(lab)
     robot.wait_for("[2/2]")
     host = SshHost(lab.login)
     try:
-        robot.wait_for("MACVLAN, 64 B | mrr")
-        assert host.run("flock", "--nonblock", NETWORK, "true", check=False).exit_code, "the worker is locked again"
+        robot.wait_for("MACVLAN | offered load ")
+        assert host.run("flock", "--nonblock", FILE, "true", check=False).exit_code, "the worker is locked again"
     finally:
         host.close()
     assert robot.wait() == 1, robot.output.read_text()

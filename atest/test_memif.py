@@ -28,10 +28,9 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("size", ["64", "1518", "IMIX"])
 @pytest.mark.parametrize("pods", [2, 3, 4])
-def test_forwards_both_ways(pods: int, size: str) -> None:
-    description = forward(Chain("memif", pods), size)
+def test_forwards_both_ways(pods: int) -> None:
+    description = forward(Chain("memif", pods), ("64", "1518", "IMIX"))
     assert len(description["applications"]) == pods
 
 
@@ -61,7 +60,7 @@ def test_a_single_pod_has_no_memif() -> None:
 
 def test_frames_that_no_buffer_holds_are_refused() -> None:
     with pytest.raises(Unavailable, match="one buffer of memif: those take frames of up to 1518 bytes"):
-        forward(Chain("memif", 2), "3000")
+        forward(Chain("memif", 2), ["3000"])
 
 
 def test_a_pod_that_ends_is_named() -> None:

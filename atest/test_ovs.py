@@ -22,6 +22,7 @@ from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed import machines
 from robot_run import SETTINGS, Robot, podperf
 
+pytestmark = pytest.mark.distribution
 SWITCHES = ["ovs-netdev", "ovs-dpdk", "ovs-afxdp"]
 
 
@@ -31,12 +32,11 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("size", ["64", "1518"])
 @pytest.mark.parametrize("pods", [1, 2, 4])
 @pytest.mark.parametrize("name", SWITCHES)
-def test_forwards_both_ways(name: str, pods: int, size: str) -> None:
+def test_forwards_both_ways(name: str, pods: int) -> None:
     need(name)
-    description = forward(Chain(name, pods), size)
+    description = forward(Chain(name, pods), ("64", "1518"))
     assert len(description["flows"]) == 2 * (pods + 1)
     inside = "applications" if name == "ovs-dpdk" else "pods"
     assert len(description[inside]) == pods
@@ -97,7 +97,7 @@ The Next One
 def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
     need("ovs-dpdk")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     os.kill(_process_of_the_run(process), signal.SIGKILL)
     assert robot.wait(60) == 1, robot.output.read_text()
     assert f"Breaks: FAIL: {cause}" in robot.messages()
@@ -109,7 +109,7 @@ def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     robot.process.kill()
     robot.wait()
     assert "hugepages" in podperf("clean").stdout
@@ -151,6 +151,15 @@ def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) 
     description = forward(Chain("ovs-dpdk", 2))
     assert description["memory"] == "no hugepages"
     assert "--no-huge" in description["other_config"]["dpdk-extra"]
+
+
+def test_a_port_without_memory_is_named_with_what_the_switch_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ovs-dpdk")
+    monkeypatch.setattr(hugepages, "offered", lambda _: False)
+    monkeypatch.setattr(ovs_dpdk, "SWITCH_MEMORY", 32)
+    monkeypatch.setattr(ovs_dpdk, "port_memory", lambda **_: 0)
+    with pytest.raises(PodperfError, match=r"refused the port left: .*: Failed to create mem"):
+        forward(Chain("ovs-dpdk", 1))
 
 
 def test_a_socket_path_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
-from robot_run import Robot, podperf
+from robot_run import Robot, mrr_suite, podperf
 from ssh_machine import ADDRESS, SshMachine
 from test_ssh import await_links, left_there, ports
 from test_tester_contract import PYTHON, TREX
@@ -55,7 +55,7 @@ def ports_of(left: str, right: str) -> dict[str, object]:
 
 def test_frames_are_sent_from_there_across_a_chain_here(cabled: SshMachine, tmp_path: Path) -> None:
     before = ports(cabled)
-    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(cabled, cabled=True))
+    robot = Robot(tmp_path, mrr_suite(tmp_path, MACVLAN="macvlan    1    64"), topology=topology(cabled, cabled=True))
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
     assert record["outcome"] == "passed", record["reason"]
@@ -70,7 +70,7 @@ def test_frames_are_sent_from_there_across_a_chain_here(cabled: SshMachine, tmp_
 
 def test_tester_and_worker_may_be_one_machine_there(there: SshMachine, tmp_path: Path) -> None:
     before = ports(there)
-    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(there, cabled=False))
+    robot = Robot(tmp_path, mrr_suite(tmp_path, MACVLAN="macvlan    1    64"), topology=topology(there, cabled=False))
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
     assert record["outcome"] == "passed", record["reason"]
@@ -81,7 +81,9 @@ def test_tester_and_worker_may_be_one_machine_there(there: SshMachine, tmp_path:
 
 
 def test_what_a_killed_run_left_there_the_next_one_removes(there: SshMachine, tmp_path: Path) -> None:
-    robot = Robot(tmp_path, "--test", "MACVLAN, 64 B", "tests", topology=topology(there, cabled=False, trials=1000))
+    robot = Robot(
+        tmp_path, mrr_suite(tmp_path, MACVLAN="macvlan    1    64"), topology=topology(there, cabled=False, trials=1000)
+    )
     robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()

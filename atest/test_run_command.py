@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from robot.api import ExecutionResult
 
 from robot_run import ROOT
 
@@ -25,11 +28,16 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr
     assert "[2/2] PTP, 64 B | " in said, "which trial, while it works"
-    table = said[said.index("Data plane") :].splitlines()
-    (row,) = [line for line in table if line.startswith("PTP, 64 B")]
-    assert row.split()[3:6] == ["ptp", "1", "64B"]
-    assert "passed" in row
+    table = said[said.index("\nTest ") :].splitlines()
+    (row,) = [line for line in table if re.match(r"PTP, 64 B +\d", line)]
+    assert "passed" in row and len(row) <= 80
+    assert "[2/2] PTP, 64 B passed: MRR " in said, "with the word of the table"
     assert table[-1] == f"Conformance: {results}/conformance.html"
     made = {path.name for path in results.iterdir()}
     assert made >= {"conformance.html", "log.html", "output.xml", "xunit.xml", "records"}
-    assert len(list(results.glob("records/*.json"))) == 2
+    records = [json.loads(path.read_text()) for path in results.glob("records/*.json")]
+    tests = ExecutionResult(results / "output.xml").suite.all_tests
+    assert {each["test"]["name"]: each["test"]["log"] for each in records} == {
+        each.name: f"log.html#{each.id}" for each in tests
+    }
+    assert len(records) == 2

@@ -27,7 +27,7 @@ from podperf.testbed.placement import place
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
-from robot_run import Robot
+from robot_run import Robot, mrr_suite
 from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
 from test_ssh import await_links, left_there, ports
 
@@ -118,7 +118,7 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
 ) -> None:
     before = [ports(each) for each in pair]
     file = topology(pair, tmp_path).read_text()
-    robot = Robot(tmp_path, "--test", "Linux bridge, 64 B, 2 workers", "tests", topology=file)
+    robot = Robot(tmp_path, mrr_suite(tmp_path, Bridge="linux-bridge    2    64    workers=2"), topology=file)
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
     assert record["outcome"] == "passed", record["reason"]

@@ -110,7 +110,7 @@ def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
 
 
 def test_large_frames_cross_too(lab: Lab) -> None:
-    forward(Chain("sriov", 1, "testpmd-mac"), "1518", lab.testbed)
+    forward(Chain("sriov", 1, "testpmd-mac"), ["1518"], lab.testbed)
 
 
 def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: Lab) -> None:

@@ -26,16 +26,19 @@ from podperf.hosts.linux import add_veth, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
-from podperf.hosts.ssh_login import LOST_AFTER, PASSWORD_VARIABLE, Login
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts
 from podperf.model import Chain
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
 from podperf.testbed.access import lock, log_in
-from podperf.testbed.run_lock import NETWORK, RunLock
+from podperf.testbed.run_lock import CHECK, FILE, RunLock
 from podperf.topology import load_topology
-from robot_run import ROOT, Robot, podperf
-from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine
+from robot_run import ROOT, Robot, mrr_suite, podperf
+from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, has_penalties, ssh_machine
 from test_hosts import gone
+
+pytestmark = pytest.mark.distribution
+QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # of tests that wait until one of them is over
 
 
 @pytest.fixture
@@ -158,7 +161,7 @@ def test_a_name_that_is_none_is_said(there: SshMachine) -> None:
 def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
     there.drop_packets()
     try:
-        assert f"no answer from {ADDRESS} port 22 in 10 s" in refusal(there.login)
+        assert f"no answer from {ADDRESS} port 22 in 1 s" in refusal(replace(there.login, timeouts=QUICK), within=3)
     finally:
         there.let_packets_in()
 
@@ -166,7 +169,39 @@ def test_a_firewall_that_drops_is_said(there: SshMachine) -> None:
 def test_what_is_no_ssh_server_is_said(there: SshMachine) -> None:
     with socket.create_server((NEAR_ADDRESS, 0)) as mute:
         port = mute.getsockname()[1]
-        assert "is no SSH server" in refusal(replace(there.login, address=NEAR_ADDRESS, port=port), within=14)
+        mute_login = replace(there.login, address=NEAR_ADDRESS, port=port, timeouts=QUICK)
+        assert "is no SSH server" in refusal(mute_login, within=5)
+
+
+CLOSED = "closed the connection before it named itself as an SSH server"
+
+
+def test_a_server_that_closes_the_connection_before_its_banner_is_said(there: SshMachine) -> None:
+    def close_connections() -> None:
+        for said in (b"Not allowed at this time\r\n", b""):  # OpenSSH 9.9 says that, and 9.8 says nothing
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(said)
+
+    with socket.create_server((NEAR_ADDRESS, 0)) as server:
+        threading.Thread(target=close_connections, daemon=True).start()
+        for _ in range(2):
+            login = replace(there.login, address=NEAR_ADDRESS, port=server.getsockname()[1], timeouts=QUICK)
+            said = refusal(login)
+            assert CLOSED in said
+            assert "PerSourcePenalties" in said
+
+
+@pytest.mark.skipif(not has_penalties(), reason="this SSH server has no penalties: OpenSSH has them from 9.8 on")
+def test_a_penalty_for_failed_logins_is_said(tmp_path: Path) -> None:
+    with ssh_machine(tmp_path, second=True, settings="PerSourcePenalties authfail:60 min:1\n") as strict:
+        stranger = replace(strict.login, key=str(strict.folder / "stranger_key"), timeouts=QUICK)
+        deadline = time.monotonic() + 10
+        # The server notes a failed login when the process that had it has ended.
+        while "refuses the login" in (said := refusal(stranger)):
+            assert time.monotonic() < deadline, "no penalty"
+        assert CLOSED in said
+        assert CLOSED in refusal(replace(strict.login, timeouts=QUICK))
 
 
 # --- what ends with a connection -------------------------------------------------------------------------------------
@@ -191,19 +226,24 @@ def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_conn
     assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
 
 
-def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine, host: SshHost) -> None:
+def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine) -> None:
+    host = SshHost(replace(there.login, timeouts=QUICK))
     process = host.spawn("sleep", "1000")
     host.get("/proc/version")
     threading.Timer(0.5, there.drop_packets).start()
     began = time.monotonic()
-    with pytest.raises(ConnectionLost):
-        host.run("sleep", "500", timeout=120)
-    assert time.monotonic() - began < LOST_AFTER + 10
-    assert not process.alive()
-    process.stop()
-    with pytest.raises(PodperfError, match="no answer from"):
-        host.get("/proc/version")
-    assert time.monotonic() - began < LOST_AFTER + 23
+    try:
+        with pytest.raises(ConnectionLost):
+            host.run("sleep", "500", timeout=120)
+        assert time.monotonic() - began < QUICK.lost + 5
+        assert not process.alive()
+        process.stop()
+        with pytest.raises(PodperfError, match="no answer from"):
+            host.get("/proc/version")
+        assert time.monotonic() - began < QUICK.lost + QUICK.step + 7
+    finally:
+        there.let_packets_in()
+        host.close()
 
 
 def test_what_was_started_ends_with_the_program_that_started_it(there: SshMachine) -> None:
@@ -257,6 +297,7 @@ def test_a_command_takes_few_round_trips(host: SshHost) -> None:
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
 
+BRIDGE = "linux-bridge    1    64"
 TOPOLOGY = """
 version: 1
 name: behind-ssh
@@ -297,6 +338,11 @@ def await_links(there: SshMachine, *interfaces: str) -> None:
 def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
     settings = {"address": ADDRESS, "folder": there.folder, "key": there.folder / key, "trials": trials}
     return TOPOLOGY.format(cpu=max(os.sched_getaffinity(0)), **settings)
+
+
+def by_password(there: SshMachine) -> str:
+    """The same for who has no key that opens."""
+    return topology(there, key="stranger_key").replace("{address:", "{login: password, address:")
 
 
 def ports(there: SshMachine) -> list[Any]:
@@ -386,7 +432,7 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     robot = Robot(
         tmp_path,
         *("--loglevel", "TRACE", "--debugfile", "debug.txt", "--test", "Linux bridge, 64 B", "tests"),
-        topology=topology(lab, key="stranger_key"),
+        topology=by_password(lab),
     )
     assert robot.wait() == 0, robot.output.read_text()
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -398,9 +444,34 @@ def test_the_password_is_in_nothing_that_a_run_writes(
     assert b"&lt;secret&gt;" in (robot.results / "output.xml").read_bytes(), "the password did not pass Robot"
 
 
+def test_a_machine_that_does_not_ask_for_the_password_is_not_offered_it(
+    lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    robot = Robot(tmp_path, "tests", topology=topology(lab, key="stranger_key"))
+    assert robot.wait() != 0
+    said = robot.output.read_text()
+    assert f"refuses the login of root by the key {lab.folder}/stranger_key: " in said
+    assert f"set {PASSWORD_VARIABLE} and worker.ssh.login: password" in said
+
+
+def test_lines_of_known_hosts_with_markers_are_understood_or_left_out(there: SshMachine, tmp_path: Path) -> None:
+    key = (there.folder / "host_key.pub").read_text()
+    known = tmp_path / "known"
+    login = replace(there.login, known_hosts=str(known))
+    known.write_text(f"@cert-authority * {key}")
+    assert "@cert-authority there does not count" in refusal(login)
+    known.write_text(f"@cert-authority * {key}{ADDRESS} {key}rubbish\n@revoked\n")
+    host = SshHost(login)
+    assert host.run("echo", "in").stdout == "in\n"
+    host.close()
+    known.write_text(f"{ADDRESS} {key}@revoked * {key}")
+    assert f"is revoked in {known}" in refusal(login)
+
+
 def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
-    robot = Robot(tmp_path, "--loglevel", "TRACE", "tests", topology=topology(lab, key="stranger_key"))
+    robot = Robot(tmp_path, "--loglevel", "TRACE", "tests", topology=by_password(lab))
     assert robot.wait() != 0
     assert "refuses the login of root" in robot.output.read_text()
     assert not any(b"swordfish-42" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
@@ -409,7 +480,7 @@ def test_a_wrong_password_is_not_told_either(lab: SshMachine, tmp_path: Path, mo
 def kill_a_run(lab: SshMachine, folder: Path) -> None:
     """A run that was killed in the middle of measuring, and left its chain on the machine."""
     before = ports(lab)
-    robot = Robot(folder, "--test", "Linux bridge, 64 B", "tests", topology=topology(lab, trials=1000))
+    robot = Robot(folder, mrr_suite(folder, Bridge=BRIDGE), topology=topology(lab, trials=1000))
     robot.wait_for_trials(2)
     robot.process.kill()
     robot.wait()
@@ -430,7 +501,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
     before = ports(lab)
     kill_a_run(lab, tmp_path)
     (tmp_path / "next").mkdir()
-    following = Robot(tmp_path / "next", "--test", "Linux bridge, 64 B", "tests", topology=topology(lab))
+    following = Robot(tmp_path / "next", mrr_suite(tmp_path, Bridge=BRIDGE), topology=topology(lab))
     assert following.wait() == 0, following.output.read_text()
     for left in ("ens4 from the system under test", "ens5 from the system under test", "podperf-worker"):
         assert f"removed what an earlier run left on {ADDRESS}: {left}" in following.output.read_text()
@@ -440,25 +511,46 @@ def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMa
 
 def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: Path) -> None:
     host = SshHost(lab.login)
-    holder = host.spawn("flock", NETWORK, "sh", "-c", "echo locked; read -r x")
-    assert holder.receive(5) == "locked"
-    host.put(b"of the first run", f"{programs.FOLDER}/a-program")
-    robot = Robot(tmp_path, "tests", topology=topology(lab))
-    assert robot.wait() != 0
-    refusal = f"another podperf run is measuring on {ADDRESS}"
-    assert refusal in robot.output.read_text()
-    (tmp_path / "t.yaml").write_text(topology(lab))
-    *_, last = check(str(tmp_path / "t.yaml"))
-    assert (last.state, last.detail.startswith(refusal)) == (State.UNCHECKED, True)
-    assert host.get(f"{programs.FOLDER}/a-program") == b"of the first run"
-    programs.remove(host)
-    host.close()
+    with closing(host), ExitStack() as undo:
+        lock(host, undo)
+        host.put(b"of the first run", f"{programs.FOLDER}/a-program")
+        robot = Robot(tmp_path, "tests", topology=topology(lab))
+        assert robot.wait() != 0
+        (holder,) = lockers(host)
+        refusal = f"another podperf run is measuring on {ADDRESS} (process {holder}, from another machine)"
+        assert refusal in robot.output.read_text()
+        (tmp_path / "t.yaml").write_text(topology(lab))
+        *_, last = check(str(tmp_path / "t.yaml"))
+        assert (last.state, last.detail.startswith(refusal)) == (State.UNCHECKED, True)
+        assert host.get(f"{programs.FOLDER}/a-program") == b"of the first run"
+
+
+def lockers(host: SshHost) -> list[str]:
+    """The processes that the kernel says have the lock of a machine."""
+    inode = host.run("stat", "-c", "%i", FILE).stdout.strip()
+    lines = [line.split() for line in host.get("/proc/locks").decode().splitlines()]
+    return [words[4] for words in lines if words[1] == "FLOCK" and words[5].endswith(f":{inode}")]
+
+
+def test_a_check_of_the_worker_is_waited_for(lab: SshMachine) -> None:
+    host, other = SshHost(lab.login), SshHost(lab.login)
+    said: list[str] = []
+    with closing(host), closing(other), ExitStack() as undo, ExitStack() as checking:
+        lock(host, checking, CHECK)
+
+        def say(text: str) -> None:
+            said.append(text)
+            checking.close()
+
+        lock(other, undo, say=say)
+    assert len(said) == 1
+    assert said[0].startswith(f"`podperf check` is looking at {ADDRESS} (process ")
 
 
 def test_a_worker_is_locked_for_as_long_as_it_hears_from_its_run(lab: SshMachine) -> None:
     """A server notices a connection that went silent after hours, and the next run cannot wait so long."""
     host, other = SshHost(lab.login), SshHost(lab.login)
-    free = ("flock", "--nonblock", NETWORK, "true")
+    free = ("flock", "--nonblock", FILE, "true")
     with closing(host), closing(other), ExitStack() as undo:
         lock(host, undo, beat=0.2, silence=1)
         time.sleep(3)
@@ -474,7 +566,10 @@ def test_a_run_on_the_worker_itself_and_one_from_elsewhere_exclude_each_other() 
     here = LocalHost()
     with ExitStack() as undo:
         lock(here, undo)
-        with pytest.raises(PodperfError, match="is measuring on this machine, from another machine"), RunLock():
+        with (
+            pytest.raises(PodperfError, match=r"is measuring on this machine \(process \d+, from another machine\)"),
+            RunLock(),
+        ):
             pass
     with RunLock(), ExitStack() as undo, pytest.raises(PodperfError, match="another podperf run is measuring on"):
         lock(here, undo)

@@ -246,7 +246,7 @@ def test_frames_cross_a_bridge_on_it_and_the_result_says_that_it_compares_with_n
 
 def test_a_killed_run_leaves_no_machine_no_tap_and_no_disk(tmp_path: Path) -> None:
     robot = run(tmp_path, trials=100)
-    robot.wait_for("| mrr, trial ", BOOT_TIMEOUT)
+    robot.wait_for("| offered load ", BOOT_TIMEOUT)
     machine = machines()
     assert machine
     robot.process.kill()

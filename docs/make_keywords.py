@@ -1,4 +1,4 @@
-"""Makes the keyword documentation: `tox run -e keywords -- --make`. With --check it only says what is out of date."""
+"""Makes the keyword documentation: `.tox/keywords/bin/python docs/make_keywords.py`. With --check it only checks it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def main() -> int:
         if before != made:
             outdated.append(target.name)
     if "--check" in sys.argv and outdated:
-        print(f"out of date: {', '.join(outdated)}; make them again with: tox run -e keywords -- --make")
+        again = ".tox/keywords/bin/python docs/make_keywords.py"
+        print(f"out of date: {', '.join(outdated)}; make them again with: {again}")
         return 1
     return 0
 

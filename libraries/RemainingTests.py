@@ -1,4 +1,4 @@
-"""A pre-run modifier that leaves out what an interrupted run has measured already: how such a run is resumed."""
+"""A pre-run modifier that leaves out what interrupted runs have measured already: how such a run is resumed."""
 
 from pathlib import Path
 from typing import Any
@@ -7,14 +7,15 @@ from podperf.report.results import read_run
 
 
 class RemainingTests:
-    """Used by `podperf run --resume FOLDER` as `--prerunmodifier RemainingTests.py:FOLDER`, a results folder.
+    """Used by `podperf run --resume FOLDER` as `--prerunmodifier RemainingTests.py:FOLDER`, results folders.
 
     A test that failed or was skipped has ended, too. One that was interrupted, or whose record cannot be read, is
     measured again.
     """
 
-    def __init__(self, folder: str) -> None:
-        tests = ((record["test"], record["outcome"]) for record in read_run(Path(folder)).records)
+    def __init__(self, *folders: str) -> None:
+        records = [record for folder in folders for record in read_run(Path(folder)).records]
+        tests = ((record["test"], record["outcome"]) for record in records)
         self._ended = {(test["suite"], test["name"]) for test, outcome in tests if outcome != "interrupted"}
 
     def visit_suite(self, suite: Any) -> None:

@@ -6,35 +6,45 @@ from typing import Any
 
 from robot.libraries.BuiltIn import BuiltIn
 
+from podperf.ownership import Owner, hand_over, note_caller
+
 
 class ResultsFolder:
-    """Used by `podperf run` as `--listener ResultsFolder.py:FOLDER`; runs with output elsewhere are left alone."""
+    """Used by `podperf run` as `--listener ResultsFolder.py:FOLDER`; runs with output elsewhere are left alone.
+
+    `latest` points at the newest run that has records. A run gives away its own results and nothing else.
+    """
 
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).resolve()
         self._run: Path | None = None
+        self._caller = Owner.caller(os.environ)
 
     def start_suite(self, data: Any, result: Any) -> None:
         if data.parent is not None:
             return
         run = Path(BuiltIn().get_variable_value("${OUTPUT DIR}")).resolve()
-        if run.parent == self._folder:
-            self._run = run
-            self._point_at(run)
+        if run.parent != self._folder or not run.exists():  # a dry run has no results
+            return
+        self._run = run
+        if self._caller is not None:
+            note_caller(run, self._caller)
+            if self._folder.stat().st_uid == 0:  # the first run made it
+                Owner.of(self._folder.parent).take(self._folder)
 
-    def _point_at(self, run: Path) -> None:
-        latest = self._folder / "latest"
-        latest.unlink(missing_ok=True)
-        latest.symlink_to(run.name)
+    def end_test(self, data: Any, result: Any) -> None:
+        if self._run is not None and any((self._run / "records").glob("*")):
+            latest = self._folder / "latest"
+            if latest.is_symlink() and latest.readlink().name == self._run.name:
+                return
+            latest.unlink(missing_ok=True)
+            latest.symlink_to(self._run.name)
+            if self._caller is not None:
+                self._caller.take(latest)
 
     def close(self) -> None:
         """Last of all, after output, log, report and xunit files."""
-        if self._run is None:
-            return
-        self._point_at(self._run)  # a second run that was refused meanwhile may have taken it
-        if "SUDO_UID" in os.environ:
-            owner, group = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-            for path in (self._folder, self._folder / "latest", self._run, *self._run.rglob("*")):
-                os.chown(path, owner, group, follow_symlinks=False)
+        if self._run is not None and self._caller is not None:
+            hand_over(self._run, self._caller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -52,6 +53,7 @@ class Testbed:
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: Run | None = None
         self._stopping = False
+        self.test_id = ""  # of the test that runs now, as Robot Framework's log has it: s1-s2-t3
 
     @property
     def run(self) -> Run:
@@ -67,8 +69,8 @@ class Testbed:
     def open_testbed(self, topology: Path, password: Secret | None = None) -> None:
         """Take the machine for measuring on the testbed of this `topology` file.
 
-        `password` is that of the login on a worker behind SSH, where no key is to be had. It is a `Secret`, which no
-        log shows, and comes from the environment; as a variable:
+        `password` is offered to those machines behind SSH whose login in the topology says so. It is a `Secret`, which
+        no log shows, and comes from the environment; as a variable:
         `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}`.
 
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
@@ -121,35 +123,36 @@ class Testbed:
 
     @keyword
     def tear_down_chain(self) -> None:
-        """Take the chain down, and show in the log what was found on it. Does nothing when there is none."""
+        """Take the chain down. Does nothing when there is none."""
         self.run.tear_down_chain()
-        found = self.run.readable()
-        if found:
-            logger.info(found, html=True)
 
     # --- what Robot Framework tells a listener --------------------------------------------------------------------
 
     def start_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
-        root = data
-        while root.parent is not None:
-            root = root.parent
-        if self._run is not None and not self._stopping:
-            self._run.progress.test_begins(result.name, root.test_count)
+        self.test_id = result.id
+        if self._run is None or self._stopping:
+            return
+        progress = self._run.progress
+        if not progress.expected:
+            self._run.plan([_identity(each) for each in _whole(data).all_tests])
+        progress.test_begins(result.name)
 
     def end_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
         not_run = result.tags.robot("exit")  # a signal, or an option of Robot Framework's, ended the run before it
         self._stopping |= not_run or result.message.startswith(TERMINATED)
-        if self._run is not None and not not_run:
-            outcome = _outcome(result)
-            identity = TestIdentity(result.name, result.parent.full_name, tuple(result.tags))
-            try:
-                found = self._run.end_test(identity, outcome, result.message)
-            except PodperfError as error:  # which Robot Framework shows nobody, of a listener
-                self._run.progress.note(f"podperf: {error}")
-                found = ""
-            self._run.progress.test_ends(outcome, found or result.message)
+        if self._run is None or not_run:
+            return
+        progress, message = self._run.progress, result.message
+        ended = self._run.end_test(_identity(result, place_in_log(result.id)), _outcome(result), message)
+        if ended.html:  # in the test itself: there is no keyword to open first
+            logger.info(ended.html, html=True)
+        said = (ended.figures, message) if result.passed else (message, ended.figures)
+        result.message = "; ".join(filter(None, said))
+        progress.test_ends(ended.verdict, ended.figures, message)
+        for problem in ended.problems:  # which Robot Framework would show nobody, of a listener
+            progress.note(f"podperf: {problem}")
 
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""
@@ -179,13 +182,29 @@ def frame_size(text: str) -> FrameSize:
 def running_test() -> TestIdentity:
     """The test that runs now."""
     test = BuiltIn().get_variables()
-    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]))
+    place = place_in_log(cast(Testbed, BuiltIn().get_library_instance("Testbed")).test_id)
+    return TestIdentity(test["${TEST NAME}"], test["${SUITE NAME}"], tuple(test["@{TEST TAGS}"]), place)
+
+
+def place_in_log(test_id: str) -> str | None:
+    """Where the log of this run will show a test; None where it gets no log beside its records."""
+    log, folder = (Path(BuiltIn().get_variable_value(each)) for each in ("${LOG FILE}", "${OUTPUT DIR}"))
+    return f"{log.name}#{test_id}" if log.parent == folder and re.fullmatch(r"[A-Za-z0-9_.-]+", log.name) else None
 
 
 def _directions(word: Directions | None) -> tuple[Direction, ...] | None:
     if word is None:
         return None
     return BOTH_DIRECTIONS if word == "bidirectional" else (Direction(word),)
+
+
+def _whole(suite_or_test: Any) -> Any:
+    """The suite that holds all tests of the run."""
+    return suite_or_test if suite_or_test.parent is None else _whole(suite_or_test.parent)
+
+
+def _identity(test: Any, log: str | None = None) -> TestIdentity:
+    return TestIdentity(test.name, test.parent.full_name, tuple(test.tags), log)
 
 
 def _outcome(result: TestCase) -> Outcome:

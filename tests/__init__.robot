@@ -2,6 +2,8 @@
 Documentation     Benchmarks of container networking, one suite for each section of
 ...               draft-dcn-bmwg-containerized-infra-10. Which testbed they run on is said by the variable TOPOLOGY.
 
+Name              podperf
+
 Library           ../libraries/Testbed.py
 
 Suite Setup       Open Testbed    ${TOPOLOGY}    ${PASSWORD}
@@ -10,5 +12,5 @@ Suite Teardown    Close Testbed
 
 *** Variables ***
 ${TOPOLOGY}            ${CURDIR}/../topologies/local.yaml
-# Of the login on a worker behind SSH, where no key is to be had.
+# Offered to machines behind SSH of which the topology says so (`login: password`).
 ${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}

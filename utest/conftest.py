@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ("time_left_line",)
+
 # A deadline would measure the machine, which others may be using, and not the code.
 settings.register_profile("podperf", deadline=None)
 settings.load_profile("podperf")

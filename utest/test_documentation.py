@@ -1,4 +1,4 @@
-"""Messages that the documentation explains are messages that podperf gives."""
+"""Messages that the documentation explains are given, topologies in it are valid, and its links lead somewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from podperf.dataplanes import DATA_PLANES
+from podperf.topology import load_topology
+
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINES_OF_PROSE = [
+    ROOT / each for each in ("README.md", "SECURITY.md", "docs/first-lab.md", "docs/security.md", "docs/tester.md")
+]
 DOCUMENTS = ("first-lab", "trex", "virtual-worker")
 HEADS = ("| message |", "| it says |")
 
@@ -67,3 +74,61 @@ def test_a_message_that_is_not_given_is_noticed() -> None:
     assert is_said(["has", "no", "carrier"])
     assert not is_said(["has", "no", "carrier", "pigeon"])
     assert not is_said(["carrier", "no", "has"])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The page's blocks of code in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+TOPOLOGIES = [
+    pytest.param(text, id=f"{page.stem}-{number}") for page in PAGES for number, text in enumerate(blocks(page, "yaml"))
+]
+
+
+@pytest.mark.parametrize("text", TOPOLOGIES)
+def test_a_topology_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "topology.yaml"
+    file.write_text(text)
+    load_topology(file, DATA_PLANES)
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them: headings in small letters, without punctuation, with hyphens for spaces."""
+    headings = re.findall(r"^#+ (.*)", without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        if target.startswith(("https:", "http:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not anchor or file.suffix != ".md" or anchor in anchors(file), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", LINES_OF_PROSE, ids=lambda page: page.stem)
+def test_a_line_of_prose_fits_120_columns(page: Path) -> None:
+    long = [line for line in without_code(page).splitlines() if len(line) > 120 and not line.startswith("|")]
+    assert not long
+
+
+def names_of_tests() -> set[str]:
+    files = [path for folder in ("utest", "atest") for path in (ROOT / folder).glob("test_*.py")]
+    return {
+        name
+        for path in files
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+
+def test_an_attack_that_the_documentation_tells_of_has_its_test() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/security.md").read_text(encoding="utf-8")))
+    assert named <= names_of_tests(), f"no such tests: {', '.join(sorted(named - names_of_tests()))}"

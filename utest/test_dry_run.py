@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,11 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
+from podperf.hosts.linux import threads_named
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
+from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
@@ -234,8 +237,8 @@ def test_virtual_functions_are_made_as_the_topology_says() -> None:
 
 @pytest.fixture
 def first_lab(tmp_path: Path) -> Topology:
-    """The least lab that there can be, as the documentation has it: without PCI addresses."""
-    (example,) = re.findall(r"^```yaml\n(.*?)^```", (TOPOLOGIES.parent / "docs/first-lab.md").read_text(), re.M | re.S)
+    """The lab with a TRex of the documentation: the least that there can be, without PCI addresses."""
+    example = re.findall(r"^```yaml\n(.*?)^```", (TOPOLOGIES.parent / "docs/first-lab.md").read_text(), re.M | re.S)[-1]
     file = tmp_path / "first-lab.yaml"
     with file.open("w") as lab:
         lab.write(example)
@@ -491,8 +494,12 @@ def test_namespaces_are_told_from_commands() -> None:
 class Answers(LocalHost):
     """A host that answers everything alike."""
 
+    def __init__(self, answer: str = '[{"ifname": "left", "address": "02:00:00:00:00:07"}]') -> None:
+        super().__init__()
+        self._answer = answer
+
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        return Completed(command, 0, '[{"ifname": "left", "address": "02:00:00:00:00:07"}]', "")
+        return Completed(command, 0, self._answer, "")
 
 
 def test_a_recording_passes_on_and_names_what_it_learns() -> None:
@@ -502,6 +509,28 @@ def test_a_recording_passes_on_and_names_what_it_learns() -> None:
     host.run("ip", "neigh", "replace", "192.0.2.1", "lladdr", "02:00:00:00:00:07", "dev", "net1")
     (step,) = journal.steps
     assert step.text == "ip neigh replace 192.0.2.1 lladdr '<MAC of left>' dev net1"
+
+
+@pytest.mark.parametrize("version", POLLING_THREADS)
+def test_threads_of_dpdk_are_recorded_alike_whatever_its_version_calls_them(version: str) -> None:
+    journal = Journal()
+    host: Host = RecordingHost(Answers("17"), journal)
+    assert threads_named(host, version, of=7) == [17]
+    host.run("renice", "--priority", "-20", "--pid", "17")
+    (step,) = journal.steps
+    assert step.text == "renice --priority -20 --pid '<thread 1 of those of DPDK that poll>'"
+
+
+@pytest.mark.parametrize("tool", ["bpftool", "/usr/lib/linux-tools/6.8.0-31-generic/bpftool"])
+def test_bpftool_is_recorded_alike_wherever_the_distribution_has_it(tool: str) -> None:
+    journal = Journal()
+    host: Host = RecordingHost(Answers('[{"ifname": "left", "ifindex": 3}]'), journal)
+    host.run("ip", "-json", "link", "show", "dev", "left")
+    host.run(tool, "--json", "prog", "show", "id", "1")
+    index = map(str, (3).to_bytes(4, sys.byteorder))
+    host.run(tool, "map", "update", "id", "1", "key", "0", "0", "0", "0", "value", *index)
+    (step,) = journal.steps
+    assert step.text == "bpftool map update id '<map of that program>' key 0 0 0 0 value '<index of left>'"
 
 
 def test_an_imaginary_host_remembers() -> None:

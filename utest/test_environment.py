@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.hosts import environment
+from podperf.hosts.local import LocalHost
 from scripted_host import ScriptedHost
 
 SERVER = ScriptedHost(
@@ -112,3 +116,18 @@ def test_parsers_take_any_text(text: str) -> None:
     environment.parse_meminfo(text)
     environment.parse_lscpu(text)
     environment.parse_memory_devices(text)
+
+
+def test_the_index_of_a_clone_is_not_written(tmp_path: Path) -> None:
+    """With sudo it would belong to root from then on, and its owner could no longer use it."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    (tracked := tmp_path / "tracked").touch()
+    for words in (["init", "-q"], ["add", "tracked"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    os.utime(tracked, (1, 1))  # makes the index worth a refresh
+    index = tmp_path / ".git" / "index"
+    before = index.stat()
+    found = environment.podperf_version(LocalHost(), tmp_path)
+    assert found["commit"] and not found["modified"]
+    after = index.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)

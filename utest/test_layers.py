@@ -12,7 +12,19 @@ import podperf
 
 PACKAGE = Path(podperf.__path__[0])
 LAYERS = (  # from the bottom; what stands in one layer does not know of each other
-    {"__init__", "addressing", "cpu_lists", "errors", "figures", "noise"},
+    {"printable"},
+    {
+        "__init__",
+        "addressing",
+        "cpu_lists",
+        "errors",
+        "figures",
+        "forecast",
+        "nearness",
+        "noise",
+        "ownership",
+        "terminal",
+    },
     {"model"},
     {"documents", "progress"},
     {"topology"},

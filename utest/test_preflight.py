@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.dataplanes import xdp_offload
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.preflight import features
@@ -17,6 +18,7 @@ from podperf.preflight.checks import check
 from podperf.preflight.observation import Observation, State
 from podperf.preflight.table import conclusion, render
 from podperf.topology import SCHEMA_PATH
+from scripted_host import ScriptedHost
 
 LOCAL = str(SCHEMA_PATH.parent / "local.yaml")
 
@@ -79,6 +81,37 @@ def test_a_topology_with_problems_reports_each_and_the_machine_besides(tmp_path:
     assert "In the way: file" in conclusion(observations)
 
 
+def test_a_topology_that_is_not_there_is_all_that_is_said(tmp_path: Path) -> None:
+    (file,) = check(str(tmp_path / "t.yaml"), root=False)
+    assert (file.area, file.subject, file.state) == ("topology", "file", State.MISSING)
+    assert f"{tmp_path}/t.yaml" in file.detail
+    assert conclusion([file]) == "The quick run cannot be measured here. In the way: file."
+
+
+def test_a_file_that_is_there_and_wrong_is_not_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text("version: 2\n")
+    wrong = [each for each in check(str(tmp_path / "t.yaml"), root=False) if each.area == "topology"]
+    assert {each.state for each in wrong} == {State.WRONG}
+    wrong = [each for each in check(str(tmp_path), root=False) if each.area == "topology"]
+    assert {each.state for each in wrong} == {State.WRONG}, "a folder is there, too"
+
+
+@pytest.mark.parametrize(
+    ("ports", "reason"),
+    [
+        ([], "a run makes the worker's ports as veths, and those have no NIC that could run an eBPF program"),
+        (["ens4"], "ens4 of scripted host runs no eBPF program on the NIC: Error: offload not supported"),
+    ],
+)
+def test_a_port_that_runs_no_program_itself_is_named(
+    ports: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xdp_offload, "refusal", lambda *_: "Error: offload not supported")
+    assert xdp_offload.XdpOffload.refused(ScriptedHost(), ports) == reason
+    monkeypatch.setattr(xdp_offload, "refusal", lambda *_: None)
+    assert xdp_offload.XdpOffload.refused(ScriptedHost(), ["ens4"]) is None
+
+
 def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text("version: 1\nname: t\nworker: {cpus: 8191}\n")
@@ -123,8 +156,8 @@ observations = st.lists(
 @given(observations)
 def test_only_what_is_needed_and_not_there_is_in_the_way(found: list[Observation]) -> None:
     missing, unchecked = (
-        {each.subject for each in found if each.needed and each.state is state}
-        for state in (State.MISSING, State.UNCHECKED)
+        {each.subject for each in found if each.needed and each.state in states}
+        for states in ({State.MISSING, State.WRONG}, {State.UNCHECKED})
     )
     bad = missing or unchecked
     said = conclusion(found)

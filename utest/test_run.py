@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -33,6 +36,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
+from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.run import Run
 from podperf.test_in_progress import TestIdentity as Identity
@@ -71,16 +75,18 @@ class SimulatedTester:
     shortest_trial: ClassVar[float] = 0.0
     broken = False
 
-    def __init__(self, engine: str, share: float, trials: list[Trial]) -> None:
-        self.engine, self.share, self.trials = engine, share, trials
+    def __init__(self, engine: str, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
+        self.engine, self.share, self.trials, self.testbed = engine, share, trials, testbed
 
     def measure(self, trial: Trial) -> TrialResult:
         self.trials.append(trial)
-        ceiling = CEILING[self.engine]
+        self.testbed.now += trial.duration
+        ceiling = CEILING[self.engine] if self.share == 1 else self.testbed.ceiling or CEILING[self.engine]
         load = ceiling if trial.load == UNPACED else min(trial.load, ceiling)
         sent = max(1, round(load * trial.duration))
+        received = max(1, round(sent * self.share) - round(sent * self.testbed.own_loss))
         each = [
-            DirectionResult(way, sent, sent, max(1, round(sent * self.share)), 0, 0, 0, trial.duration, latency=LATENCY)
+            DirectionResult(way, sent, sent, received, 0, 0, 0, trial.duration, latency=LATENCY)
             for way in trial.traffic.directions
         ]
         return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
@@ -100,6 +106,9 @@ class SimulatedTestbed:
 
     def __init__(self, engine: str = "xdp") -> None:
         self.engine = engine
+        self.now = 0.0
+        self.own_loss = 0.0  # of the tester
+        self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
 
@@ -115,15 +124,15 @@ class SimulatedTestbed:
     def build(self, chain: Chain, _: FrameSize, directions: tuple[Direction, ...]) -> Iterator[SystemUnderTest]:
         assert directions
         share = 1.0 if chain.data_plane == "wire" else 0.9
-        yield self._system(chain, SimulatedTester(self.engine, share, self.trials))
+        yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
 
     @contextmanager
     def bare_path(self, _: FrameSize, engine: Engine) -> Iterator[SystemUnderTest]:
         self.calibrated.append(engine)
-        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, []))
+        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
 
     def tester_with_ports(self) -> SimulatedTester:
-        return SimulatedTester(self.engine, 0.9, self.trials)
+        return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
         return SystemUnderTest(chain, tester, Described(), {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
@@ -138,6 +147,7 @@ def run(tmp_path: Path) -> Run:
     made.worker_cpus = Cpus((0, 1), (0, 1))
     made.environment = {}
     made._quietness = None  # type: ignore[assignment]
+    made.clock = lambda: made.testbed.now  # type: ignore[attr-defined]
     return made
 
 
@@ -150,7 +160,7 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
         raise PodperfError("the worker refuses the login")
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("podperf.run.RunLock", nullcontext)
+    monkeypatch.setattr("podperf.run.RunLock", lambda *_: nullcontext())
     monkeypatch.setattr("podperf.run.put_back", lambda *_, **__: [])
     monkeypatch.setattr("podperf.run.machines_of", refused)
     with pytest.raises(PodperfError, match="refuses the login"):
@@ -169,7 +179,7 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkey
     """Otherwise each later test would say that another run is measuring there, which is this one."""
     held: list[str] = []
 
-    def lock(machine: Host, undo: ExitStack) -> None:
+    def lock(machine: Host, undo: ExitStack, *_: object) -> None:
         held.append(machine.name)
         undo.callback(held.remove, machine.name)
 
@@ -231,6 +241,84 @@ def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) ->
     record = run.current.record
     run.end_test(Identity(name, "suite"), "passed")
     return record
+
+
+FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials on the bare path"
+
+
+def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
+    """The record of a test that measures all there is across this chain, with such thresholds."""
+    run.topology = replace(run.topology, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
+    run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
+    run.measure_mrr()
+    run.search_ndr_and_pdr()
+    run.judge()
+    record = run.current.record
+    run.end_test(Identity("test", "suite"), "passed")
+    return record
+
+
+def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
+    notes = run.progress.stream = io.StringIO()
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    record = searched(run, "wire", 0, "mrr", "ndr")
+    assert notes.getvalue().startswith(f"{FAULT}. NDR is not judged"), "at the start of the run"
+    assert "ndr" not in record.metrics and record.metrics["pdr"].value == pytest.approx(0.95e6, rel=0.01)
+    assert record.methods["ndrpdr"]["missing"] == {"NDR": f"not judged: {FAULT}"}
+    assert [each.status for each in record.verdict.outcomes] == [Status.PASSED, Status.NOT_JUDGED]
+    assert record.verdict.status is Status.PASSED and f"NDR not judged: {FAULT}" in record.verdict.sentence
+    again = searched(run, "wire", 0)
+    assert again.limits.doubt == FAULT and notes.getvalue().count("NDR is not judged") == 1, "said once"
+    table = run.close()
+    assert "passed, faulty tester" in table and "measured, faulty tester" in table
+    said = " ".join(table.split())
+    assert said.count(f"NDR not judged: {FAULT}; 0.0997 % of the frames are the tester's own loss") == 2
+
+
+def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_is_quiet(run: Run) -> None:
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    assert searched(run).limits.faults
+    run.testbed.own_loss = 0.0  # type: ignore[attr-defined]
+    record = searched(run)
+    assert not record.limits.faults and "ndr" in record.metrics
+    calibrated = len(run.testbed.calibrated)  # type: ignore[attr-defined]
+    searched(run)
+    assert len(run.testbed.calibrated) == calibrated, "a sound tester is calibrated once"  # type: ignore[attr-defined]
+
+
+def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> None:
+    claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("wire", 0), Chain("linux-bridge", 1)))
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    finding = run.compare(Identity("test", "suite"), claim)
+    assert finding.verdict == "inconclusive" and finding.detail.startswith(f"{FAULT}; ")
+
+
+def test_a_search_begins_at_what_the_tester_has_delivered_in_this_test(run: Run) -> None:
+    """A device, or the tester's own CPUs, can hold it up where the bare path did not."""
+    testbed = run.testbed
+    testbed.ceiling = 130e3  # type: ignore[attr-defined]
+    run.topology = replace(run.topology, method=replace(run.topology.method, patience=0.0))
+    record = searched(run)
+    assert record.limits.maximum_load == pytest.approx(0.95e6)
+    assert record.methods["mrr"]["delivered_load"] == pytest.approx(0.95 * 130e3)
+    assert record.methods["ndrpdr"]["maximum_load"] == pytest.approx(0.95 * 130e3)
+    loads = [each.load for each in testbed.trials if each.load]  # type: ignore[attr-defined]
+    assert max(loads) <= 130e3, "no trial was in vain"
+
+
+def test_the_record_tells_how_long_trials_were_with_a_tester_that_needs_long_ones(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = searched(run).methods["ndrpdr"]["preset"]
+    assert quick["adapted"] == ""
+    monkeypatch.setattr(SimulatedTester, "shortest_trial", 0.5)
+    run.topology = replace(run.topology, method=replace(run.topology.method, mrr_trial_duration=0.3))
+    record = searched(run)
+    assert record.methods["mrr"]["trial_duration"] == 0.5
+    preset = record.methods["ndrpdr"]["preset"]
+    assert {each["final_trial_duration"] for each in preset["goals"]} == {0.5}
+    assert preset["adapted"] == "trials of 0.5 s, not 0.2 s: the shortest that this tester can do well"
+    assert f"preset quick has {preset['adapted']}" in " ".join(run.close().split())
 
 
 def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
@@ -444,14 +532,53 @@ def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run
     assert "the search for the PDR of `wire` was not finished" in run.judge().sentence
 
 
-def test_robots_log_shows_the_verdict_of_a_test_that_still_runs_and_its_noise(run: Run) -> None:
+def test_robots_log_shows_the_verdict_of_a_test_its_noise_and_its_trials(run: Run) -> None:
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.measure_mrr()
-    assert "interrupted" not in run.readable()
     run.judge()
     run.current.note_noise("mrr", Noise((0,), 100.0, 0.0, {}, 0, 0, 0.01))
     run.current.note_noise("ndrpdr", Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
-    assert "<b>passed</b>" in run.readable() and "<b>noisy machine</b> NDR and PDR: CPU 0" in run.readable()
+    shown = run.end_test(Identity("test", "suite"), "passed").html
+    assert "<b>passed</b>" in shown and "<b>noisy machine</b> NDR and PDR: CPU 0" in shown and "<svg" in shown
+
+
+@pytest.mark.parametrize(
+    ("outcome", "minimum", "word"),
+    [("passed", 0.1, "passed"), ("passed", None, "measured"), ("interrupted", None, "interrupted")],
+)
+def test_a_test_ends_with_the_word_that_the_table_has_for_it(
+    outcome: Any, minimum: float | None, word: str, run: Run
+) -> None:
+    run.topology = replace(run.topology, thresholds=(Threshold("mrr", "Mpps", minimum=minimum),) if minimum else ())
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+    run.judge()
+    ended = run.end_test(Identity("test", "suite"), outcome)
+    assert (ended.verdict, ended.problems) == (word, ())
+    assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
+    assert f"1 test: 1 {word}" in run.close()
+
+
+def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the table shows of the test, then, is what its trials say: that it was interrupted."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.measure_mrr()
+
+    def full(path: Path, content: bytes) -> None:
+        if path.parent.name == "records":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace_file(path, content)
+
+    monkeypatch.setattr("podperf.records.writer.replace_file", full)
+    ended = run.end_test(Identity("test", "suite"), "passed")
+    (saved,) = tmp_path.glob("podperf-record-*/*.json")
+    assert ended.verdict == "interrupted" and ended.figures
+    assert ended.problems == (run.close().rpartition("\n\npodperf: ")[2],)
+    assert "No space left on device" in ended.problems[0] and str(saved.parent) in ended.problems[0]
+    assert "1 test: 1 interrupted" in run.close()
 
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ class Machine:
         (self.root / "libraries/podperf/dataplanes/bpf").mkdir(parents=True)
         (self.root / "tests").mkdir()
         shutil.copy(SOURCE / "podperf", self.root)
-        (self.root / "requirements.txt").write_text("robotframework\n")
+        (self.root / "requirements.lock").write_text("robotframework==7.5\n")
         (self.root / "tester" / "front.c").write_text("int main;\n")
         self.calls_file.touch()
         self.installed.touch()
@@ -72,13 +72,13 @@ class Machine:
         self.environment["PODPERF_OS_RELEASE"] = str(release)
 
     def python(self, version: str) -> None:
-        """A Python whose `-m venv` makes an environment whose `pip` installs a `robot` that shows its arguments."""
+        """A Python whose `-m venv` makes an environment with a Python like it, whose `pip` does nothing."""
         self.tool(
             "python3",
             rf"""case "$*" in
--c*) echo {version} ;;
-*venv*) rm -rf "${{!#}}"; mkdir -p "${{!#}}/bin"; cp "$0" "${{!#}}/bin/python" ;;
-*pip*) cd "$(dirname "$0")"; printf '#!/bin/bash\necho $$; printf "%%s\\n" "$@"\n' >robot; chmod +x robot ;;
+*-c\ *) echo {version} ;;
+*venv*) rm -rf "${{!#}}"; mkdir -p "${{!#}}"/{{bin,lib/python{version}/site-packages}}; cp "$0" "${{!#}}/bin/python" ;;
+*podperf_run*) echo $$ ;;
 esac""",
         )
         self.environment["PODPERF_PYTHON"] = str(self.tools / "python3")
@@ -97,6 +97,7 @@ esac""",
         """What was called since this was asked last."""
         calls = self.calls_file.read_text().splitlines()
         self.calls_file.write_text("")
+        calls = [re.sub(r"-I (-X pycache_prefix=.*/build/pycache|-B)", "-I", call) for call in calls]
         return [call for call in calls if "-c import sys" not in call]
 
 
@@ -128,7 +129,9 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
     assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "make", "make"]
     assert "clang" in calls[1]
     assert "--no-install-recommends" in calls[1]
-    assert calls[3].endswith(f"--requirement {machine.root}/requirements.txt")
+    assert calls[2] == f"python3 -I -m venv --clear {machine.root}/.venv"
+    assert calls[3].startswith("python -I -m pip install ")
+    assert calls[3].endswith(f"--require-hashes --requirement {machine.root}/requirements.lock")
     assert re.search(r"installing \d+ Debian packages\.\.\.", done.stdout)
 
 
@@ -162,8 +165,8 @@ esac""",
     assert [call.split()[-1] for call in machine.calls() if call == "apt-get update"] == ["update"]
 
 
-def changed_requirements(machine: Machine) -> None:
-    (machine.root / "requirements.txt").write_text("robotframework>=7\n")
+def changed_lock(machine: Machine) -> None:
+    (machine.root / "requirements.lock").write_text("robotframework==7.6\n")
 
 
 def another_python(machine: Machine) -> None:
@@ -176,8 +179,12 @@ def moved(machine: Machine) -> None:
 
 def interrupted(machine: Machine) -> None:
     """As Ctrl-C during pip leaves it."""
-    (machine.root / ".venv" / "stamp").unlink()
-    (machine.root / ".venv" / "bin" / "robot").unlink()
+    (stamp,) = (machine.root / ".venv").rglob("podperf.pth")
+    stamp.unlink()
+
+
+def packages_gone(machine: Machine) -> None:
+    shutil.rmtree(machine.root / ".venv" / "lib")
 
 
 def interpreter_gone(machine: Machine) -> None:
@@ -186,7 +193,7 @@ def interpreter_gone(machine: Machine) -> None:
     python.symlink_to("/usr/bin/python3.0")
 
 
-@pytest.mark.parametrize("change", [changed_requirements, another_python, moved, interrupted, interpreter_gone])
+@pytest.mark.parametrize("change", [changed_lock, another_python, moved, interrupted, packages_gone, interpreter_gone])
 def test_an_environment_that_does_not_fit_is_made_anew(ready: Machine, change: Callable[[Machine], None]) -> None:
     change(ready)
     assert ready.podperf("set-up").returncode == 0
@@ -213,7 +220,7 @@ def test_a_set_up_machine_can_be_checked_without_root(ready: Machine) -> None:
     ready.is_root(False)
     done = ready.podperf("check", "topologies/local.yaml")
     assert done.returncode == 0
-    assert ready.calls() == ["python -P -m podperf check topologies/local.yaml"]
+    assert ready.calls() == ["python -I -m podperf check topologies/local.yaml"]
 
 
 def test_missing_packages_without_root(machine: Machine) -> None:
@@ -255,7 +262,7 @@ def test_an_unknown_failure_shows_its_last_lines(machine: Machine) -> None:
 
 def test_pip_offline_and_later_online(machine: Machine) -> None:
     working = (machine.tools / "python3").read_text()
-    machine.tool("python3", working.replace("*pip*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
+    machine.tool("python3", working.replace("*podperf_run*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
     assert "pip cannot reach its package index" in error(machine.podperf("set-up"))
     machine.python("3.11")
     assert machine.podperf("set-up").returncode == 0
@@ -308,22 +315,46 @@ def test_usage(machine: Machine, arguments: list[str], code: int) -> None:
     assert "run" in done.stdout + done.stderr
 
 
-def handed_over(machine: Machine, *arguments: str) -> list[str]:
-    """The arguments that Robot got for those of `podperf run`."""
-    done = machine.podperf("run", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[1:]
+@pytest.mark.parametrize("root", [True, False])
+@pytest.mark.parametrize("option", ["--help", "-h", "-?"])
+@pytest.mark.parametrize("command", ["run", "check", "report", "clean", "set-up"])
+def test_help_of_a_command_needs_no_set_up(machine: Machine, command: str, option: str, root: bool) -> None:
+    machine.is_root(root)
+    done = machine.podperf(command, option)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage:") and f"./podperf {command}" in done.stdout
+    assert len(done.stdout.splitlines()) < 24
+    assert machine.calls() == []
 
 
-def holds(whole: Sequence[str], part: Sequence[str]) -> bool:
-    return any(list(whole[i : i + len(part)]) == list(part) for i in range(len(whole)))
+def test_help_of_a_command_that_is_set_up_is_its_own(ready: Machine) -> None:
+    assert ready.podperf("check", "--help").returncode == 0
+    assert ready.calls() == ["python -I -m podperf check --help"]
 
 
-def test_run_by_default(ready: Machine) -> None:
-    arguments = handed_over(ready)
-    assert holds(arguments, ["--variable", f"TOPOLOGY:{ready.root}/topologies/local.yaml"])
-    assert holds(arguments, ["--include", "quick"])
-    assert arguments[-1] == f"{ready.root}/tests"
+def test_help_of_run_says_where_that_of_robot_is(machine: Machine) -> None:
+    assert ".venv/bin/robot --help" in machine.podperf("run", "--include", "full", "--help").stdout
+
+
+@pytest.mark.parametrize("arguments", [["run", "--version"], ["--version"]])
+def test_the_version(machine: Machine, arguments: list[str]) -> None:
+    (machine.root / "libraries/podperf/__init__.py").write_text('__version__ = "1.2"\n')
+    assert machine.podperf(*arguments).stdout == "podperf 1.2\n"
+    assert machine.calls() == []
+
+
+def test_no_python(machine: Machine) -> None:
+    del machine.environment["PODPERF_PYTHON"]
+    script = machine.root / "podperf"
+    script.write_text(script.read_text().replace("/usr/bin/python3", "/nowhere/python3"))
+    line = error(machine.podperf("set-up"))
+    assert "there is no /nowhere/python3; " in line
+    assert "python3-minimal python3-venv" in line and "set-up" not in line
+
+
+def test_a_python_that_is_named_and_is_not_there(machine: Machine) -> None:
+    machine.environment["PODPERF_PYTHON"] = "/nowhere/python3"
+    assert error(machine.podperf("set-up")) == "podperf: there is no /nowhere/python3, which PODPERF_PYTHON names"
 
 
 def test_run_becomes_robot_so_that_signals_reach_it(ready: Machine) -> None:
@@ -334,75 +365,48 @@ def test_run_becomes_robot_so_that_signals_reach_it(ready: Machine) -> None:
         run.stdout.read()
 
 
-@pytest.mark.parametrize(
-    "choice", [["--include", "full"], ["-i", "full"], ["-ifull"], ["--test=A"], ["-t", "A"], ["--suite", "S"]]
-)
-def test_a_choice_of_tests_replaces_quick(ready: Machine, choice: list[str]) -> None:
-    arguments = handed_over(ready, *choice)
-    assert "quick" not in arguments
-    assert holds(arguments, [*choice, f"{ready.root}/tests"])
+def test_run_hands_its_arguments_over(ready: Machine) -> None:
+    ready.podperf("--no-install", "run", "--include", "full", "a suite")
+    script = f"{ready.root}/podperf"
+    assert ready.calls() == [f"python -I -m podperf_run {script} no --include full a suite"]
 
 
-@pytest.mark.parametrize("options", [[], ["--dryrun"], ["-X"], ["--loglevel", "TRACE"], ["--exclude=full"]])
-def test_suites_replace_all_suites(ready: Machine, options: list[str], tmp_path: Path) -> None:
-    suite = tmp_path / "one suite.robot"
-    suite.touch()
-    arguments = handed_over(ready, *options, str(suite))
-    assert arguments[-1] == str(suite)
-    assert f"{ready.root}/tests" not in arguments
-
-
-@pytest.mark.parametrize("options", [[], ["--include", "full"]])
-def test_suites_of_podperf_run_within_the_whole_which_opens_the_testbed(ready: Machine, options: list[str]) -> None:
-    (folder := ready.root / "tests" / "4.1_models").mkdir()
-    (suite := folder / "4.1.1_kernel.robot").touch()
-    arguments = handed_over(ready, *options, str(suite), str(folder))
-    assert arguments[-5:] == ["--parseinclude", str(suite), "--parseinclude", str(folder), f"{ready.root}/tests"]
-    assert handed_over(ready, *options, f"{ready.root}/tests")[-1] == f"{ready.root}/tests"
-
-
-def test_a_run_is_resumed_with_the_options_that_it_had(ready: Machine, tmp_path: Path) -> None:
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "one.json").touch()
-    arguments = handed_over(ready, "--include", "full", "--resume", str(tmp_path))
-    modifier = ["--prerunmodifier", f"{ready.root}/libraries/RemainingTests.py:{tmp_path}"]
-    assert holds(arguments, modifier) and "quick" not in arguments
-    assert arguments[-3:] == ["--include", "full", f"{ready.root}/tests"]
-
-
-@pytest.mark.parametrize("folder", [[], ["no such folder"]])
-def test_a_run_that_has_no_records_is_not_resumed(ready: Machine, folder: list[str]) -> None:
-    done = ready.podperf("run", "--resume", *folder)
-    assert done.returncode == 252
-    assert "wants the results folder of the run that was interrupted" in done.stderr
-
-
-def test_an_existing_output_folder_is_no_suite(ready: Machine, tmp_path: Path) -> None:
-    assert handed_over(ready, "--outputdir", str(tmp_path))[-3:] == [
-        "--outputdir",
-        str(tmp_path),
-        f"{ready.root}/tests",
-    ]
-
-
-def test_every_option_of_robot_without_a_value_is_known() -> None:
-    from robot.run import USAGE  # noqa: PLC0415
-
-    flags = re.findall(r"^ (?:-. | {3})--(\w+) {2,}", USAGE, re.MULTILINE)
-    script = (SOURCE / "podperf").read_text()
-    assert len(flags) > 8
-    assert [flag for flag in flags if f"--{flag}" not in script and flag not in ("help", "version")] == []
+def test_the_environment_of_the_caller_does_not_steer_python(ready: Machine) -> None:
+    ready.environment |= {"PYTHONPATH": "/elsewhere", "PYTHONSTARTUP": "/elsewhere/a.py"}
+    python = ready.root / ".venv" / "bin" / "python"
+    python.write_text("#!/bin/bash\ncompgen -e PYTHON\n")
+    assert ready.podperf("check").stdout == ""
 
 
 def run_real_robot(machine: Machine) -> None:
     """From now on `podperf run` runs a suite with the real Robot."""
-    robot = machine.root / ".venv" / "bin" / "robot"
-    robot.write_text(f'#!/bin/bash\nexec "{sys.executable}" -m robot "$@"\n')
-    (machine.root / "libraries").mkdir(exist_ok=True)
-    shutil.copy(SOURCE / "libraries" / "ResultsFolder.py", machine.root / "libraries")
-    (machine.root / "tests" / "suite.robot").write_text(
-        "*** Test Cases ***\nQuick\n    [Tags]    quick\n    Log    ${TOPOLOGY}\nLong\n    Fail    not asked for\n"
+    libraries = machine.root / "libraries"
+    shutil.copytree(SOURCE / "libraries", libraries, dirs_exist_ok=True, ignore=shutil.ignore_patterns("bpf"))
+    program = f"import runpy, sys; sys.path.insert(0, '{libraries}'); del sys.argv[0]; {RUN_MODULE}"
+    (machine.root / ".venv" / "bin" / "python").write_text(
+        f"""#!/bin/bash
+while [ "$1" != -m ]; do shift; done
+exec "{sys.executable}" -c "{program}" "${{@:2}}"
+"""
     )
+    shutil.copytree(SOURCE / "topologies", machine.root / "topologies")
+    (machine.root / "tests" / "suite.robot").write_text(SUITE)
+
+
+RUN_MODULE = "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+SUITE = """*** Settings ***
+Library    OperatingSystem
+
+*** Test Cases ***
+Quick
+    [Tags]    quick
+    Create File    ${OUTPUT DIR}/records/quick.json
+    Log    ${TOPOLOGY}
+Another
+    Log    no record
+Long
+    Fail    not asked for
+"""
 
 
 @pytest.fixture
@@ -423,6 +427,17 @@ def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: 
     assert latest.resolve() == max(folder for folder in results.iterdir() if not folder.is_symlink())
 
 
+def test_latest_stays_where_nothing_is_measured(with_robot: Machine) -> None:
+    assert with_robot.podperf("run").returncode == 0
+    latest = (with_robot.root / "results" / "latest").readlink()
+    done = with_robot.podperf("run", "--test", "Another")
+    assert done.returncode == 0
+    assert "podperf: no test was measured: 1 passed; see " in done.stderr
+    assert with_robot.podperf("run", "--dryrun").returncode == 0
+    assert (with_robot.root / "results" / "latest").readlink() == latest
+    assert len(list((with_robot.root / "results").iterdir())) == 3, "a dry run has no results"
+
+
 def test_what_the_user_gives_comes_last_and_wins(with_robot: Machine, tmp_path: Path) -> None:
     done = with_robot.podperf(
         "run", "--variable", "TOPOLOGY:mine.yaml", "--outputdir", str(tmp_path / "out"), "-x", "NONE"
@@ -438,6 +453,31 @@ def test_the_exit_code_is_robots(with_robot: Machine) -> None:
     assert with_robot.podperf("run", "--include", "none-such").returncode == 252
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--include", "quik"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--include", "zzz"], "podperf: no test has the tag zzz; there are:\nquick\n"),
+        (["--exclude", "quik", "--dryrun"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--test", "Anohter"], 'podperf: no test is called "Anohter"; near: Another\n'),
+        (["--suite", "Siute"], 'podperf: no suite is called "Siute"; near: Suite\n'),
+        (["siute.robot"], 'podperf: there is no suite siute.robot; near: "{root}/tests/suite.robot"\n'),
+        (["tests/zzz.robot"], "podperf: there is no suite tests/zzz.robot; the suites are in {root}/tests\n"),
+        (["quick"], "podperf: there is no suite quick; tests with a tag of this name: --include quick\n"),
+        (["locl.yaml"], 'podperf: there is no topology locl.yaml; near: "{root}/topologies/local.yaml"\n'),
+        (["tests", "--include", "quick"], "podperf: --include stands behind a suite: options come first\n"),
+        (["--nonsense"], "podperf: option --nonsense not recognized; try: {root}/podperf run --help\n"),
+        (["--loglevel", "LOUD"], "Invalid value for option '--loglevel'"),
+        (["--variablefile", "none.py", "--test", "Another"], "Variable file 'none.py' does not exist."),
+        (["--listener", "None.Such", "--test", "Another"], "Taking listener 'None.Such' into use failed"),
+        (["--test", "Long"], "podperf: 1 test failed: not asked for\npodperf: no test was measured: 1 failed; see "),
+        (["--dryrun"], "podperf: a dry run, which measures nothing: a run would have 1 test\n  Suite\n    Quick\n"),
+    ],
+)
+def test_nothing_ends_in_silence(with_robot: Machine, arguments: list[str], words: str) -> None:
+    assert words.format(root=with_robot.root) in with_robot.podperf("run", *arguments).stderr
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results_to_the_caller(
     machine: Machine,
@@ -451,34 +491,51 @@ def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results
     run_real_robot(machine)
     machine.environment |= {"SUDO_UID": "2345", "SUDO_GID": "2345"}
     assert machine.podperf("run").returncode == 0
-    results = [machine.root / "results", *(machine.root / "results").rglob("*")]
-    assert len(results) > 4
-    assert {path.lstat().st_uid for path in results} == {2345}
+    folder = machine.root / "results"
+    run = (folder / "latest").resolve()
+    assert folder.stat().st_uid == 1234
+    assert {path.lstat().st_uid for path in (folder / "latest", run, *run.rglob("*"))} == {2345}
+
+    machine.environment |= {"SUDO_UID": "3456", "SUDO_GID": "3456"}
+    assert machine.podperf("run").returncode == 0
+    assert folder.stat().st_uid == 1234
+    assert run.stat().st_uid == (run / "log.html").stat().st_uid == 2345
+    assert (folder / "latest").resolve().stat().st_uid == 3456
 
 
 @pytest.fixture
-def virtual(ready: Machine) -> str:
-    """The argument that names a topology with a virtual worker."""
-    topology = ready.root / "virtual.yaml"
-    topology.write_text("version: 1\nworker:\n  connection: virtual  # a comment\n")
-    ready.tool("qemu-system-x86_64", "echo 'name \"igb\", bus PCI'", note=False)
-    return f"TOPOLOGY:{topology}"
+def virtual(with_robot: Machine) -> str:
+    """A topology with a virtual worker."""
+    topology = with_robot.root / "virtual.yaml"
+    topology.write_text("version: 1\nname: a\nworker: {connection: virtual}\n")
+    with_robot.tool("qemu-system-x86_64", "echo 'name \"igb\", bus PCI'", note=False)
+    with_robot.runs("debian", "13")
+    return str(topology)
 
 
-@pytest.mark.parametrize("option", [["--variable", "%s"], ["-v", "%s"], ["--variable=%s"]])
-def test_a_run_with_a_virtual_worker_installs_what_that_needs(ready: Machine, virtual: str, option: list[str]) -> None:
-    ready.runs("debian", "13")
-    done = ready.podperf("run", *(word.replace("%s", virtual) for word in option))
+@pytest.mark.parametrize(
+    "option", [["--variable", "TOPOLOGY:%s"], ["-v", "TOPOLOGY:%s"], ["--variable=TOPOLOGY:%s"], ["%s"]]
+)
+def test_a_run_with_a_virtual_worker_installs_what_that_needs(
+    with_robot: Machine, virtual: str, option: list[str]
+) -> None:
+    done = with_robot.podperf("run", *(word.replace("%s", virtual) for word in option))
     assert done.returncode == 0, done.stderr
-    (call,) = (call for call in ready.calls() if call.startswith("apt-get"))
+    (call,) = (call for call in with_robot.calls() if call.startswith("apt-get"))
     assert call.endswith("install debian-archive-keyring e2fsprogs mmdebstrap openssh-client qemu-system-x86")
 
 
-def test_other_runs_install_nothing_for_a_virtual_worker(ready: Machine) -> None:
-    topology = ready.root / "local.yaml"
-    topology.write_text("version: 1\nworker:\n  connection: local\ndescription: not virtual\n")
-    assert ready.podperf("run", "--variable", f"TOPOLOGY:{topology}").returncode == 0
-    assert not any(call.startswith("apt-get") for call in ready.calls())
+def test_packages_that_cannot_be_had_end_a_run_with_a_virtual_worker(with_robot: Machine, virtual: str) -> None:
+    with_robot.tool("apt-get", "echo 'E: Unable to locate package mmdebstrap'; exit 100")
+    assert "Unable to locate package mmdebstrap" in error(with_robot.podperf("run", virtual))
+
+
+def test_other_runs_install_nothing_for_a_virtual_worker(with_robot: Machine, virtual: str) -> None:
+    topology = with_robot.root / "local.yaml"
+    topology.write_text("version: 1\nname: not virtual\n")
+    assert with_robot.podperf("run", "--variable", f"TOPOLOGY:{topology}").returncode == 0
+    assert with_robot.podperf("--no-install", "run", virtual).returncode == 0
+    assert not any(call.startswith("apt-get") for call in with_robot.calls())
 
 
 def test_only_debian_12_takes_its_qemu_from_backports(ready: Machine) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh_login import Login
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.methods.presets import PRESETS
 from podperf.model import IMIX, Direction, FrameSize
 from podperf.testbed import access
@@ -251,12 +251,12 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "6: further_workers[0].ports.left.interface: found nothing; allowed: an interface of this worker",
         "6: further_workers[0].ports.right.interface: found nothing; allowed: an interface of this worker",
         "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
-        "6: further_workers[0].ssh.adress: unknown key; allowed: address, port, user, key, known_hosts; "
+        "6: further_workers[0].ssh.adress: unknown key; allowed: address, port, user, key, known_hosts, login; "
         "did you mean 'address'?",
     ),
     "worker: {ssh: {address: a}}": "3: worker.ssh.address: found 'a'; allowed: only with `connection: ssh`",
     "worker: {ssh: {password: secret}}": (
-        "3: worker.ssh.password: unknown key; allowed: address, port, user, key, known_hosts"
+        "3: worker.ssh.password: unknown key; allowed: address, port, user, key, known_hosts, login"
     ),
     "worker: {ports: {right: {interface: a}}}": (
         "3: worker.ports.right.interface: found one for this port only; allowed: one for both ports, or for neither"
@@ -547,13 +547,18 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
 
     logins: list[Login] = []
     monkeypatch.setattr(access, "SshHost", Host)
-    ssh = "{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h}"
     ports = "ports: {left: {interface: a}, right: {interface: b}}"
-    topology = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}")
-    with ExitStack() as undo:
-        access.log_in("worker", topology.worker.ssh, LocalHost(), undo, "secret")
-        undo.pop_all()
-    assert logins == [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", "secret")]
+    monkeypatch.setenv(PASSWORD_VARIABLE, "of the environment")
+    for way in ("login: password", "login: key", ""):
+        ssh = f"{{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h, {way}}}"
+        topology = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}")
+        for password in ("secret", None):
+            with ExitStack() as undo:
+                access.log_in("worker", topology.worker.ssh, LocalHost(), undo, password)
+                undo.pop_all()
+            assert PASSWORD_VARIABLE not in os.environ, "children would have it"
+    asked = [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", each) for each in ("secret", "of the environment")]
+    assert logins == [*asked, *[Login("192.0.2.20", 2222, "toor", "~/k", "~/h")] * 4]
 
 
 def test_tester_and_worker_are_one_machine_where_they_are_reached_in_the_same_way(file: Path) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from fnmatch import fnmatch
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from podperf.dataplanes.base import Worker, WorkerPort
-from podperf.dataplanes.vpp import parse_runtime
+from podperf.dataplanes.vpp import Vpp, drives_cards, missing, parse_runtime
 from podperf.dataplanes.vpp_chain import segments
+from podperf.errors import PodperfError
+from podperf.hosts.base import Completed, Process
+from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
 from podperf.model import Placement, VirtualFunctionSettings
+from podperf.preflight.imaginary_host import ImaginaryHost, ImaginaryProcess
+from scripted_host import ScriptedHost
 
 MAIN_THREAD_ONLY = """\
 Time 4.2, 10 sec internal node vector rate 1.93 loops/sec 31275.62
@@ -49,6 +61,69 @@ def test_runtime_keeps_threads_apart() -> None:
 
 def test_an_answer_without_nodes_is_a_thread_without_nodes() -> None:
     assert parse_runtime([]) == [{"thread": "vpp_main", "rates": [], "nodes": {}}]
+
+
+class Machine(ScriptedHost):
+    """A machine with a VPP that has these plug-ins: their files, and those that it says to have loaded."""
+
+    def __init__(self, files: Sequence[str], loaded: str = "") -> None:
+        super().__init__(patient=True)
+        self._files, self._loaded = files, loaded
+
+    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        done = super().run(*command, stdin=stdin, check=check, timeout=timeout)
+        if command[-1].startswith("vpp_plugins/"):
+            found = [name for name in self._files if fnmatch(name, command[-1].removeprefix("vpp_plugins/"))]
+            return replace(done, stdout="\n".join(found))
+        if command[-2:] == ("show", "plugins"):
+            return replace(done, stdout=self._loaded)
+        return done
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        return ImaginaryProcess(ImaginaryHost("x", Cpus((0,), (0,))), "", 17, command, ())
+
+
+REASON = "memif_plugin.so, by which pods are attached: the package vpp-plugin-core has it"
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (["dpdk_plugin.so", "memif_plugin.so"], None),
+        (["dpdk_plugin.so"], f"VPP is installed on scripted host without {REASON}"),
+        ([], None),  # its plug-ins are somewhere else: it will say itself what it has loaded
+    ],
+)
+def test_a_vpp_without_memif_is_known_before_it_is_started(files: list[str], reason: str | None) -> None:
+    said = missing(Machine(files))
+    assert said is None if reason is None else said is not None and said.startswith(reason)
+
+
+def test_a_vpp_that_has_not_loaded_memif_says_so_instead_of_refusing_a_command() -> None:
+    loaded = "     Plugin           Version       Description\n  1. af_packet_plugin.so   26.10-rc0   ...\n"
+    with ExitStack() as undo, pytest.raises(PodperfError, match=f"VPP on scripted host has not loaded {REASON}"):
+        Vpp(Machine([], loaded), "/run/podperf/vpp", [0], undo)
+    with ExitStack() as undo:
+        Vpp(Machine([], loaded + "  2. memif_plugin.so   26.10-rc0   ...\n"), "/run/podperf/vpp", [0], undo)
+
+
+@pytest.mark.parametrize(("ends", "found"), [("usr/lib/x86_64-linux-gnu", True), ("usr/lib", True), ("opt", False)])
+def test_plug_ins_are_looked_for_beside_the_program(
+    ends: str, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real shell and real files, as FD.io's packages and a build of the sources have them."""
+    program, plugins = tmp_path / "usr/bin/vpp", tmp_path / ends / "vpp_plugins"
+    for folder in (program.parent, plugins):
+        folder.mkdir(parents=True)
+    for name in (program, program.with_name("vppctl")):
+        name.write_text("#!/bin/sh\n")
+        name.chmod(0o755)
+    (plugins / "dpdk_plugin.so").touch()
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    assert drives_cards(LocalHost()) is found
+    assert (missing(LocalHost()) is not None) is found
+    (plugins / "memif_plugin.so").touch()
+    assert missing(LocalHost()) is None
 
 
 @pytest.fixture

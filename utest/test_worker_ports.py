@@ -90,10 +90,11 @@ def test_a_port_that_cannot_be_given_back_keeps_no_other_and_stays_on_record(mon
     host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(each) for each in ports])}, patient=True)
     given_back = []
 
-    def one(_: object, port: PortBefore) -> None:
+    def one(_: object, port: PortBefore) -> bool:
         if port.interface == "ens5":
             raise PodperfError("ens5 is gone")
         given_back.append(port.interface)
+        return True
 
     monkeypatch.setattr("podperf.testbed.worker_ports._give_back", one)
     with pytest.raises(PodperfError, match="ens5 is gone"):
@@ -131,3 +132,16 @@ def test_the_driver_is_the_one_that_the_topology_says() -> None:
     _refuse_another_driver(WorkerPortSettings("v", driver="veth"), {"driver": "veth"}, None, LocalHost())
     with pytest.raises(PodperfError, match="v of this machine has the driver veth, not i40e"):
         _refuse_another_driver(WorkerPortSettings("v", driver="i40e"), {"driver": "veth"}, None, LocalHost())
+
+
+@pytest.mark.parametrize(("kind", "gone"), [("veth", True), (None, False)])
+def test_a_virtual_port_that_somebody_has_removed_needs_no_giving_back(kind: str | None, gone: bool) -> None:
+    port = PortBefore("ens5", MAC, kind, 1500, True, True, 0)
+    answers = {"ip -json": "[]", "ip netns list": ""}
+    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(port)])}, answers, patient=True)
+    if gone:
+        assert give_back(host, "/run/x") == []
+        assert host.commands[-1] == "rm -f /run/x/ports-before"
+    else:
+        with pytest.raises(PodperfError, match="scripted host has lost its interface ens5"):
+            give_back(host, "/run/x")

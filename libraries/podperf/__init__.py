@@ -14,7 +14,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     hosts                    where a command runs
     topology                 what a topology file says
     documents, progress      YAML held against a schema; what a person sees while a run works
-    model and the rest       values and text, without I/O
+    model and the rest       values and text, without I/O; what a terminal can show
 """
 
 __version__ = "0.1.0"

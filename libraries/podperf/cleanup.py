@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
+from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
+from podperf.ownership import hand_over_killed
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testbed.worker_ports import give_back as give_ports_back
 from podperf.testbed.worker_ports import ports_on_record
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def put_back(host: Host, *, keep: bool = False) -> list[str]:
@@ -90,10 +96,14 @@ def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
 
 def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[str]:
     def there(host: Host) -> list[str]:
-        lock(host, undo)
+        lock(host, undo, CLEAN, _say)
         return [f"{each} on {host.name}" for each in put_back(host)]
 
     return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
+
+
+def _say(text: str) -> None:
+    print(f"podperf: {text}", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -102,13 +112,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
     parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
     wanted = parser.parse_args(arguments)
+    take_password()
     topology = load_topology(wanted.topology) if wanted.topology else None
     here = LocalHost()
-    with RunLock(), ExitStack() as undo:
+    with RunLock(CLEAN, _say), ExitStack() as undo:
         removed = _each_of(
             partial(put_back, here),
             partial(forget_images, here, wanted.all),
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
+        for results in hand_over_killed(RESULTS):
+            print(f"{results} belongs to the caller of its run now")
     print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")
     return 0

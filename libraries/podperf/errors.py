@@ -1,10 +1,19 @@
 """The errors that podperf raises on purpose; their text is written for the person who runs the suite."""
 
+from podperf.printable import printable
+
 
 class PodperfError(Exception):
-    """Something is wrong and the text says what, where, and what to do. Shown without a traceback."""
+    """Something is wrong and the text says what, where, and what to do. Shown without a traceback.
+
+    Often the text quotes a program or a machine, so it is made fit for a terminal here, for all of them.
+    """
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
+
+    def __str__(self) -> str:
+        """The text, which may hold what another machine or a file said, without what would steer a terminal."""
+        return printable(super().__str__())
 
 
 class Unavailable(PodperfError):
@@ -14,4 +23,11 @@ class Unavailable(PodperfError):
 
 
 class TrialNotDelivered(PodperfError):
-    """The tester, not the system under test, could not deliver a trial, even when it was repeated."""
+    """The tester, not the system under test, could not deliver a trial, even when it was repeated.
+
+    `delivered` is the highest load (frames/s, per direction) that it sent instead.
+    """
+
+    def __init__(self, text: str, delivered: float = 0.0) -> None:
+        super().__init__(text)
+        self.delivered = delivered

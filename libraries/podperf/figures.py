@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR"}  # of a test in words, where a phase's name is none
+
 
 def number(value: float) -> str:
     """`4 310`, `281`, `28.1`, `0.852`: whole from 100 up, otherwise three significant digits."""

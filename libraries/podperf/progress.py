@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from podperf.figures import cut, kpps, percent
+from podperf.figures import PHASES, cut, kpps, percent
+from podperf.forecast import Forecast
 from podperf.model import TrialResult
 from podperf.noise import Speed
+from podperf.terminal import columns
 
-SHORTEST_NAME = 8  # characters of a test, where the terminal is narrow
+LEAST_NAME = 8  # characters of a test: where there is not room for them, the time left gives way
 LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
 WAITING_INTERVAL = 0.2  # seconds between two that say how fast the CPUs are: there are hundreds of looks a second
 
 
 @dataclass
 class Progress:
-    """Writes to a terminal as one line that changes, elsewhere as a line now and then.
-
-    `expected` is the number of tests of the run, 0 while unknown. Time left is the time that a test has taken so far on
-    average, or `first_guess` seconds.
-    """
+    """Writes to a terminal as one line that changes, elsewhere as a line now and then."""
 
     stream: TextIO = field(default_factory=lambda: sys.__stderr__ or sys.stderr)
-    first_guess: float = 30.0
-    expected: int = 0
+    forecast: Forecast = field(default_factory=Forecast)
     _number: int = 0
     _trial: int = 0
     _name: str = ""
-    _spent: list[float] = field(default_factory=list)
     _test_began: float = 0.0
     _last_line: float = 0.0
     _last_waiting: float = 0.0
 
-    def test_begins(self, name: str, expected: int) -> None:
-        """A test starts; `expected` is how many the run has in all."""
-        self.expected = expected
+    def run_begins(self, expected: Sequence[float]) -> None:
+        """So many seconds is each test of the run expected to take, in their order."""
+        self.forecast = Forecast(expected)
+
+    def test_begins(self, name: str) -> None:
+        """A test starts."""
         self._number += 1
         self._trial = 0
         self._name = name
@@ -47,35 +46,45 @@ class Progress:
         self._show("set-up", force=True)
 
     def trial(self, phase: str, result: TrialResult) -> None:
-        """A trial has ended."""
+        """A trial has ended. Its load is the one that the tester really offered (RFC 2285, 3.5.2)."""
         self._trial += 1
         loss = result.invalid or f"loss {percent(result.loss_ratio)}"
-        load = kpps(result.achieved_load)
-        self._show(f"{phase}, trial {self._trial}: {load} kpps, {result.duration:.2g} s, {loss}")
+        load = f"offered load {kpps(result.achieved_load)} kpps"
+        trial = f"trial {self._trial}"
+        self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def waiting(self, speed: Speed) -> None:
         """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
         if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
             self._last_waiting = time.monotonic()
-            self._show(f"waiting for a quiet machine: {' and '.join(speed.shortfalls)}")
+            self._show("waiting for a quiet machine", " and ".join(speed.shortfalls))
 
     def note(self, text: str) -> None:
         """A line that stays."""
         self._write(text, stays=True)
 
-    def test_ends(self, outcome: str, summary: str) -> None:
-        """A test has ended, with one line about how."""
+    def test_ends(self, verdict: str, figures: str = "", reason: str = "") -> None:
+        """A test has ended: the word for it in the table, its figures in a line, and the reason where it has none.
+
+        What a test was skipped for ends at the edge of a terminal: the table will say it in full.
+        """
         seconds = time.monotonic() - self._test_began
-        if outcome != "skipped":
-            self._spent.append(seconds)
-        self._write(f"{self._count} {self._name} {outcome}: {summary} ({seconds:.0f} s)", stays=True)
+        self.forecast.test_ended(self._number - 1, seconds)
+        end = f"{self._count} {self._name} {verdict}"
+        took, said = f" ({seconds:.0f} s)", figures or reason
+        if verdict == "skipped" and self.stream.isatty():
+            said = _clipped(said, columns(self.stream) - 1 - len(f"{end}: {took}"))
+        self._write(f"{end}: {said}{took}" if said else f"{end}{took}", stays=True)
 
     @property
     def seconds_left(self) -> float:
         """An estimate: nothing when all is done."""
-        each = sum(self._spent) / len(self._spent) if self._spent else self.first_guess
-        in_this = max(0.0, each - (time.monotonic() - self._test_began))
-        return in_this + each * self.not_begun
+        return self.forecast.seconds_left(self._number - 1, time.monotonic() - self._test_began)
+
+    @property
+    def expected(self) -> int:
+        """The number of tests of the run; 0 while unknown."""
+        return len(self.forecast.expected)
 
     @property
     def not_begun(self) -> int:
@@ -86,19 +95,26 @@ class Progress:
     def _count(self) -> str:
         return f"[{self._number}/{self.expected or '?'}]"
 
-    def _show(self, text: str, *, force: bool = False) -> None:
+    def _show(self, text: str, *details: str, force: bool = False) -> None:
+        """The text with the first of the details for which there is room.
+
+        Where a terminal has none for any, they go, then the end of the text, and the name last.
+        """
         left = int(self.seconds_left)
         # Nothing left by the estimate means that this test takes longer than others did: nobody knows how long.
         estimate = f" | {left // 60}:{left % 60:02d} left" if left else ""
+        shown = [*(f"{text}, {each}" for each in details), text]
         if self.stream.isatty():
-            # A narrow terminal costs letters of the name first: load, loss and time left are what changes.
-            width = shutil.get_terminal_size().columns - 1
-            room = max(SHORTEST_NAME, width - len(f"{self._count}  | {text}{estimate}"))
-            line = f"{self._count} {cut(self._name, room)} | {text}"
-            self._write(f"{line[: max(0, width - len(estimate))]}{estimate}", stays=False)
+            room = columns(self.stream) - 1 - len(f"{self._count} {estimate}")
+            if room < LEAST_NAME:
+                room, estimate = room + len(estimate), ""
+            name = cut(self._name, max(1, room))
+            room -= len(f"{name} | ")
+            said = _clipped(next((each for each in shown if len(each) <= room), text), room)
+            self._write(f"{self._count} {name}{' | ' if said else ''}{said}{estimate}", stays=False)
         elif force or time.monotonic() - self._last_line >= LINE_INTERVAL:
             self._last_line = time.monotonic()
-            self._write(f"{self._count} {self._name} | {text}{estimate}", stays=True)
+            self._write(f"{self._count} {self._name} | {shown[0]}{estimate}", stays=True)
 
     def _write(self, text: str, *, stays: bool) -> None:
         with suppress(OSError):  # a terminal or a pipe that is gone ends no run
@@ -112,3 +128,10 @@ class Progress:
         else:
             self.stream.write(f"\r\x1b[K{text}")
         self.stream.flush()
+
+
+def _clipped(text: str, size: int) -> str:
+    """The beginning of a text where there is not room for all of it; nothing where there is hardly any."""
+    if len(text) <= size:
+        return text
+    return f"{text[: size - 1].rstrip(' ,')}…" if size >= 8 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -19,10 +20,12 @@ from podperf.figures import count
 from podperf.hosts.base import Host
 from podperf.hosts.environment import collect, interface_details, podperf_version
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import take_password
 from podperf.kernel.cpus import read_cpus
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
+from podperf.methods.durations import usual_duration
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
@@ -32,23 +35,25 @@ from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, set_aside
+from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, set_aside, topology_digest
 from podperf.report.command import summary, write_reports
-from podperf.test_in_progress import TestIdentity, TestInProgress
+from podperf.test_in_progress import Ended, TestIdentity, TestInProgress
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.machines import FurtherWorker, further_workers
 from podperf.testbed.placement import nic_node, place, remarks
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import RUN, RunLock
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
-from podperf.testers.calibration import calibrate, calibrate_sending
+from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.topology import Engine, Metric, Topology, load_topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
 from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
 from podperf.virtual_worker.boot import boot
+
+NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
 
@@ -59,20 +64,25 @@ class Run:
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
-        """`password` is that of the login on a worker behind SSH; without it the environment's is used."""
+        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
+        out of there."""
+        take_password()
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
         self.progress = progress or Progress()
+        self.clock = time.monotonic  # what the tester's clock is held against
         self._host = LocalHost()
         self._password = password
         self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
         self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
+        self._right_clocks: set[Engine] = set()  # of testers whose clock was held against this machine's
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
         self._patience = Patience(0)
+        self._lost: list[str] = []  # what is to be said of records that are not in the results folder
 
     def open(self) -> None:
         """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
@@ -87,7 +97,7 @@ class Run:
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
-        self._undo.enter_context(RunLock())
+        self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
         self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
@@ -103,7 +113,7 @@ class Run:
         self._give_machines_back = undo.close
         tester, worker, *others = self._machines
         for machine in behind_ssh(self._machines):
-            lock(machine, undo)
+            lock(machine, undo, RUN, self.progress.note)
             undo.callback(put_back, machine, keep=True)  # as for this machine
             for leftover in put_back(machine):
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
@@ -115,6 +125,7 @@ class Run:
         further = further_workers(self.topology, cpus, others)
         self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
         self.testbed.refuse_shared_ports()
+        self.testbed.refuse_unpinnable()
         undo.callback(self.testbed.close)
         self._quietness = self._watch(self.placement.sut, undo)
         self.environment = {
@@ -150,18 +161,42 @@ class Run:
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
-        not_given_back = ""
+        said = []
         try:
             self._undo.close()
         except Exception as error:  # nor has a signal, which Robot Framework makes one of, a part in what was measured
-            not_given_back = f"\n\npodperf: {error}; once: sudo ./podperf clean {self.topology.path}"
+            said.append(f"podperf: {error}; once: sudo ./podperf clean {self.topology.path}")
+        said += [f"podperf: {each}" for each in self._lost]
+        return "\n\n".join([*self._reports(), *said])
+
+    def _reports(self) -> list[str]:
         if not any((self.results / "records").glob("*")):
-            return f"no test was measured, so there is nothing to report{not_given_back}"
+            return ["no test was measured, so there is nothing to report"]
         try:
             report = f"Conformance: {write_reports(self.results)}"
         except PodperfError as error:
             report = f"podperf: {error}"
-        return f"{summary(self.results)}\n\n{report}{not_given_back}"
+        return [summary(self.results, self.progress.stream), report]
+
+    def plan(self, tests: Sequence[TestIdentity]) -> None:
+        """All tests of the run, in their order: tell whoever watches how long they may take."""
+        earlier = earlier_durations(self.results, topology_digest(self.topology))
+        offered = {each: self._offers(each) for each in DATA_PLANES if any(each in test.tags for test in tests)}
+
+        def expected(test: TestIdentity) -> float:
+            planes = [each for each in offered if each in test.tags]
+            if not all(offered[each] for each in planes):
+                return 0.0
+            return earlier.get(test.name, usual_duration(test.tags, self.topology.method, planes))
+
+        self.progress.run_begins([expected(each) for each in tests])
+
+    def _offers(self, data_plane: str) -> bool:
+        """Whether this testbed can have it at all: what else a test needs is found when it runs."""
+        with suppress(PodperfError):
+            self.testbed.demand(Chain(data_plane, DATA_PLANES[data_plane].least_pods))
+            return True
+        return False
 
     @property
     def current(self) -> TestInProgress:
@@ -221,6 +256,7 @@ class Run:
         if workers > 1 or not cpus <= set(self.placement.sut):
             test.quietness = self._watch(sorted(cpus), test.undo, workers)
         limits: dict[str, TesterLimits] = {}
+        doubts: dict[str, None] = {}  # in the order in which they were raised
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
@@ -236,6 +272,7 @@ class Run:
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
                     record.interfaces = {**record.interfaces, **named}
                     limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
+                    doubts.update(dict.fromkeys(filter(None, [limits[name].doubt])))
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
@@ -245,7 +282,8 @@ class Run:
             "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
         }
         record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
-        finding = judge_order(order, [result.rates(str(each)) for each in order.contenders], result.noisy_trials)
+        rates = [result.rates(str(each)) for each in order.contenders]
+        finding = judge_order(order, rates, result.noisy_trials, doubt="; ".join(doubts))
         record.findings = [finding]
         return finding
 
@@ -279,17 +317,32 @@ class Run:
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        """What the tester can do with such traffic. One that showed a fault is tried again in each test.
+
+        As long as it is the same fault, the first figures stay, so that all rows say the same.
+        """
         kind = _kind_of(traffic)
-        if (kind, engine) not in self._limits:
+        known = self._limits.get((kind, engine))
+        if known is None or known.faults:
             await_quietness(self._quietness, self._patience, self.progress.waiting)
-            if self.topology.tester.has_ports_of_its_own:
-                most = self.topology.tester.maximum_load
-                limits = calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
-            else:
-                with self.testbed.bare_path(traffic.frame, engine) as bare:
-                    limits = calibrate(bare.tester, traffic)
-            self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
+            limits = self._calibrated(traffic, engine).held_to(self.topology.tester.maximum_load)
+            if known is None or limits.kinds_of_faults != known.kinds_of_faults:
+                self._limits[kind, engine] = limits
+                if limits.faults:
+                    self.progress.note(f"{limits.doubt}. {NOT_BELIEVED}")
         return self._limits[kind, engine]
+
+    def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        if self.topology.tester.has_ports_of_its_own:
+            most = self.topology.tester.maximum_load
+            return calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
+        with self.testbed.bare_path(traffic.frame, engine) as bare:
+            if engine not in self._right_clocks:
+                fault = check_clock(bare.tester, traffic, self.clock)
+                if fault is not None:
+                    return calibrate(bare.tester, traffic, known=(fault,))
+                self._right_clocks.add(engine)
+            return calibrate(bare.tester, traffic)
 
     def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
         """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
@@ -302,14 +355,19 @@ class Run:
         """Maximum receive rate, as the topology asks for it."""
         result = self._measure(method("mrr", self.topology.method))
         assert isinstance(result, MrrResult)
+        self.current.delivered_load = result.delivered_load
         self.current.keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset."""
-        search = method("ndrpdr", self.topology.method)
-        assert isinstance(search, NdrPdr)
-        result = self._measure(replace(search, clock=self._patience.clock))
+        search, test = method("ndrpdr", self.topology.method), self.current
+        assert isinstance(search, NdrPdr) and test.sut is not None and test.record.limits is not None
+        preset, limits = search.preset.for_tester(test.sut.tester.shortest_trial), test.record.limits
+        withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
+        search = replace(search, preset=preset, clock=self._patience.clock, withheld=withheld)
+        # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
+        result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, test.delivered_load)))
         assert isinstance(result, SearchResult)
         goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
         for metric, name in goals.items():
@@ -352,33 +410,32 @@ class Run:
             record.metrics,
             baseline,
             noise=record.why_noisy(),
+            doubts=record.limits.doubts if record.limits else {},
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
             self._baselines[kind] = record.metrics
             self._baseline_records[kind] = record.id
         return record.verdict
 
-    def readable(self) -> str:
-        """What the current test has found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        return self._test.readable() if self._test is not None else ""
-
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""
         if self._test is not None:
             self._test.take_down()
 
-    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> str:
-        """Close the record, with how the test ended; returns its rates in a line. Without a chain it gets one, too."""
+    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> Ended:
+        """Close the record, with how the test ended. Without a chain it gets one, too."""
         test = self._test or self._begin(identity.record(identity.name))
         self._test = None
         if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
             self._patience = Patience(max(0.0, self._patience.left - self.topology.method.patience))
-        return test.end(outcome, reason)
+        ended = test.end(outcome, reason)
+        self._lost += ended.problems if ended.lost else ()
+        return ended
 
-    def _measure(self, method: Method) -> MethodResult:
+    def _measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
         test = self.current
         assert test.sut is not None
-        result = method.run(test.trials(test.sut, method.name))
+        result = method.run(test.trials(test.sut, method.name, limits=limits))
         test.record.methods = {**test.record.methods, method.name: result.as_record()}
         return result
 

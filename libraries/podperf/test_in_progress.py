@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -9,41 +10,58 @@ from functools import partial
 
 from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
-from podperf.figures import kpps
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.records import NotWritten, Outcome, RecordWriter, TestRecord, record_id, sections_of
 from podperf.report.fragment import embed_html
+from podperf.report.results import verdict_word
+from podperf.report.summary import figures_line
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
 from podperf.verdicts.thresholds import Measured
 
-_RATES: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-
 
 @dataclass(frozen=True)
 class TestIdentity:
-    """Which test this is, as Robot Framework knows it."""
+    """Which test this is, as Robot Framework knows it; `log` is its place in Robot's log, where one is written."""
 
     __test__ = False  # not a pytest class
 
     name: str
     suite: str
     tags: Sequence[str] = ()
+    log: str | None = None
 
     def record(self, *words: str) -> TestRecord:
         """An empty record of this test; with the section, `words` say what it measures."""
         section = next(iter(sections_of(self.tags)), "")
-        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags)
+        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a test ended, for those who watch the run and those who read its log.
+
+    `verdict` is its word in the table, `figures` are those of the table in a line, `html` shows them with every trial.
+    """
+
+    verdict: str
+    figures: str = ""
+    html: str = ""
+    problems: tuple[str, ...] = ()  # what went wrong at the end, in a sentence each
+    lost: bool = False  # its record is not among those of the run
 
 
 @dataclass
 class TestInProgress:
-    """What one test has built and found so far."""
+    """What one test has built and found so far.
+
+    `delivered_load` is that of `MrrResult`, without limit until MRR is measured.
+    """
 
     __test__ = False
 
@@ -54,6 +72,7 @@ class TestInProgress:
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     sut: SystemUnderTest | None = None
+    delivered_load: float = math.inf
 
     def trials(
         self, sut: SystemUnderTest, phase: str, traffic: Traffic | None = None, limits: TesterLimits | None = None
@@ -99,18 +118,26 @@ class TestInProgress:
                     sut.check()
                     self.record.data_plane = sut.describe()
 
-    def readable(self) -> str:
-        """What was found so far, as HTML for Robot Framework's log; empty when there is no trial."""
-        return embed_html(self.record.to_json(self.writer.trials)) if self.writer.trials else ""
-
-    def end(self, outcome: Outcome, reason: str) -> str:
-        """Close the record, with how the test ended; returns its rates in a line."""
-        record = self.record
+    def end(self, outcome: Outcome, reason: str) -> Ended:
+        """Close the record, with how the test ended."""
+        record, problems = self.record, []
         try:
             self.take_down()
+        except PodperfError as error:
+            problems.append(error)
         finally:
             record.outcome, record.reason, record.waited = outcome, reason, self.patience.spent
-            self.writer.finish(record)
-        rates = {each: record.metrics[each] for each in _RATES if each in record.metrics}
-        found = [f"{name.upper()} {rate.sign}{kpps(rate.value)}{rate.mark}" for name, rate in rates.items()]
-        return f"{', '.join(found)} kpps" if found else ""
+            try:
+                self.writer.finish(record)
+            except PodperfError as error:
+                problems.append(error)
+        document = record.to_json(self.writer.trials)
+        lost = [each for each in problems if isinstance(each, NotWritten)]
+        return Ended(
+            # Without its record the table finds but the trials of the test, and they do not say that it has ended.
+            verdict="interrupted" if lost else verdict_word(document),
+            figures=figures_line(document),
+            html=embed_html(document) if self.writer.trials else "",
+            problems=tuple(map(str, problems)),
+            lost=bool(lost),
+        )

@@ -101,3 +101,15 @@ class Perishable(Protocol):
 
     def check(self) -> None:
         """PodperfError, naming the one that is gone. Asked after every trial, so it must be quick."""
+
+
+@runtime_checkable
+class ForSomePorts(Protocol):
+    """A data plane that not every NIC can have."""
+
+    @staticmethod
+    def refused(host: Host, ports: Sequence[str]) -> str | None:
+        """The reason why these ports of the worker, which exist, cannot have it, or None. Found out by trying.
+
+        Without ports, the run makes some, as veths.
+        """

@@ -107,12 +107,12 @@ class OpenVSwitch:
 
     def _await(self, process: Process, *command: str) -> None:
         if not await_success(self._host, process, START_TIMEOUT, *command):
-            raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {_complaints(process.errors())}")
+            raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {_last_words(process.errors())}")
 
     def check(self) -> None:
         """PodperfError when ovs-vswitchd is gone, with the last that it complained of."""
         if not self.process.alive():
-            said = _complaints(self.process.errors())
+            said = _last_words(self.process.errors())
             raise PodperfError(f"ovs-vswitchd has ended on {self._host.name}{f': {said}' if said else ''}")
 
     def confine(self, cpus: Sequence[int]) -> None:
@@ -175,8 +175,20 @@ class OpenVSwitch:
             wanted = {"ofport_request": str(self._ports), **settings}
             words += ["--", "add-port", bridge, interface]
             words += ["--", "set", "Interface", interface, *(f"{name}={value}" for name, value in wanted.items())]
+        before = len(self.process.errors())
         self.vsctl(*words[1:])
-        return [_port_number(name, row) for name, row in zip(ports, self._rows("Interface", *ports), strict=True)]
+        rows = zip(ports, self._rows("Interface", *ports), strict=True)
+        return [self._port_number(name, row, before) for name, row in rows]
+
+    def _port_number(self, interface: str, row: Mapping[str, Any], before: int) -> int:
+        """The port's OpenFlow number. The cause of a refusal stands only in the log, behind its first `before`
+        characters."""
+        number = row["ofport"]
+        if isinstance(number, int) and number >= 0:  # an empty set while unknown, -1 when refused
+            return number
+        complaints = "; ".join(_complaints(self.process.errors()[before:]))
+        cause = f": {complaints}" if complaints else ""
+        raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}{cause}")
 
     def join(self, bridge: str, ports: Sequence[int]) -> None:
         """Of ports along a chain each two make a segment: whatever comes in on one of them leaves on the other."""
@@ -196,14 +208,12 @@ class OpenVSwitch:
         return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
 
 
-def _port_number(interface: str, row: Mapping[str, Any]) -> int:
-    number = row["ofport"]
-    if not isinstance(number, int) or number < 0:  # an empty set while unknown, -1 when refused
-        raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}")
-    return number
-
-
-def _complaints(log: str) -> str:
-    """What a daemon complained of last, without time and module: `2026-01-01T00:00:00Z|00001|dpdk|ERR|text`."""
+def _complaints(log: str) -> list[str]:
+    """The last errors in a daemon's log, without time and module: `2026-01-01T00:00:00Z|00001|dpdk|ERR|text`."""
     complaints = [line.split("|", 4)[-1] for line in log.splitlines() if "|ERR|" in line or "|EMER|" in line]
-    return "; ".join(dict.fromkeys(complaints[-MOST_COMPLAINTS:])) if complaints else " ".join(log.split())[-300:]
+    return list(dict.fromkeys(complaints))[-MOST_COMPLAINTS:]
+
+
+def _last_words(log: str) -> str:
+    """The last errors in a daemon's log, or else its end, in one line."""
+    return "; ".join(_complaints(log)) or " ".join(log.split())[-300:]

@@ -26,7 +26,11 @@ DEVICE_DRIVERS = (
     "net_af_xdp",
     "net_af_packet",
 )  # for ports that the kernel keeps; the faster first
-SWITCH_MEMORY = 256  # MiB
+SWITCH_MEMORY = 256  # MiB; with hugepages for everything, without them beside the ports' buffers
+# A port's buffers, as many as Open vSwitch reckons where each port has its own (dpdk_calculate_mbufs): its descriptors,
+# a burst, and a reserve. One of 3 008 bytes takes a page of 4 KiB, since none may cross from one page into the next.
+DESCRIPTORS, BURST, RESERVE = 2048, 32, 16384
+BUFFERS_IN_MIB = 256
 QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
 
 
@@ -81,7 +85,7 @@ class OvsDpdk:
         self._ports = {} if beside else self._take_ports(undo)
         # Where no pod polls, while there is such a CPU; with those that poll, threads that control take turns.
         control = worker.placement.pods[chain.pods :] or worker.placement.pods
-        self._switch = self._start(worker, control[-1], undo)
+        self._switch = self._start(worker, control[-1], len(self._ports) + len(sockets), undo)
         self._connect(sockets)
         for pod in self._applications:
             pod.begin()
@@ -120,7 +124,7 @@ class OvsDpdk:
             numbers += self._switch.add_ports(BRIDGE, {name: settings})
         self._switch.join(BRIDGE, numbers)
 
-    def _start(self, worker: Worker, control: int, undo: ExitStack) -> OpenVSwitch:
+    def _start(self, worker: Worker, control: int, ports: int, undo: ExitStack) -> OpenVSwitch:
         allowed = [f"-a {device}" for device in self._ports.values() if pci.ADDRESS.fullmatch(device)]
         extra = " ".join(allowed or ["--no-pci"])
         configuration = {
@@ -138,7 +142,12 @@ class OvsDpdk:
             configuration |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
             configuration["dpdk-extra"] = f"{extra} --in-memory"
         else:
-            configuration["dpdk-extra"] = f"{extra} --no-huge --legacy-mem -m {SWITCH_MEMORY} --iova-mode=va"
+            # One pool for all ports would have 262 144 buffers, in 1 GiB. Where memory is short, Open vSwitch asks for
+            # half of that again and again, but only while DPDK says ENOMEM. With pages of 4 KiB DPDK may say ENOBUFS,
+            # depending on where its last free bytes are.
+            configuration["per-port-memory"] = "true"
+            memory = SWITCH_MEMORY + ports * port_memory(pollers=len(set(worker.placement.switch)))
+            configuration["dpdk-extra"] = f"{extra} --no-huge --legacy-mem -m {memory} --iova-mode=va"
         directory = f"{worker.directory}/ovs"
         switch = OpenVSwitch(worker.host, directory, undo, daemon=WITH_DPDK, configuration=configuration)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
@@ -175,6 +184,12 @@ class OvsDpdk:
             "applications": {pod.name: pod.describe() for pod in self._applications},
             "pollers": self._turns.describe(),
         }
+
+
+def port_memory(pollers: int) -> int:
+    """MiB of a port's own buffers: it has a receive queue, and a transmit queue for each poller and for the rest."""
+    buffers = DESCRIPTORS * (1 + pollers + 1) + BURST + RESERVE
+    return -(-buffers // BUFFERS_IN_MIB)
 
 
 def _device_driver(host: Host) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import threads_named, unix_socket
-from podperf.hosts.run_directory import SHARED_MEMORY, free_shared_memory
+from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
 
@@ -20,6 +20,11 @@ ANSWER_TIMEOUT = 30.0  # likewise
 REMEDY = (
     "packages vpp and vpp-plugin-core of https://packagecloud.io/fdio/release, or a build of "
     "https://github.com/FDio/vpp whose bin folder is on the PATH"
+)
+
+MEMIF = "memif_plugin.so"
+_WITHOUT_MEMIF = (
+    f"{MEMIF}, by which pods are attached: the package vpp-plugin-core has it (of the release of vpp itself)"
 )
 
 # A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have.
@@ -40,7 +45,7 @@ plugins {{
 {plugin}}}
 {devices}"""
 _WITH_DPDK = "  plugin dpdk_plugin.so { enable }\n"
-_PLUGIN_FILES = 'bin=$(dirname "$(readlink -f "$(which vpp)")"); ls "$bin"/../lib*/"$1" "$bin"/../lib*/*/"$1"'
+_PLUGIN_FILES = 'bin=$(dirname "$(readlink -f "$(which vpp)")"); ls "$bin"/../lib*/$1 "$bin"/../lib*/*/$1'
 _COLOUR = re.compile(r"\x1b\[\d*m")
 # A row of `show runtime`: name, state, calls, vectors, suspends, clocks a packet, vectors a call.
 _NODE = re.compile(r"^(\S+)\s+([a-z][a-z ]*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)$")
@@ -68,7 +73,7 @@ class Vpp:
         main_core, *workers = cpus
         self.start_up = _START_UP.format(
             directory=directory,
-            shared_memory=SHARED_MEMORY,
+            shared_memory=shared_memory_prefix(),
             main_core=main_core,
             page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
             plugin=_WITH_DPDK if devices else "",
@@ -91,6 +96,9 @@ class Vpp:
         self.check()
         if done.exit_code:
             raise PodperfError(f"VPP gave no answer on {host.name} in {START_TIMEOUT:.0f} s")
+        loaded = self._plugins()
+        if loaded and not any(MEMIF in line for line in loaded):
+            raise PodperfError(f"VPP on {host.name} has not loaded {_WITHOUT_MEMIF}")
         # Its main thread must answer also where it has its CPU together with the poller of a pod.
         host.run("renice", "--priority", "-20", "--pid", str(self.process.pid))
 
@@ -126,11 +134,15 @@ class Vpp:
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
         self.configure(f"set interface state {name} up")
 
+    def _plugins(self) -> list[str]:
+        """Those that it has loaded: file, version."""
+        return [" ".join(line.split()[1:3]) for line in self.ask("show plugins") if "_plugin.so" in line]
+
     def describe(self) -> dict[str, Any]:
         """Versions, start-up file, threads, interfaces, and what it has counted since it started."""
         return {
             "version": self.ask("show version")[0],
-            "plugins": [" ".join(line.split()[1:3]) for line in self.ask("show plugins") if "_plugin.so" in line],
+            "plugins": self._plugins(),
             "startup_conf": self.start_up.splitlines(),
             "threads": self.ask("show threads"),
             "rx_placement": self.ask("show interface rx-placement"),
@@ -141,9 +153,22 @@ class Vpp:
         }
 
 
+def missing(host: Host) -> str | None:
+    """Why this host has no VPP that can be attached to pods, with the remedy, or None. Nothing is started."""
+    if host.run("which", "vpp", "vppctl", check=False).exit_code:
+        return f"VPP is not installed ({REMEDY})"
+    if _has_plugins(host, "*_plugin.so") and not _has_plugins(host, MEMIF):
+        return f"VPP is installed on {host.name} without {_WITHOUT_MEMIF}"
+    return None
+
+
 def drives_cards(host: Host) -> bool:
     """Whether this host's VPP comes with DPDK."""
-    return host.run("sh", "-c", _PLUGIN_FILES, "sh", "vpp_plugins/dpdk_plugin.so", check=False).stdout != ""
+    return _has_plugins(host, "dpdk_plugin.so")
+
+
+def _has_plugins(host: Host, pattern: str) -> bool:
+    return host.run("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}", check=False).stdout != ""
 
 
 def _dpdk_section(devices: Mapping[str, str], in_hugepages: bool) -> str:

@@ -17,7 +17,7 @@ from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.segments import take_all_frames
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.dataplanes.user_space_ports import take_ports
-from podperf.dataplanes.vpp import REMEDY, Vpp, drives_cards
+from podperf.dataplanes.vpp import Vpp, drives_cards, missing
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, threads_named, unix_socket
 from podperf.kernel.poller_sharing import Turns, take_turns
@@ -68,9 +68,7 @@ class VppChain(ABC):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        if host.run("which", "vpp", "vppctl", check=False).exit_code:
-            return f"VPP is not installed ({REMEDY})"
-        return missing_drivers(host, "net_memif")
+        return missing(host) or missing_drivers(host, "net_memif")
 
     @abstractmethod
     def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:

@@ -10,6 +10,7 @@ from podperf.dataplanes.base import Worker
 from podperf.dataplanes.bpf_programs import OFFLOADED, refusal
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import Unavailable
+from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
 
@@ -20,8 +21,16 @@ class XdpOffload(XdpRedirect):
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
     modes: ClassVar[Sequence[str]] = (OFFLOADED,)
 
+    @staticmethod
+    def refused(host: Host, ports: Sequence[str]) -> str | None:
+        if not ports:
+            return "a run makes the worker's ports as veths, and those have no NIC that could run an eBPF program"
+        for port in ports:
+            if reason := refusal(host, port, OFFLOADED):
+                return f"{port} of {host.name} runs no eBPF program on the NIC: {reason}"
+        return None
+
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        for port in (worker.left, worker.right):
-            if reason := refusal(worker.host, port.interface, OFFLOADED):
-                raise Unavailable(f"{port.interface} of {worker.host.name} runs no eBPF program on the NIC: {reason}")
+        if reason := self.refused(worker.host, [worker.left.interface, worker.right.interface]):
+            raise Unavailable(reason)
         return super().set_up(worker, chain, undo)

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import Protocol
 
 from podperf.errors import PodperfError
+from podperf.hosts.output import MOST_MIB
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Completed:
 
 
 _MOST_SHOWN = 200  # characters of a command, which may be a program of many lines
+_MOST_TOLD = 4000  # characters of what a command that failed said: the last ones
 
 
 def shown(command: Sequence[str]) -> str:
@@ -33,10 +35,18 @@ class CommandFailed(PodperfError):
 
     def __init__(self, host: str, command: Sequence[str], exit_code: int | None, output: str) -> None:
         how = "did not end in time" if exit_code is None else f"ended with exit code {exit_code}"
-        detail = f": {output.strip()}" if output.strip() else ""
+        said = output.strip()
+        detail = f": {'… ' if len(said) > _MOST_TOLD else ''}{said[-_MOST_TOLD:]}" if said else ""
         super().__init__(f"on {host}, `{shown(command)}` {how}{detail}")
         self.exit_code = exit_code
         self.output = output
+
+
+class TooMuchOutput(PodperfError):
+    """A command, or a process that nobody listened to, said more than there is a place for."""
+
+    def __init__(self, host: str, command: Sequence[str]) -> None:
+        super().__init__(f"on {host}, `{shown(command)}` said more than {MOST_MIB} MiB, which were not kept")
 
 
 class Process(Protocol):
@@ -48,13 +58,16 @@ class Process(Protocol):
         """Write one line. PodperfError, with what the process said on standard error, when it is gone."""
 
     def receive(self, timeout: float) -> str:
-        """The next line of standard output, without its end. PodperfError when the process is gone or time is up."""
+        """The next line of standard output, without its end. PodperfError when the process is gone or time is up.
+
+        TooMuchOutput when lines were lost, because it said more than 16 MiB that nobody read.
+        """
 
     def alive(self) -> bool:
         """True while the process runs."""
 
     def errors(self) -> str:
-        """What the process has written to standard error so far."""
+        """What the process has written to standard error so far; of more than 1 MiB the last part."""
 
     def stop(self, timeout: float = 5.0) -> None:
         """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when it is gone; safe to repeat."""
@@ -68,7 +81,7 @@ class Host(Protocol):
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`.
 
-        One that overruns is killed.
+        One that overruns is killed, and so is one that says more than 16 MiB (TooMuchOutput).
         """
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
@@ -78,4 +91,4 @@ class Host(Protocol):
         """Write a file on the host; folders are made."""
 
     def get(self, path: str) -> bytes:
-        """Read a file of the host. FileNotFoundError when there is none."""
+        """Read a file of the host. FileNotFoundError when there is none, TooMuchOutput when it has more than 16 MiB."""

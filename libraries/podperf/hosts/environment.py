@@ -41,6 +41,7 @@ PACKAGES = (
     "runc",
 )
 PYTHON_PACKAGES = ("robotframework", "MLRsearch", "jumpavg", "hdrhistogram", "jsonschema")
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def collect(host: Host) -> dict[str, Any]:
@@ -106,16 +107,15 @@ def offloads(features: Mapping[str, str]) -> dict[str, bool]:
     return {name: state.startswith("on") for name, state in features.items() if state and state != "off [fixed]"}
 
 
-def podperf_version(host: Host) -> dict[str, Any]:
+def podperf_version(host: Host, folder: Path = CHECKOUT) -> dict[str, Any]:
     """Versions of podperf (with its git commit, when it runs from a clone) and of the Python it runs on."""
-    folder = str(Path(__file__).resolve().parents[3])
+    # A clone of the user's, measured from as root, is not "dubious"; and root must not write its index, which would be
+    # root's from then on.
+    git = ("git", "--no-optional-locks", "-c", f"safe.directory={folder}", "-C", str(folder))
     return {
         "version": podperf.__version__,
-        # safe.directory: a clone of the user's, measured from as root, is not "dubious".
-        "commit": _line(host, "git", "-c", f"safe.directory={folder}", "-C", folder, "rev-parse", "HEAD"),
-        "modified": bool(
-            _line(host, "git", "-c", f"safe.directory={folder}", "-C", folder, "status", "--porcelain", "-uno")
-        ),
+        "commit": _line(host, *git, "rev-parse", "HEAD"),
+        "modified": bool(_line(host, *git, "status", "--porcelain", "-uno")),
         "python": ".".join(map(str, sys.version_info[:3])),
         "packages": {name: _installed(name) for name in PYTHON_PACKAGES},
     }

@@ -27,8 +27,12 @@ _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
 # Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
+# Any user can give any name to a process. So of all that /proc lists only the kernel's own threads count: those with
+# the flag PF_KTHREAD (0x00200000, linux/sched.h) in /proc/PID/stat (proc(5)), which no process can give itself.
 _THREADS_NAMED = (
-    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null < "$t/comm" && case "$n" in "$1"*) echo "${t##*/}";; esac; done; :'
+    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null <"$t/comm" || continue; case "$n" in "$1"*) ;; *) continue;; esac;'
+    ' if [ "$2" = /proc ]; then read -r s 2>/dev/null <"$t/stat" || continue; set -- "$1" "$2" ${s##*) };'
+    ' [ $((${9:-0} & 0x200000)) != 0 ] || continue; fi; echo "${t##*/}"; done; :'
 )
 
 
@@ -103,21 +107,34 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
-    pinned = [
-        thread
-        for thread in threads
-        if not host.run("taskset", "--cpu-list", "--pid", str(cpu), str(thread), check=False).exit_code
-        and not host.run("chrt", "--rr", "--pid", "1", str(thread), check=False).exit_code
-    ]
-    if not pinned:
+    refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
+    if len(refusals) == len(threads):
         raise PodperfError(
-            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: the kernel has no "
-            "threaded NAPI for veth, or this is a container with process numbers of its own (run it with the host's)"
+            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: "
+            f"{'; '.join(refusals) or _why_no_thread(host)}"
         )
 
 
+def _hold(host: Host, thread: int, cpu: int) -> str | None:
+    """Hold a thread to a CPU, before ordinary processes there. What was said against it, or None."""
+    for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
+        done = host.run(*command, str(thread), check=False)
+        if done.exit_code:
+            return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
+    return None
+
+
+def _why_no_thread(host: Host) -> str:
+    if threads_named(host, "kthreadd"):
+        return "the kernel has no threaded NAPI for veth (Linux 5.12 or newer has)"
+    return (
+        "the kernel's threads are not to be seen in a container with process numbers of its own; run podperf with "
+        "those of the host (docker run --pid=host; hostPID: true in a Kubernetes pod)"
+    )
+
+
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
-    """The threads whose name starts with this: those of a process, or all that are processes or the kernel's own."""
+    """The threads whose name starts with this: those of a process, or without one those of the kernel."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 

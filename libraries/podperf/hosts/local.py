@@ -5,66 +5,67 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import select
+import selectors
+import signal
 import subprocess
-import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Host, Process
+from podperf.hosts.base import CommandFailed, Completed, Host, Process, TooMuchOutput
+from podperf.hosts.output import Latest, Lines, Overflow, Whole
 
 _TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
+_UMASK = 0o022  # of what a run starts, as root: with the umask 0 of a careless caller anybody could write its files
+_CHUNK = 65536  # bytes
 
 
 class LocalProcess:
-    """A child process; a thread gathers its output so that reading can time out."""
+    """A child process; threads gather what it says, so that reading can time out."""
 
     def __init__(self, host: str, command: Sequence[str], cpus: Sequence[int]) -> None:
         self._host, self._command = host, tuple(command)
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        try:
-            self._child = subprocess.Popen(
-                [*_TIED_TO_US, *pinned, *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                text=True,
-                errors="replace",  # a serial console and an interface's alias are whatever somebody wrote
-                bufsize=1,
-                # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU
-                # time between sessions (autogroup, sched(7)), a nice value counts only among those of one session.
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise PodperfError(f"on {host}, `{error.filename}` is not installed") from error
+        self._child = _start(host, [*_TIED_TO_US, *pinned, *command])
         self.pid = self._child.pid
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=self._gather, daemon=True, name=f"output of {command[0]}").start()
+        self._lines, self._errors = Lines(), Latest()
+        threading.Thread(target=self._gather_lines, daemon=True, name=f"output of {command[0]}").start()
+        self._gathering_errors = threading.Thread(
+            target=self._gather_errors, daemon=True, name=f"errors of {command[0]}"
+        )
+        self._gathering_errors.start()
 
-    def _gather(self) -> None:
+    def _gather_lines(self) -> None:
         assert self._child.stdout is not None
-        for line in self._child.stdout:
-            self._lines.put(line.rstrip("\n"))
-        self._lines.put(None)
+        while chunk := os.read(self._child.stdout.fileno(), _CHUNK):
+            self._lines.add(chunk)
+        self._lines.end()
+
+    def _gather_errors(self) -> None:
+        assert self._child.stderr is not None
+        while chunk := os.read(self._child.stderr.fileno(), _CHUNK):
+            self._errors.add(chunk)
 
     def send(self, line: str) -> None:
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write(line + "\n")
+            self._child.stdin.write((line + "\n").encode())
             self._child.stdin.flush()
         except (BrokenPipeError, ValueError) as error:
             raise self._gone() from error
 
     def receive(self, timeout: float) -> str:
         try:
-            line = self._lines.get(timeout=timeout)
+            line = self._lines.next(timeout)
         except queue.Empty:
             raise PodperfError(f"on {self._host}, `{self._command[0]}` gave no answer in {timeout:.0f} s") from None
+        except Overflow:
+            raise TooMuchOutput(self._host, self._command) from None
         if line is None:
-            self._lines.put(None)
             raise self._gone()
         return line
 
@@ -77,8 +78,9 @@ class LocalProcess:
         return self._child.poll() is None
 
     def errors(self) -> str:
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), size, 0).decode(errors="replace")
+        if self._child.poll() is not None:
+            self._gathering_errors.join(1)  # a child of its own may hold the stream open
+        return self._errors.text()
 
     def stop(self, timeout: float = 5.0) -> None:
         if self._child.poll() is None:
@@ -97,36 +99,105 @@ class LocalHost:
         self.name = "this machine"
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        child = _start(self.name, command)
         try:
-            done = subprocess.run(
-                command,
-                input=stdin if stdin is not None else "",
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout,
-                check=False,
-                start_new_session=True,  # a terminal's Ctrl-C is for us: what is being taken down is taken down
-            )
-        except FileNotFoundError as error:
-            raise PodperfError(f"on {self.name}, `{command[0]}` is not installed") from error
+            output, errors = _converse(child, (stdin or "").encode(), timeout)
         except subprocess.TimeoutExpired as error:
             raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from error
-        if check and done.returncode != 0:
-            raise CommandFailed(self.name, command, done.returncode, done.stderr or done.stdout)
-        return Completed(tuple(command), done.returncode, done.stdout, done.stderr)
+        except Overflow:
+            raise TooMuchOutput(self.name, command) from None
+        finally:
+            _end(child)
+        if check and child.returncode != 0:
+            raise CommandFailed(self.name, command, child.returncode, errors or output)
+        return Completed(tuple(command), child.returncode, output, errors)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         return LocalProcess(self.name, command, cpus)
 
     def put(self, content: bytes, path: str) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        parent = Path(path).parent
+        if not parent.is_dir():
+            self.run("mkdir", "-p", str(parent))
         whole = Path(f"{path}.new")  # whoever reads finds all of it, or what was there before
-        whole.write_bytes(content)
+        whole.unlink(missing_ok=True)
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+            file.write(content)
         whole.replace(path)
 
     def get(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        content = Whole()
+        try:
+            with Path(path).open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    content.add(chunk)
+        except Overflow:
+            raise TooMuchOutput(self.name, ["cat", path]) from None
+        return content.raw()
+
+
+def _start(host: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A child that nobody else's keyboard reaches, and of whose files nobody else can write any."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            umask=_UMASK,
+            # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU
+            # time between sessions (autogroup, sched(7)), a nice value counts only among those of one session.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise PodperfError(f"on {host}, `{command[0]}` is not installed") from error
+
+
+def _converse(child: subprocess.Popen[bytes], given: bytes, timeout: float) -> tuple[str, str]:
+    """Give a child all its input and return what it said on both streams, once it has ended.
+
+    subprocess.TimeoutExpired when that takes longer, Overflow when it says too much.
+    """
+    assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+    deadline = time.monotonic() + timeout
+    said = {child.stdout.fileno(): Whole(), child.stderr.fileno(): Whole()}
+    output, errors = said.values()
+    left = memoryview(given)
+    with selectors.DefaultSelector() as waiting:
+        for stream in said:
+            waiting.register(stream, selectors.EVENT_READ)
+        waiting.register(child.stdin, selectors.EVENT_WRITE)
+        while waiting.get_map():
+            ready = waiting.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise subprocess.TimeoutExpired(child.args, timeout)
+            for key, _ in ready:
+                if key.fd in said:
+                    if chunk := os.read(key.fd, _CHUNK):
+                        said[key.fd].add(chunk)
+                    else:
+                        waiting.unregister(key.fd)
+                    continue
+                with contextlib.suppress(BrokenPipeError):  # it ended without reading all of it
+                    left = left[os.write(key.fd, left[: select.PIPE_BUF]) :] if left else left
+                    if left:
+                        continue
+                waiting.unregister(child.stdin)
+                child.stdin.close()
+    child.wait(max(0.0, deadline - time.monotonic()))
+    return output.text(), errors.text()
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill it with all that it started, unless it has ended, and close what connects us."""
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    for stream in (child.stdin, child.stdout, child.stderr):
+        assert stream is not None
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
 
 
 class NetworkNamespace:
@@ -146,6 +217,8 @@ class NetworkNamespace:
             done = self._host.run(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
         except CommandFailed as error:
             raise CommandFailed(self.name, command, error.exit_code, error.output) from None
+        except TooMuchOutput:
+            raise TooMuchOutput(self.name, command) from None
         return replace(done, command=command)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:

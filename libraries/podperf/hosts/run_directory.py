@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from secrets import token_hex
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
 RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
 SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
-# In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case.
+# In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case. Every
+# user may write to /dev/shm. What root has not made there, no run has.
 _FREE = """
 for folder in /dev/shm $(findmnt --noheadings --types hugetlbfs --output TARGET); do
-  find "$folder" -maxdepth 1 -name "$1-*" -delete
+  find "$folder" -mindepth 1 -maxdepth 1 -name "$1-*" -type f -user 0 -delete || exit
 done
 """
 
 
+def shared_memory_prefix() -> str:
+    """How the shared memory of one program begins: nobody can have put a file of that name there before it."""
+    return f"{SHARED_MEMORY}-{token_hex(4)}"
+
+
 def free_shared_memory(host: Host) -> None:
-    """Remove what programs that have ended left."""
-    host.run("sh", "-c", _FREE, "sh", SHARED_MEMORY)
+    """Remove what programs that have ended left. PodperfError, in one line, when something cannot be removed."""
+    done = host.run("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
+    if done.exit_code:
+        raise PodperfError(f"shared memory of an earlier run stays on {host.name}: {' '.join(done.stderr.split())}")

@@ -11,9 +11,10 @@ from pathlib import PurePosixPath
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Process
+from podperf.hosts.base import CommandFailed, Completed, Process, TooMuchOutput
+from podperf.hosts.output import MOST
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
-from podperf.hosts.ssh_login import CONNECT_TIMEOUT, LOST_AFTER, Login, log_in
+from podperf.hosts.ssh_login import Login, log_in
 
 AGAIN_AFTER = 20.0  # seconds for which a machine that could not be reached is not tried again
 SESSIONS = 8  # of one connection; sshd permits 10 unless told otherwise (MaxSessions, sshd_config(5))
@@ -57,6 +58,9 @@ class SshHost:
             raise
         finally:
             started.channel.close()
+        if started.overflowed:
+            self._kill(started)
+            raise TooMuchOutput(self.name, command)
         started.raise_if_lost()
         if started.server is not None:
             self.servers.add(started.server)
@@ -70,7 +74,7 @@ class SshHost:
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
         started = Command(self.name, [*pinned, *command], self._channel(), lines=True)
-        pid = started.await_start(CONNECT_TIMEOUT)
+        pid = started.await_start(self._login.timeouts.step)
         if started.server is not None:
             self.servers.add(started.server)
         return SshProcess(self, command[0], started, pid)
@@ -90,7 +94,10 @@ class SshHost:
 
     def get(self, path: str) -> bytes:
         with self._sftp(path) as files, files.open(path, "rb") as file:
-            return bytes(file.read())
+            content = bytes(file.read(MOST + 1))
+        if len(content) > MOST:
+            raise TooMuchOutput(self.name, ["cat", path])
+        return content
 
     @property
     def losses(self) -> int:
@@ -105,7 +112,7 @@ class SshHost:
 
     def signal(self, signal: str, process: int) -> None:
         """Send it to a process, or, with its number negated, to its process group; it may be gone."""
-        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=CONNECT_TIMEOUT)
+        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self._login.timeouts.step)
 
     def close(self) -> None:
         """Log out; what still runs there through this object ends."""
@@ -126,7 +133,7 @@ class SshHost:
         for connection in self._connections:
             if (channel := connection.open()) is not None:
                 return channel
-        connection = _Connection(self._log_in())
+        connection = _Connection(self._log_in(), self._login.timeouts.step)
         self._connections.append(connection)
         if (channel := connection.open()) is None:
             raise PodperfError(f"the SSH server of {self.name} permits no session (MaxSessions in sshd_config(5))")
@@ -143,7 +150,7 @@ class SshHost:
     def _name(self, channel: paramiko.Channel) -> str:
         """What the machine calls the connection that this channel is of."""
         asked = Command(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
-        asked.wait(CONNECT_TIMEOUT)
+        asked.wait(self._login.timeouts.step)
         channel.close()
         asked.raise_if_lost()
         return asked.said().strip()
@@ -188,7 +195,7 @@ class SshHost:
         channel = self._channel()
         try:
             channel.invoke_subsystem("sftp")
-            channel.settimeout(LOST_AFTER)
+            channel.settimeout(self._login.timeouts.lost)
             return paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError) as error:
             raise PodperfError(
@@ -200,8 +207,9 @@ class SshHost:
 class _Connection:
     """One TCP connection to a server, which permits some channels at a time."""
 
-    def __init__(self, client: paramiko.SSHClient) -> None:
+    def __init__(self, client: paramiko.SSHClient, timeout: float) -> None:
         self.client = client
+        self._timeout = timeout  # seconds to open a channel
         self.name = ""  # client and server with their ports, as the machine sees them: the value of SSH_CONNECTION
         self._channels: list[paramiko.Channel] = []
 
@@ -218,7 +226,7 @@ class _Connection:
         if len(self._channels) >= SESSIONS or transport is None:
             return None
         try:
-            channel = transport.open_session(timeout=CONNECT_TIMEOUT)
+            channel = transport.open_session(timeout=self._timeout)
         except (paramiko.SSHException, EOFError, OSError):
             return None
         self._channels.append(channel)

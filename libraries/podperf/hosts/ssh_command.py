@@ -14,15 +14,16 @@ from typing import Protocol
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, shown
+from podperf.hosts.base import CommandFailed, TooMuchOutput, shown
+from podperf.hosts.output import MOST_ERRORS, Latest, Lines, Overflow, Whole, as_text
 
 # Run by `sh -c` with a command as its arguments, which keeps this shell's process number. The shell's parent is the
 # SSH server's process for the connection: when that ends, the kernel kills the command (PR_SET_PDEATHSIG, prctl(2)).
+# Of what it writes nobody else may write any, whatever umask the login has.
 _TIED_TO_THE_CONNECTION = (
-    'PATH=$PATH:/usr/sbin:/sbin; echo "podperf $$ $PPID" >&2; exec setpriv --pdeathsig KILL -- "$@"'
+    'PATH=$PATH:/usr/sbin:/sbin; umask go-w; echo "podperf $$ $PPID" >&2; exec setpriv --pdeathsig KILL -- "$@"'
 )
 _NUMBERS = re.compile(rb"^podperf (\d+) (\d+)\n", re.MULTILINE)
-_LINE_END = re.compile(rb"\r?\n")
 NOT_INSTALLED = "setpriv: failed to execute"
 
 
@@ -31,7 +32,10 @@ class ConnectionLost(PodperfError):
 
 
 class Command:
-    """A command that runs on a channel. Its output is kept whole, or, with `lines`, queued by lines."""
+    """A command that runs on a channel. Its output is kept whole, or, with `lines`, queued by lines.
+
+    One that says more than there is a place for is cut off from us, and `overflowed`. With `lines` some are lost then.
+    """
 
     def __init__(
         self,
@@ -46,10 +50,12 @@ class Command:
         self.channel = channel
         self.pid: int | None = None
         self.server: int | None = None  # the SSH server's process that it is a child of
-        self.output = bytearray()
-        self.lines: queue.SimpleQueue[str | None] | None = queue.SimpleQueue() if lines else None
+        self.lines = Lines() if lines else None
+        self.overflowed = False
         self._host, self._command = host, tuple(command)
-        self._errors = bytearray()
+        self._output = Whole()
+        self._start = bytearray()  # of its errors, until the numbers are found there
+        self._errors: Latest | Whole = Latest() if lines else Whole()
         self._numbered = threading.Event()
         try:
             channel.exec_command("exec " + shlex.join(["sh", "-c", _TIED_TO_THE_CONNECTION, "sh", *command]))
@@ -69,26 +75,33 @@ class Command:
             self.channel.shutdown_write()
 
     def _gather_output(self) -> None:
-        while chunk := _received(self.channel.recv):
-            self.output += chunk
-            if self.lines is not None:
-                *whole, rest = _LINE_END.split(bytes(self.output))
-                self.output = bytearray(rest)
-                for line in whole:
-                    self.lines.put(_text(line))
+        self._gather(self.channel.recv, (self.lines or self._output).add)
         if self.lines is not None:
-            if self.output:
-                self.lines.put(_text(self.output))
-            self.lines.put(None)
+            self.lines.end()
 
     def _gather_errors(self) -> None:
-        while chunk := _received(self.channel.recv_stderr):
-            self._errors += chunk
-            if self.pid is None and (found := _NUMBERS.search(self._errors)):
-                self._errors = self._errors[found.end() :]  # a login shell may have complained before
-                self.pid, self.server = int(found[1]), int(found[2])
-                self._numbered.set()
+        self._gather(self.channel.recv_stderr, self._add_errors)
         self._numbered.set()
+
+    def _gather(self, receive: Callable[[int], bytes], add: Callable[[bytes], None]) -> None:
+        try:
+            while chunk := _received(receive):
+                add(chunk)
+        except Overflow:
+            self.overflowed = True
+            self.channel.close()  # which ends all waiting
+
+    def _add_errors(self, chunk: bytes) -> None:
+        if self.pid is not None:
+            self._errors.add(chunk)
+            return
+        self._start += chunk
+        if found := _NUMBERS.search(self._start):
+            self.pid, self.server = int(found[1]), int(found[2])
+            self._numbered.set()
+            self._errors.add(bytes(self._start[found.end() :]))  # a login shell may have complained before
+        elif len(self._start) > MOST_ERRORS:
+            raise Overflow
 
     def await_start(self, timeout: float) -> int:
         """Its process number. PodperfError when it did not start."""
@@ -127,11 +140,11 @@ class Command:
 
     def said(self) -> str:
         """What it wrote to standard output so far, of a command without `lines`."""
-        return _text(self.output)
+        return self._output.text()
 
     def errors(self) -> str:
         """What it wrote to standard error so far."""
-        return _text(self._errors)
+        return self._errors.text() if self.pid is not None else as_text(self._start)
 
     def raise_if_lost(self) -> None:
         """ConnectionLost when nobody knows how it ended, because the connection did before."""
@@ -144,11 +157,6 @@ class Command:
             f"the SSH connection to {self._host} was lost while `{shown(self._command)}` ran there: the machine, "
             "its SSH server or the link went down"
         )
-
-
-def _text(raw: bytes | bytearray) -> str:
-    """As Python reads what commands on this machine say: a terminal's line ends (`\\r\\n`) are newlines."""
-    return _LINE_END.sub(b"\n", raw).decode(errors="replace")
 
 
 def _received(receive: Callable[[int], bytes]) -> bytes:
@@ -183,11 +191,12 @@ class SshProcess:
 
     def receive(self, timeout: float) -> str:
         try:
-            line = self._lines.get(timeout=timeout)
+            line = self._lines.next(timeout)
         except queue.Empty:
             raise PodperfError(f"on {self._host.name}, `{self._name}` gave no answer in {timeout:.0f} s") from None
+        except Overflow:
+            raise TooMuchOutput(self._host.name, [self._name]) from None
         if line is None:
-            self._lines.put(None)
             raise self._gone()
         return line
 

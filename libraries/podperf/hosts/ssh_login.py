@@ -7,19 +7,38 @@ import logging
 import os
 import pwd
 import socket
+import struct
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from podperf.errors import PodperfError
 
 PASSWORD_VARIABLE = "PODPERF_SSH_PASSWORD"
-CONNECT_TIMEOUT = 10.0  # seconds for each step: TCP, host key, login, opening a channel
-LOST_AFTER = 15.0  # seconds without an answer of any kind
-KEEPALIVE = 5  # seconds between two questions that want one
 USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _LOG = "podperf.ssh"
+
+
+_taken: dict[str, str] = {}  # the password, once it is no longer in the environment
+
+
+def take_password() -> str | None:
+    """The password that the user has put into the environment. It is taken out: children would inherit it."""
+    if PASSWORD_VARIABLE in os.environ:
+        _taken[PASSWORD_VARIABLE] = os.environ.pop(PASSWORD_VARIABLE)
+    return _taken.get(PASSWORD_VARIABLE) or None
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long a machine behind SSH is waited for, in seconds."""
+
+    step: float = 10.0  # for each of TCP, host key, login and opening a channel
+    lost: float = 15.0  # without an answer of any kind, after which the connection is given up
+    keepalive: float = 5.0  # between two questions that only ask for an answer
 
 
 @dataclass(frozen=True)
@@ -33,6 +52,7 @@ class Login:
     known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # of the topology, whose login this is
+    timeouts: Timeouts = Timeouts()
 
     @property
     def keys(self) -> list[str]:
@@ -47,14 +67,16 @@ class Login:
 
 
 def log_in(login: Login) -> paramiko.SSHClient:
-    """A connection that ends when the other side has not answered for 15 s. PodperfError says why there is none."""
+    """A connection that ends when the other side does not answer any more. PodperfError says why there is none."""
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG)
     logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # what it would say is said by our errors
-    client.set_missing_host_key_policy(_Refuse())
     try:
-        if Path(known := expanded(login.known_hosts)).exists():
-            client.load_system_host_keys(known)
+        known = _known_hosts(Path(expanded(login.known_hosts)))
+        client.set_missing_host_key_policy(_Refuse(known))
+        for names, key in known.keys:
+            for name in names:
+                client.get_host_keys().add(name, key.get_name(), key)
         client.connect(
             login.address,
             login.port,
@@ -63,12 +85,12 @@ def log_in(login: Login) -> paramiko.SSHClient:
             key_filename=login.keys,  # type: ignore[arg-type]  # a list is as good, says its documentation
             look_for_keys=False,  # those are in `keys`
             sock=_reach(login),
-            banner_timeout=CONNECT_TIMEOUT,
-            auth_timeout=CONNECT_TIMEOUT,
+            banner_timeout=login.timeouts.step,
+            auth_timeout=login.timeouts.step,
         )
         transport = client.get_transport()
         assert transport is not None
-        transport.set_keepalive(KEEPALIVE)
+        transport.set_keepalive(login.timeouts.keepalive)
     except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
         client.close()
         raise PodperfError(_why_not(login, error)) from error
@@ -79,22 +101,68 @@ def log_in(login: Login) -> paramiko.SSHClient:
 
 
 def _reach(login: Login) -> socket.socket:
-    connected = socket.create_connection((login.address, login.port), CONNECT_TIMEOUT)
+    connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Unanswered keep-alives end the connection, where TCP itself would try for a quarter of an hour (tcp(7)).
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(LOST_AFTER * 1000))
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(login.timeouts.lost * 1000))
     return connected
+
+
+@dataclass(frozen=True)
+class _KnownHosts:
+    """What a file in the format of sshd(8), SSH_KNOWN_HOSTS, says. `revoked` are keys that are never trusted.
+
+    Certificates are not understood.
+    """
+
+    keys: Sequence[tuple[Sequence[str], paramiko.PKey]] = ()  # each with the names of its hosts
+    revoked: Collection[bytes] = ()
+    names_authorities: bool = False
+
+
+def _known_hosts(path: Path) -> _KnownHosts:
+    """Lines that say nothing that is understood are left out, as ssh does."""
+    keys, revoked, names_authorities = [], set(), False
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        words = line.split()
+        marker = words.pop(0) if words and words[0].startswith("@") else ""
+        names_authorities |= marker == "@cert-authority"
+        if not words or words[0].startswith("#") or marker not in {"", "@revoked"}:
+            continue
+        try:
+            entry = HostKeyEntry.from_line(" ".join(words))
+        except (paramiko.SSHException, InvalidHostKey, ValueError, IndexError, struct.error):
+            continue
+        if entry is None or entry.key is None:
+            continue
+        if marker:
+            revoked.add(entry.key.asbytes())
+        else:
+            keys.append((entry.hostnames, entry.key))
+    return _KnownHosts([each for each in keys if each[1].asbytes() not in revoked], revoked, names_authorities)
 
 
 class _UnknownHostKey(paramiko.SSHException):
     """Nothing is known of this host's key."""
 
 
+class _RevokedHostKey(paramiko.SSHException):
+    """This host's key is one of those that must not be trusted."""
+
+
 class _Refuse(paramiko.MissingHostKeyPolicy):
     """Trust no host on first sight."""
 
+    def __init__(self, known: _KnownHosts) -> None:
+        self._known = known
+
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        raise _UnknownHostKey(f"{key.get_name()} {key.fingerprint}")
+        if key.asbytes() in self._known.revoked:
+            raise _RevokedHostKey(f"{key.get_name()} {key.fingerprint}")
+        certificates = "; a @cert-authority there does not count, as only keys are compared"
+        raise _UnknownHostKey(
+            f"{key.get_name()} {key.fingerprint}", certificates if self._known.names_authorities else ""
+        )
 
 
 def _why_not(login: Login, error: Exception) -> str:
@@ -107,8 +175,8 @@ def _why_not(login: Login, error: Exception) -> str:
             text = f"cannot resolve the name {login.address} ({error.strerror}): correct {login.part}.ssh.address"
         case TimeoutError():
             text = (
-                f"no answer from {where} in {CONNECT_TIMEOUT:.0f} s: is the machine up, and does no firewall drop what "
-                "goes there?"
+                f"no answer from {where} in {login.timeouts.step:g} s: is the machine up, and does no firewall drop "
+                "what goes there?"
             )
         case ConnectionRefusedError():
             text = f"{where} refuses connections: is its SSH server running, and is the port right?"
@@ -134,9 +202,14 @@ def _why_refused(login: Login, error: paramiko.SSHException) -> str:
                 f"if you know why it changed: ssh-keygen -f {known} -R '{listed}' && {scan}"
             )
         case _UnknownHostKey():
+            key, remark = error.args
             text = (
-                f"the host key of {where} ({said}) is not in {known}; once: {scan}, after comparing it with "
-                "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there"
+                f"the host key of {where} ({key}) is not in {known}; once: {scan}, after comparing it with "
+                f"`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there{remark}"
+            )
+        case _RevokedHostKey():
+            text = (
+                f"the host key of {where} ({said}) is revoked in {known}: somebody else may have it; give it a new one"
             )
         case paramiko.PasswordRequiredException():
             text = f"the private key for {where} has a passphrase: load it with ssh-add, and let sudo keep the agent"
@@ -144,6 +217,13 @@ def _why_refused(login: Login, error: paramiko.SSHException) -> str:
             text = f"{where} refuses the login of {login.user} by {_tried(login)}: {_remedy(login)}"
         case _ if "authentication methods" in said:
             text = f"there is nothing to log in on {where} with, neither a key nor an agent: {_remedy(login)}"
+        case paramiko.SSHException(__context__=EOFError() | ConnectionError()) if "banner" in said:
+            text = (
+                f"{where} closed the connection before it named itself as an SSH server: it may refuse this address "
+                "for a while, after failed logins (PerSourcePenalties, fail2ban) or with too many at once "
+                "(MaxStartups). Wait some minutes, or look there at its log and at `sshd -T | grep -iE "
+                "'persource|maxstartups'`. If nobody failed to log in: is the port right?"
+            )
         case _ if "banner" in said:
             text = f"what listens at {where} is no SSH server, or a very slow one ({said}): is the port right?"
         case _:
@@ -165,7 +245,8 @@ def _tried(login: Login) -> str:
 def _remedy(login: Login) -> str:
     return (
         f"ssh-copy-id -p {login.port} {login.user}@{login.address}, or name a key in {login.part}.ssh.key, or set "
-        f"{PASSWORD_VARIABLE} (sudo keeps neither that nor SSH_AUTH_SOCK unless told to by --preserve-env)"
+        f"{PASSWORD_VARIABLE} and {login.part}.ssh.login: password (sudo keeps neither that variable nor SSH_AUTH_SOCK "
+        "unless told to by --preserve-env)"
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.way_back import WayBack, existing_path
 
 DEVICES = "/sys/bus/pci/devices"
 FOR_USER_SPACE = "vfio-pci"
@@ -109,7 +109,8 @@ def remember(host: Host, address: str, way_back: WayBack, interface: str | None 
     driver = link(host, address, "driver") or ""
     interfaces = host.run("ls", f"{DEVICES}/{address}/net", check=False).stdout.split()
     named = interface or next(iter(interfaces), "")
-    way_back.note(f"the driver of {address}", "sh", "-ec", _GIVE_BACK, "sh", address, wish, driver, named)
+    back = ("sh", "-ec", _GIVE_BACK, "sh", address, wish, driver, named)
+    way_back.note(f"the driver of {address}", *back, of=existing_path(f"{DEVICES}/{address}"))
 
 
 def give_to_user_space(host: Host, address: str) -> None:

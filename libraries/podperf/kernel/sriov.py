@@ -15,7 +15,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.way_back import WayBack, existing_interface, existing_path
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
@@ -175,7 +175,8 @@ def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
 
 
 def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) -> None:
-    way_back.note(f"the virtual functions of {port.interface}", "sh", "-ec", _REMOVE, "sh", port.address)
+    there = existing_path(f"{pci.DEVICES}/{port.address}")
+    way_back.note(f"the virtual functions of {port.interface}", "sh", "-ec", _REMOVE, "sh", port.address, of=there)
     done = host.run("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
     if done.exit_code:
         raise PodperfError(
@@ -210,7 +211,8 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
         return
     command = ("ip", "link", "set", "dev", vf.port.interface, "vf", str(vf.number))
     if way_back is not None:
-        way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *command, *changes(after, before))
+        back, there = (*command, *changes(after, before)), existing_interface(vf.port.interface)
+        way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *back, of=there)
     done = host.run(*command, *words, check=False)
     if done.exit_code:
         raise PodperfError(

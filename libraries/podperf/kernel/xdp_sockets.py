@@ -43,5 +43,5 @@ def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
 
     Busy polling is in force where it is preferred and the socket knows the NAPI context that it is to poll.
     """
-    answer = json.loads(host.run("python3", "-", str(process), stdin=_READ_SOCKETS).stdout)
+    answer = json.loads(host.run("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout)
     return [dict(each) for each in answer]

@@ -9,12 +9,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Placement
@@ -26,6 +28,7 @@ from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
+from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, WorkerSettings, load_topology
@@ -45,13 +48,16 @@ COMMANDS = (
 
 
 def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Observation]:
-    """Everything that can be found out about the testbed of a topology file. Nothing stays changed.
+    """Everything that can be found out about the testbed of a topology file, if there is one. Nothing stays changed.
 
     Without `root` (by default: the rights of this process) what needs it is reported as not checked.
     """
+    take_password()
     host = host or LocalHost()
     root = os.geteuid() == 0 if root is None else root
     observations, topology = _check_topology(path)
+    if any(each.state is State.MISSING for each in observations):  # whoever mistyped a name asks about another testbed
+        return observations
     observations.append(_check_rights(root))
     observations += _check_commands(host)
     observations.append(_check_tester(host))
@@ -71,7 +77,7 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         return
     try:
         for there in behind_ssh(machines):
-            lock(there, undo)
+            lock(there, undo, CHECK)
     except PodperfError as error:  # looking would disturb the trials of the run that has it
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
@@ -154,8 +160,8 @@ def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
         topology = load_topology(path, DATA_PLANES)
     except PodperfError as error:
-        problems = str(error).splitlines()
-        return [Observation("topology", "file", State.MISSING, problem, needed=True) for problem in problems], None
+        state = State.WRONG if Path(path).exists() else State.MISSING
+        return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None
     return [Observation("topology", topology.name, State.OK, topology.path)], topology
 
 

@@ -19,13 +19,13 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.journal import NO_MAC, program, within
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # by each port
 QUEUES = 8  # of each card
-OTHER_NAMES = ("lcore-worker", "dpdk-worker")  # of DPDK's threads, before 22.11 and since 23.03
 VETH = "veth"
 RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
 
@@ -234,7 +234,7 @@ def _threads(question: Question) -> str:
     """One thread, or as many as a switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
-    if prefix in OTHER_NAMES or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
+    if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
         return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in process.cpus[1:])

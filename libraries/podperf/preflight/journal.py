@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
+from podperf.pods.forwarders.testpmd import POLLING_THREADS
 
 NO_MAC = "00:00:00:00:00:00"
 
@@ -88,6 +89,8 @@ class RecordingHost:
 
     def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         namespace, inner = within(command)
+        if inner and PurePosixPath(inner[0]).name == "bpftool":  # where it is depends on the distribution
+            inner = ("bpftool", *inner[1:])
         if not is_question(inner):
             shown = self._with_target(namespace, inner)
             self._journal.write(self.name, namespace, Kind.RUN, shown, stdin or "")
@@ -172,7 +175,8 @@ def program(command: Sequence[str]) -> str:
 # Commands that change nothing, by how their lines begin.
 _QUESTIONS = re.compile(
     r"(env \S+=\S+ )*"
-    r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu|python3 - "
+    r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu"
+    r"|python3 -I - "
     r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
     r"|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
@@ -198,8 +202,10 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
         elif line.startswith("env CNI_COMMAND=ADD"):
             yield from _learnt_from_plugin(json.loads(answer), line)
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
+            # DPDK's name for them depends on its version.
+            whose = "those of DPDK that poll" if command[4] in POLLING_THREADS else f"those named {command[4]}*"
             for number, thread in enumerate(answer.split(), start=1):
-                yield thread, f"thread {number} of those named {command[4]}*"
+                yield thread, f"thread {number} of {whose}"
 
 
 def _indices(command: Sequence[str], answer: str) -> Iterator[tuple[int, str]]:

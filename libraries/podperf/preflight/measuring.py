@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import DataPlane, ForSomePorts
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
@@ -15,7 +16,7 @@ from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
-from podperf.testbed.run_lock import RunLock
+from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
 
@@ -30,12 +31,13 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
         return
     try:
-        with RunLock():
+        with RunLock(CHECK):
             yield from check_left_behind(host)
             if worker is not host:
                 yield from check_left_behind(worker)
             if topology.existing_ports:
                 yield from _check_ports(topology, host, worker)
+            yield _check_receive_threads(testbed)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
     except PodperfError as error:  # another run has the machine
@@ -73,6 +75,17 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
             yield Observation("measuring", ports, State.MISSING, line, needed=True)
     else:
         yield Observation("measuring", ports, State.OK, "nothing else uses them")
+
+
+def _check_receive_threads(testbed: Testbed) -> Observation:
+    """Whether the kernel's receive threads can be held to CPUs, which a run wants of those of its ports."""
+    try:
+        testbed.refuse_unpinnable()
+    except PodperfError as error:
+        return Observation("measuring", "receive threads", State.MISSING, str(error), needed=True)
+    return Observation(
+        "measuring", "receive threads", State.OK, "they can be held to the CPUs of the system under test"
+    )
 
 
 def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
@@ -126,12 +139,22 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observati
 def _check_data_planes(testbed: Testbed) -> Iterator[Observation]:
     measurable = 0
     for name, kind in DATA_PLANES.items():
-        try:
-            testbed.demand(Chain(name, kind.least_pods))
-        except Unavailable as reason:
-            yield Observation("data planes", name, State.SKIPPED, str(reason))
+        if reason := _why_not(testbed, kind):
+            yield Observation("data planes", name, State.SKIPPED, reason)
         else:
             measurable += kind.least_pods > 0 or testbed.topology.external
             yield Observation("data planes", name, State.OK, "measurable")
     if not measurable:
         yield Observation("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
+
+
+def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
+    """The reason why a data plane cannot be measured on this testbed, or None."""
+    try:
+        testbed.demand(Chain(kind.name, kind.least_pods))
+    except Unavailable as reason:
+        return str(reason)
+    if not isinstance(kind, ForSomePorts):
+        return None
+    ports = (testbed.topology.worker.left, testbed.topology.worker.right)
+    return kind.refused(testbed.worker_host, [port.interface for port in ports if port is not None])

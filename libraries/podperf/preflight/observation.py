@@ -13,6 +13,7 @@ class State(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
+    WRONG = "wrong"  # it is there, and cannot be used as it is
     WARNING = "warning"
     SKIPPED = "skipped"  # the testbed does not offer it, and the tests that want it will say so
     UNCHECKED = "not checked"
@@ -32,4 +33,4 @@ class Observation:
     @property
     def in_the_way(self) -> bool:
         """True when the quick run cannot be measured because of this."""
-        return self.needed and self.state in {State.MISSING, State.UNCHECKED}
+        return self.needed and self.state in {State.MISSING, State.WRONG, State.UNCHECKED}

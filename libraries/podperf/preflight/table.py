@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 from podperf.preflight.observation import Observation, State
+from podperf.printable import printable
 
-_COLOURS = {State.OK: 32, State.MISSING: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
+_COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
 
 
 def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
@@ -24,7 +25,7 @@ def render(observations: Sequence[Observation], *, width: int | None = None, col
 
 def _row(observation: Observation, subject_width: int, width: int | None, colour: bool) -> Iterable[str]:
     indent = 2 + max(map(len, State)) + 2 + subject_width + 2
-    detail = observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else "")
+    detail = printable(observation.detail + (f" (remedy: {observation.remedy})" if observation.remedy else ""))
     wrapped = textwrap.wrap(detail, max(20, width - indent), break_on_hyphens=False) if width else [detail]
     state = f"{observation.state:<{max(map(len, State))}}"
     if colour:
@@ -40,7 +41,7 @@ def conclusion(observations: Collection[Observation]) -> str:
     in_the_way = [each for each in observations if each.in_the_way]
     if not in_the_way:
         return "The quick run can be measured here."
-    # What is known to be missing comes first; it often is the reason why the rest could not be checked.
-    causes = [each for each in in_the_way if each.state is State.MISSING] or in_the_way
+    # What is known to be amiss comes first; it often is the reason why the rest could not be checked.
+    causes = [each for each in in_the_way if each.state is not State.UNCHECKED] or in_the_way
     obstacles = dict.fromkeys(each.subject for each in causes)
     return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."

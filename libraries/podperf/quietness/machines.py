@@ -40,7 +40,7 @@ def _times_on(host: Host, undo: ExitStack) -> Callable[[int], Times] | None:
     """`cpu_speed.times_of` on that machine, or None where it has no Python."""
     if host.run("sh", "-c", "command -v python3", check=False).exit_code:
         return None
-    process = host.spawn("python3", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
+    process = host.spawn("python3", "-I", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
     undo.callback(process.stop)
 
     def times_of(cpu: int) -> Times:

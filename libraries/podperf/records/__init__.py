@@ -4,18 +4,25 @@ While a test runs, `records/<id>.trials.jsonl` grows by a line a trial; its firs
 known. When the test ends, `records/<id>.json` takes its place. `record.schema.json` beside this file is its schema.
 """
 
-from podperf.records.record import Outcome, TestRecord, record_id, sections_of
+from podperf.records.durations import earlier_durations
+from podperf.records.reading import Record, read_record
+from podperf.records.record import Outcome, TestRecord, record_id, sections_of, topology_digest
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
-from podperf.records.writer import TRIALS_SUFFIX, RecordWriter, set_aside
+from podperf.records.writer import TRIALS_SUFFIX, NotWritten, RecordWriter, set_aside
 
 __all__ = [
     "SCHEMA_VERSION",
     "TRIALS_SUFFIX",
+    "NotWritten",
     "Outcome",
+    "Record",
     "RecordWriter",
     "TestRecord",
+    "earlier_durations",
+    "read_record",
     "record_id",
     "schema_errors",
     "sections_of",
     "set_aside",
+    "topology_digest",
 ]

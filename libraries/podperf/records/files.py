@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file so that its old or its new content is there at any time, and the new one for good on return.
 
-    OSError when it cannot be written; the old content then stays.
+    The half-written file has a name that nobody can know before, and must be new: others may write in the folder, too,
+    and podperf, which is root, follows no link that they put there. OSError when it cannot be written; the old content
+    then stays.
     """
-    half = path.with_name(f".{path.name}.half")
+    half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
+    file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     try:
-        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             write_all(file, content)
             os.fsync(file)

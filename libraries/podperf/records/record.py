@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from podperf.figures import PHASES
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
@@ -27,8 +28,6 @@ from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
 from podperf.verdicts.thresholds import Metrics, Verdict
 
-_PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR"}  # in words, where the name is none
-
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
 
@@ -38,7 +37,8 @@ class TestRecord:
 
     `id` is made unique by the RecordWriter; `started` and `ended` are seconds since the epoch; `latency` is that of the
     reporting trial, which `latency_of` names in words; `baseline` is the id of the record whose figures the relative
-    thresholds refer to; `link_bits_per_second` is set where a link speed exists.
+    thresholds refer to; `link_bits_per_second` is set where a link speed exists; `log` is the test's place in Robot
+    Framework's log, such as `log.html#s1-t1`.
     """
 
     __test__: ClassVar[bool] = False  # not a pytest class
@@ -72,6 +72,7 @@ class TestRecord:
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
+    log: str | None = None
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
@@ -83,6 +84,7 @@ class TestRecord:
                 "suite": self.suite,
                 "tags": list(self.tags),
                 "sections": list(sections_of(self.tags)),
+                "log": self.log,
             },
             "started": _timestamp(self.started),
             "ended": None if self.ended is None else _timestamp(self.ended),
@@ -113,7 +115,7 @@ class TestRecord:
 
     def why_noisy(self) -> str | None:
         """Why figures of this test may be the neighbours', or None."""
-        return why_noisy({_PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
+        return why_noisy({PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
 
     def _quietness(self) -> dict[str, Any] | None:
         """The noise of all phases together, and the verdict on each by itself."""
@@ -144,16 +146,20 @@ def sections_of(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _testbed(topology: Topology) -> dict[str, Any]:
+def topology_digest(topology: Topology) -> str | None:
+    """SHA-256 of its file; None where that has gone since it was read: its name still says which it was."""
     try:
-        digest = sha256(Path(topology.path).read_bytes()).hexdigest()
+        return sha256(Path(topology.path).read_bytes()).hexdigest()
     except OSError:
-        digest = None  # the file may have gone since it was read; its name still says which it was
+        return None
+
+
+def _testbed(topology: Topology) -> dict[str, Any]:
     return {
         "name": topology.name,
         "description": topology.description,
         "path": topology.path,
-        "sha256": digest,
+        "sha256": topology_digest(topology),
         "labels": dict(topology.labels),
         "not_comparable": topology.not_comparable or None,
     }

@@ -21,6 +21,10 @@ from podperf.records.schema import schema_errors
 TRIALS_SUFFIX = ".trials.jsonl"
 
 
+class NotWritten(PodperfError):
+    """A record is not among those of its run; the text says where it is instead."""
+
+
 _of_this_run: set[Path] = set()  # folders of records
 
 
@@ -102,8 +106,8 @@ class RecordWriter:
     def finish(self, record: TestRecord) -> Path:
         """Write the whole record and drop the trials' file; returns the record's path.
 
-        PodperfError when it does not fit the schema (it is on disk all the same) or could not be written there: then it
-        is in the system's temporary folder where that works, and the trials' file stays.
+        PodperfError when it does not fit the schema (it is on disk all the same); NotWritten when it could not be
+        written there: then it is in the system's temporary folder where that works, and the trials' file stays.
         """
         if record.ended is None:
             record.ended = time.time()
@@ -113,7 +117,7 @@ class RecordWriter:
         try:
             replace_file(path, _readable(document))
         except OSError as error:
-            raise PodperfError(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
+            raise NotWritten(f"cannot write {path}: {error.strerror}; {_rescue(document)}") from error
         with contextlib.suppress(OSError):
             trials_path.unlink(missing_ok=True)
         if problems := schema_errors(document):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from podperf.errors import PodperfError
 from podperf.records.files import replace_file
@@ -16,6 +15,7 @@ from podperf.report.conformance import assess, to_json
 from podperf.report.page import page
 from podperf.report.results import Run, read_run, read_runs
 from podperf.report.summary import summary_table
+from podperf.terminal import columns, wants_colour
 
 NAME = "conformance"
 
@@ -29,9 +29,9 @@ def write_reports(results: Path | str) -> Path:
     return _write([run], run.directory)
 
 
-def summary(results: Path | str, *, width: int | None = None, colour: bool = False) -> str:
-    """The text table of a run, with a line for each file that could not be read."""
-    return _summary(read_run(Path(results)), width, colour)
+def summary(results: Path | str, stream: TextIO) -> str:
+    """The text table of a run, for this stream, with a line for each file that could not be read."""
+    return _summary(read_run(Path(results)), stream)
 
 
 def main(args: Sequence[str]) -> int:
@@ -50,11 +50,10 @@ def main(args: Sequence[str]) -> int:
         runs, unread = read_runs(chosen.results)
         for each in unread:
             print(f"podperf report: not read: {each}", file=sys.stderr)
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         for run in runs:
             if len(runs) > 1:
                 print(f"{run.directory}:\n")
-            print(_summary(run, None, colour), end="\n\n")
+            print(_summary(run, sys.stdout), end="\n\n")
         if chosen.output is None and len(runs) > 1:
             for run in runs:
                 _write([run], run.directory)
@@ -69,9 +68,8 @@ def _default_output(runs: Sequence[Run]) -> Path:
     return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / "combined"
 
 
-def _summary(run: Run, width: int | None, colour: bool) -> str:
-    columns = width or min(120, shutil.get_terminal_size((120, 24)).columns)
-    lines = [summary_table(run.records, width=max(columns, 100), colour=colour)]
+def _summary(run: Run, stream: TextIO) -> str:
+    lines = [summary_table(run.records, width=columns(stream), colour=wants_colour(stream))]
     return "\n".join(lines + [f"not read: {problem}" for problem in run.problems])
 
 

@@ -66,6 +66,16 @@ class Conformance:
         """Where the record lies, relative to the report."""
         return os.path.relpath(self.run_of(record).path_of(record), self.root)
 
+    def log_of(self, record: Record) -> str | None:
+        """Its place in Robot Framework's log, relative to the report; None where it has none."""
+        place = record["test"].get("log")
+        return os.path.relpath(self.run_of(record).directory / place, self.root) if place else None
+
+    def anchor(self, record: Record) -> str:
+        """The id of the record's place on the page; with the run's number, where several runs have records."""
+        number = f"-{self.runs.index(self.run_of(record)) + 1}" if len(self.runs) > 1 else ""
+        return f"record-{record['id']}{number}"
+
     @cached_property
     def testbeds(self) -> tuple[str, ...]:
         """The testbeds that the tests ran on."""
@@ -221,6 +231,7 @@ def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
         "name": record["test"]["name"],
         "testbed": testbed_of(record),
         "record": conformance.link(record),
+        "log": conformance.log_of(record),
         "run": conformance.run_of(record).name,
         "verdict": verdict_word(record),
         "explanation": explanation(record),

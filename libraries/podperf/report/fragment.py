@@ -8,7 +8,7 @@ from html import escape
 from podperf.figures import microseconds, number, percent
 from podperf.report.facts import environment_facts, flat, placement_words
 from podperf.report.loss_curve import MARKS, loss_curve
-from podperf.report.results import Record, explanation, judgement, noisy, not_comparable, rate_text, unfinished
+from podperf.report.results import Record, explanation, noisy, not_comparable, rate_text, unfinished, verdict_word
 from podperf.report.summary import pods_cell
 
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
@@ -16,9 +16,7 @@ _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 def embed_html(record: Record) -> str:
     """The fragment, without the `*HTML*` that a log message starts with; styles are inline, so nothing leaks."""
-    parts = []
-    if record["verdict"] or record["findings"]:  # the test is still running: its outcome is not known
-        parts.append(f"<p><b>{judgement(record)}</b> {escape(explanation(record))}</p>")
+    parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
     if cut_short := unfinished(record):
         parts.append(f"<p><b>* search not finished</b> {escape(cut_short)}</p>")
     if noise := noisy(record):
@@ -40,7 +38,7 @@ def embed_html(record: Record) -> str:
     parts.append(_table(rows))
     parts.append(loss_curve(record))
     parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")
-    return "".join(parts)
+    return f"<div style='font-family:sans-serif'>{''.join(parts)}</div>"  # a message in the log is not proportional
 
 
 def _gigabits(rate: Record, layer: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from podperf.figures import kpps, number, percent, short
+from podperf.figures import PHASES, kpps, number, percent, short
 from podperf.report import svg
 from podperf.report.results import Record, rate_text
 
@@ -13,6 +13,7 @@ MARKS = {"ndr": ("NDR", "#0b7285"), "pdr": ("PDR", "#b35c00"), "mrr": ("MRR", "#
 _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
+_LEGEND_ROW = 18  # pixels
 _LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, powers of ten of loss: no trial is slower or better than that
 _Scale = Callable[[float], float]
 _ZERO_BAND = 26  # pixels below the smallest decade, where trials without loss lie
@@ -47,9 +48,10 @@ def loss_curve(record: Record) -> str:
     shapes = [*_axes(svg.log_ticks(least, most), decades, x, y), *_marks(rates, x)]
     phases = list(dict.fromkeys(each["phase"] for each in trials))
     shapes += [_dot(each, phases, x, y) for each in trials]
-    shapes += _legend(phases, any(each["invalid"] for each in trials))
+    legend, height = _legend(phases, any(each["invalid"] for each in trials))
+    shapes += legend
     name = record["test"]["name"]
-    return svg.document(_WIDTH, _HEIGHT, f"Loss ratio over offered load of {len(trials)} trials: {name}", *shapes)
+    return svg.document(_WIDTH, height, f"Loss ratio over offered load of {len(trials)} trials: {name}", *shapes)
 
 
 def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[str]:
@@ -91,23 +93,27 @@ def _marks(rates: Mapping[str, Record], x: _Scale) -> list[str]:
 
 def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:
     fill = _PHASE_FILLS[phases.index(trial["phase"]) % len(_PHASE_FILLS)]
-    words = (
-        f"{trial['phase']}: {kpps(trial['achieved_load'])} kpps for {number(trial['duration'])} s, "
-        f"loss {percent(trial['loss_ratio'])}"
-    )
+    load = f"{kpps(trial['achieved_load'])} kpps for {number(trial['duration'])} s"
+    words = f"{PHASES.get(trial['phase'], trial['phase'])}: {load}, loss {percent(trial['loss_ratio'])}"
     where = x(trial["achieved_load"]), y(trial["loss_ratio"])
     if trial["invalid"]:
         return svg.dot(*where, 3.5, fill="none", stroke=svg.MUTED, title=f"{words}; invalid: {trial['invalid']}")
     return svg.dot(*where, 4, fill=fill, stroke=svg.INK, title=words)
 
 
-def _legend(phases: Sequence[str], invalid: bool) -> list[str]:
-    entries = [(phase, _PHASE_FILLS[index % len(_PHASE_FILLS)], svg.INK) for index, phase in enumerate(phases)]
+def _legend(phases: Sequence[str], invalid: bool) -> tuple[list[str], int]:
+    """In rows below the axis, and the height of the whole drawing with them."""
+    entries = [
+        (PHASES.get(phase, phase), _PHASE_FILLS[index % len(_PHASE_FILLS)], svg.INK)
+        for index, phase in enumerate(phases)
+    ]
     entries += [("invalid", "none", svg.MUTED)] if invalid else []
-    shapes, at = [], float(_LEFT)
+    shapes, at, base = [], float(_LEFT), _HEIGHT + _LEGEND_ROW - 8
     for words, fill, stroke in entries:
-        at += 12
-        shapes.append(svg.dot(at, _HEIGHT - 14, 4, fill=fill, stroke=stroke, title=words))
-        shapes.append(svg.text(at + 9, _HEIGHT - 10, words, size=11, fill=svg.MUTED))
-        at += 9 + len(words) * 6.2
-    return shapes
+        size = 12 + 9 + len(words) * 6.4 + 8
+        if at > _LEFT and at + size > _WIDTH - _RIGHT:
+            at, base = float(_LEFT), base + _LEGEND_ROW
+        shapes.append(svg.dot(at + 12, base - 4, 4, fill=fill, stroke=stroke, title=words))
+        shapes.append(svg.text(at + 21, base, words, size=11, fill=svg.MUTED))
+        at += size
+    return shapes, base + 8

@@ -1,22 +1,26 @@
-"""The conformance report as one HTML page: no script, nothing from elsewhere, good on paper."""
+"""The conformance report as one HTML page: no script, nothing from elsewhere, good on paper and on a telephone.
+
+First what was measured and how it compares, what failed and what is doubtful; then each section of the draft, the
+tester, the environment and the records; at the end the list of all sections.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from urllib.parse import quote
 
 import podperf
-from podperf.figures import count, kpps, number, percent
-from podperf.report import draft
-from podperf.report.bars import comparison
+from podperf.figures import count, kpps, percent
+from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
+from podperf.report.html import NOTHING, Content, Html, Row, element, facts, style, table, together
+from podperf.report.noise_words import noise_words
+from podperf.report.ranking import rank, ranking
+from podperf.report.record_view import record_view
 from podperf.report.results import (
     Record,
-    Run,
     caveats,
     explanation,
     noisy,
@@ -25,205 +29,304 @@ from podperf.report.results import (
     remarks,
     verdict_word,
 )
-from podperf.report.summary import latency_cell, pods_cell, rate_cell
+from podperf.report.summary import rate_cell
 
 _STYLE = Path(__file__).with_name("style.css")
-_METRICS = (("mrr", "MRR"), ("ndr", "NDR"), ("pdr", "PDR"))
-_LATENCIES = (("latency_p50", "p50"), ("latency_p99", "p99"))
+# A page without script has none to run: what a browser is told once more, should markup ever get into it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_DOUBTFUL = ("failed", "refuted", "interrupted", "inconclusive", "not judged")  # the worst first
 
 
 def page(conformance: Conformance) -> str:
     """The whole page."""
-    body = "\n".join(
-        [
-            _head(conformance),
-            _overview(conformance),
-            "<h2>Measured sections</h2>",
-            *(_section(each, conformance) for each in conformance.sections if each.records),
-            _skipped(conformance.latest),
-            _calibration(conformance),
-            _environment(conformance),
-            _problems(conformance.runs),
-            f"<footer>podperf {escape(podperf.__version__)}. Rates are per direction; frame sizes include the FCS; "
-            "kpps: thousand frames per second. Every figure comes from the linked records.</footer>",
-        ]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("title", f"Conformance report: {draft.NAME}"),
+        style(_STYLE.read_text(encoding="utf-8")),
     )
-    return (
-        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>Conformance report: {draft.NAME}</title>\n<style>\n{_STYLE.read_text(encoding='utf-8')}</style>\n"
-        f"</head>\n<body>\n{body}\n</body>\n</html>\n"
+    body = element("body", *_body(conformance))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').markup}\n"
+
+
+def _body(conformance: Conformance) -> Iterator[Html]:
+    measured = [each for each in conformance.sections if each.records]
+    yield _head(conformance)
+    yield _comparison(conformance)
+    yield _titled("Findings", _findings(conformance.latest, conformance))
+    yield _doubtful(conformance)
+    yield _noisy(conformance)
+    yield _skipped(conformance.latest)
+    yield element("h2", "Measured sections")
+    yield _limits(conformance.latest)
+    yield from (_section(each, conformance) for each in measured)
+    yield _calibration(conformance)
+    yield _environment(conformance)
+    yield element(
+        "section",
+        element("h2", "Records"),
+        element("p", "Everything that is known of each test; a click opens it.", class_="muted"),
+        *(record_view(each, conformance) for each in conformance.latest),
+        class_="records",
+    )
+    yield _overview(conformance)
+    yield element(
+        "footer",
+        f"podperf {podperf.__version__}. Rates are per direction; frame sizes include the FCS; "
+        "kpps: thousand frames per second. Every figure comes from the records.",
     )
 
 
-def _head(conformance: Conformance) -> str:
+def _titled(title: str, *content: Html) -> Html:
+    """The content under its heading; NOTHING where there is no content."""
+    return together(element("h2", title), *content) if any(content) else NOTHING
+
+
+def _head(conformance: Conformance) -> Html:
     runs, records = conformance.runs, conformance.latest
-    named = f"Testbed {escape(', '.join(conformance.testbeds))}. " if conformance.testbeds else ""
+    named = f"Testbed {', '.join(conformance.testbeds)}. " if conformance.testbeds else ""
     when = f"{count(len(runs), 'run')}: " if len(runs) > 1 else "Run of "
     when += ", ".join(_moment(run.started) for run in runs if run.started)
     words = Counter(verdict_word(each) for each in records)
     judged = sum(1 for each in records if each["findings"])
-    innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
-    sections = Counter(each.status for each in innermost if not each.section.informative)
-    good = sections[SectionStatus.PASSED] + sections[SectionStatus.CONFIRMED]
-    bad = sections[SectionStatus.FAILED] + sections[SectionStatus.REFUTED]
-    tiles = [
-        (len(records), "tests"),
-        (words["passed"], "passed"),
-        *([(words["measured"], "measured")] if words["measured"] else []),
-        (words["failed"], "failed"),
-        (words["skipped"], "skipped"),
-        *([(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []),
-        (f"{good} of {sections.total()}", "sections good"),
-        (bad, "sections bad"),
-        (sections[SectionStatus.NOT_COVERED], "sections not covered"),
-    ]
-    noise = sum(1 for each in records if noisy(each))
-    warning = (
-        f"<p class='note'>The machine was noisy during {noise} of {count(len(records), 'test')}: "
-        "their figures may say as much about its neighbours as about the system under test.</p>"
-        if noise
-        else ""
-    )
+    tiles = [(str(len(records)), "tests"), (str(words["passed"]), "passed"), (str(words["failed"]), "failed")]
+    tiles += [(str(words[each]), each) for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]]
+    tiles += [(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []
     reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
-    warning += "".join(f"<p class='note'>Not comparable: {escape(reason)}</p>" for reason in reasons)
-    return (
-        "<h1>How fast this container networking forwards packets</h1>"
-        f"<p class='muted'>{named}{when}. Sections of <a href='{draft.URL}'>{draft.NAME}</a>, "
-        f"<i>{draft.TITLE}</i>.</p><div class='tiles'>"
-        + "".join(f"<div class='tile'><b>{value}</b>{label}</div>" for value, label in tiles)
-        + f"</div>{warning}"
+    said = [f"{run.name}: {each}" if len(runs) > 1 else each for run in runs for each in run.problems]
+    problems = [element("li", each) for each in said]
+    return together(
+        element("h1", "How fast this container networking forwards packets"),
+        element(
+            "p",
+            f"{named}{when}. Sections of ",
+            element("a", draft.NAME, href=draft.URL),
+            ", ",
+            element("i", draft.TITLE),
+            ".",
+            class_="muted",
+        ),
+        element(
+            "div",
+            *(element("div", element("b", value), label, class_="tile") for value, label in tiles),
+            class_="tiles",
+        ),
+        element("p", _coverage(conformance)),
+        *(element("p", f"Not comparable: {reason}", class_="note") for reason in reasons),
+        element("div", "Files that could not be read, and are missing here:", element("ul", *problems), class_="note")
+        if problems
+        else NOTHING,
     )
 
 
-def _overview(conformance: Conformance) -> str:
-    rows = []
-    for report in conformance.sections:
-        section = report.section
-        title = escape(section.title)
-        if report.records:
-            title = f"<a href='#{_anchor(report)}'>{title}</a>"
-        covered = f"<br><span class='muted small'>{escape(section.covered)}</span>" if section.covered else ""
-        rows.append(
-            f"<tr class='depth{section.depth}'><td>{section.number}</td><td class='title'>{title}</td>"
-            f"<td>{escape(section.asks)}{covered}</td><td>{_state(report.status)}</td>"
-            f"<td class='small'>{escape(report.reason)}</td></tr>"
+def _coverage(conformance: Conformance) -> str:
+    """How many of the draft's sections were measured, and which of them did not come out well."""
+    innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
+    found: dict[SectionStatus, list[str]] = {}
+    for each in innermost:
+        found.setdefault(each.status, []).append(each.section.number)
+    unmeasured = (SectionStatus.SKIPPED, SectionStatus.NOT_COVERED, SectionStatus.INFORMATIVE)
+    measured = sum(len(numbers) for status, numbers in found.items() if status not in unmeasured)
+    measurable = measured + sum(len(found.get(each, ())) for each in unmeasured[:2])
+    parts = [f"{measured} of the draft's {count(measurable, 'section')} with something to measure were measured"]
+    problems = {
+        SectionStatus.FAILED: "with a test that failed",
+        SectionStatus.REFUTED: "with a claim that was refuted",
+        SectionStatus.INCONCLUSIVE: "with a result that is not decided",
+    }
+    parts += [f"{', '.join(found[each])} {words}" for each, words in problems.items() if each in found]
+    if skipped := found.get(SectionStatus.SKIPPED):
+        parts.append(f"{', '.join(skipped)} could not be measured on this testbed")
+    if missing := found.get(SectionStatus.NOT_COVERED):
+        parts.append(f"{len(missing)} had no tests in this run")
+    return f"{'; '.join(parts)}."
+
+
+def _comparison(conformance: Conformance) -> Html:
+    """A ranking for each frame size; no bar of one testbed, or of one direction, stands beside one of another."""
+    groups: dict[tuple[bool, tuple[int, ...], int, str], list[Record]] = {}
+    for each in conformance.latest:
+        if each["traffic"] and "5" not in each["test"]["sections"]:  # which sends frames, but measures no data plane
+            sizes, ways = tuple(each["traffic"]["frame"]["sequence"]), len(each["traffic"]["directions"])
+            groups.setdefault((len(sizes) > 1, sizes, ways, conformance.told_apart(each)), []).append(each)
+    charts = [_chart(groups[key], conformance) for key in sorted(groups)]
+    return _titled("The data planes, the fastest first", *charts)
+
+
+def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
+    # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
+    bare = rank([each for each in records if each["networking_model"] == "none"])
+    compared = rank([each for each in records if each["networking_model"] != "none"])
+    drawn = compared or bare
+    if not drawn:
+        return NOTHING
+    labels = Counter(map(cells.chain_label, drawn))
+    rows: list[tuple[Record, Content, Content]] = []
+    for each in drawn:
+        label, word = cells.chain_label(each), verdict_word(each)
+        alone = labels[label] == 1  # else names tell more, as with another forwarder or placement
+        name = element("a", label if alone else each["test"]["name"], href=f"#{conformance.anchor(each)}")
+        doubt = () if word in ("passed", "measured") else (" ", cells.state(word))
+        rows.append((each, name, together(*doubt, " noisy" if noisy(each) else "")))
+    both = "both directions" if len(drawn[0]["traffic"]["directions"]) > 1 else ""
+    title = ", ".join(filter(None, (f"{cells.frame_label(drawn[0])} frames", both, conformance.told_apart(drawn[0]))))
+    return together(ranking(title, rows), *(_bare_path(each, conformance) for each in bare if compared))
+
+
+def _bare_path(record: Record, conformance: Conformance) -> Html:
+    rates = ", ".join(f"{name} {cells.rate(record, metric)}" for metric, name in cells.RATES)
+    return element(
+        "p",
+        "Not drawn: ",
+        element("a", f"the path without a pod ({cells.chain_label(record)})", href=f"#{conformance.anchor(record)}"),
+        f", {rates} kpps. It is what the ",
+        element("a", "tester by itself", href="#tester"),
+        " can do.",
+        class_="small muted",
+    )
+
+
+def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
+    rows = (
+        Row(
+            (
+                cells.named(record, conformance),
+                each["claim"],
+                each["detail"],
+                together(cells.state(each["verdict"]), " ", " ".join(caveats(record))),
+            )
         )
-    return (
-        "<h2>Sections of the draft</h2><table><thead><tr><th></th><th>Section</th><th>Asks for, and how it is covered"
-        "</th><th>Result</th><th>Because</th></tr></thead><tbody>" + "".join(rows) + "</tbody></table>"
-    )
-
-
-def _section(report: SectionReport, conformance: Conformance) -> str:
-    section = report.section
-    parts = [
-        f"<h3 id='{_anchor(report)}'>{section.number} {escape(section.title)} {_state(report.status)}</h3>",
-        f"<p class='muted'>{escape(section.asks)}</p>",
-    ]
-    parts.append(_findings_table(report.records, conformance))
-    plots: dict[str, list[Record]] = {}
-    for each in report.records:
-        if each["results"]:  # those of two testbeds do not compare, nor one direction with two
-            way = "both directions" if len(each["traffic"]["directions"]) > 1 else ""
-            title = ", ".join(filter(None, (f"{_frame(each)} frames", way, conformance.told_apart(each))))
-            plots.setdefault(title, []).append(each)
-    parts += [_plot(records, title) for title, records in plots.items()]
-    measured = [each for each in report.records if each["results"] or not each["findings"]]
-    if measured:
-        parts.append(_results_table(measured, conformance))
-    if len(conformance.runs) > 1:
-        parts.append(_history_table(report.records, conformance))
-    return "\n".join(parts)
-
-
-def _findings_table(records: Sequence[Record], conformance: Conformance) -> str:
-    rows = "".join(
-        f"<tr><td class='test'>{_link(record, conformance)}</td>{_cell(each['claim'])}{_cell(each['detail'])}"
-        f"<td class='nowrap'>{_state(each['verdict'])}{_limits(record)}</td></tr>"
         for record in records
         for each in record["findings"]
     )
-    return (
-        "<table><thead><tr><th>Test (record)</th><th>Claim</th><th>Measured here</th><th>Finding</th>"
-        f"</tr></thead><tbody>{rows}</tbody></table>"
-        if rows
-        else ""
+    return table(("Test", "Claim", "Measured here", "Finding"), rows)
+
+
+def _doubtful(conformance: Conformance) -> Html:
+    """What did not come out well, the worst first; what became of claims is told by the findings."""
+    found = [
+        each
+        for each in conformance.latest
+        if verdict_word(each) in _DOUBTFUL and not (each["findings"] and each["outcome"] == "passed")
+    ]
+    found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
+    rows = [Row((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found]
+    failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)
+    title = "What failed, or is not decided" if failed else "What is not decided"
+    return _titled(title, table(("Test", "Verdict", "Why"), rows))
+
+
+def _noisy(conformance: Conformance) -> Html:
+    found = [(conformance.name_of(each), reason) for each in conformance.latest if (reason := noisy(each))]
+    if not found:
+        return NOTHING
+    words = f"The machine was noisy during {len(found)} of {count(len(conformance.latest), 'test')}"
+    return together(
+        element("h2", "What is noisy"),
+        element(
+            "p",
+            f"{words}: their figures may say as much about its neighbours as about the system under test.",
+            class_="note",
+        ),
+        table(
+            ("What else went on", "During"),
+            (Row((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
+        ),
     )
 
 
-def _plot(records: Sequence[Record], title: str) -> str:
-    # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
-    compared = [each for each in records if each["networking_model"] != "none"]
-    bare = [each for each in records if each["networking_model"] == "none"] if compared else []
-    drawing = comparison(compared or records, title)
-    notes = [
-        f"<p class='small muted'>Not drawn: the bare path ({escape(each['chain']['data_plane'])}), "
-        f"MRR {escape(rate_cell(each, 'mrr'))} kpps, NDR {escape(rate_cell(each, 'ndr'))} kpps.</p>"
-        for each in bare
-        if each["chain"]
-    ]
-    return drawing + "".join(notes)
+def _skipped(records: Sequence[Record]) -> Html:
+    by_reason: dict[str, list[str]] = {}
+    for record in records:
+        if record["outcome"] == "skipped":
+            by_reason.setdefault(explanation(record), []).append(record["test"]["name"])
+    rows = (Row(("; ".join(names), reason)) for reason, names in by_reason.items())
+    if not by_reason:
+        return NOTHING
+    return together(
+        element("h2", "What this testbed does not offer", id="skipped"), table(("Tests skipped", "Because"), rows)
+    )
 
 
-def _results_table(records: Sequence[Record], conformance: Conformance) -> str:
-    if not any(each["results"] for each in records):
-        return _checks_table(records, conformance)
-    heads = [f"<th class='n'>{name}<br>kpps</th>" for _, name in _METRICS]
-    heads += ["<th class='n'>MRR<br>spread</th>", "<th class='n'>MRR, L1<br>Gbit/s</th>"]
-    heads += [f"<th class='n'>{name}<br>µs</th>" for _, name in _LATENCIES]
+def _limits(records: Sequence[Record]) -> Html:
+    """The limits of the topology that the records were judged by, in words."""
+    limits = {}
+    for each in (each for record in records if record["results"] for each in record["thresholds"]):
+        limits[cells.limit_words(each), cells.limit_scope(each)] = cells.only_forwards(each)
+    if not limits:
+        return element("p", "The topology sets no limits: frames had to cross, and their number is not judged.")
+    told = "; ".join(f"{words} ({scope})" if scope else words for words, scope in limits)
+    floors = any(limits.values())
+    meaning = (
+        " A floor that far below the bare path only tells a data plane that forwards from a broken one: a test that "
+        "meets it forwards, and no more is said."
+    )
+    return element("p", f"Limits of the topology: {told}.{meaning if floors else ''}", class_="muted")
+
+
+def _section(report: SectionReport, conformance: Conformance) -> Html:
+    section = report.section
+    measured = [each for each in report.records if each["results"]]
+    others = [each for each in report.records if not each["results"] and not each["findings"]]
+    checks = [each for each in others if each["outcome"] != "skipped"]
+    skipped = len(others) - len(checks)
+    why = element("a", "this testbed does not offer what they need", href="#skipped")
+    return together(
+        element("h3", f"{section.number} {section.title} ", cells.state(report.status), id=_anchor(report)),
+        element("p", section.asks, class_="muted"),
+        _findings(report.records, conformance),
+        _results_table(measured, conformance),
+        _checks_table(checks, conformance),
+        element("p", f"{count(skipped, 'test')} skipped: ", why, ".", class_="small muted") if skipped else NOTHING,
+        _history_table(report.records, conformance) if len(conformance.runs) > 1 else NOTHING,
+    )
+
+
+def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
+    heads = [f"{name}, kpps" for _, name in cells.RATES]
+    heads += ["MRR spread", "MRR, L1 Gbit/s", *(f"{name}, µs" for _, name in cells.LATENCIES)]
     rows = []
     for record in records:
-        chain = record["chain"]
-        cells = [
-            f"<td class='test'>{_link(record, conformance)}</td>",
-            _cell(chain["data_plane"] if chain else "-", "nowrap"),
-            _cell(pods_cell(record), "n"),
-            _cell(_frame(record), "nowrap"),
-            *(_cell(rate_cell(record, metric), "n") for metric, _ in _METRICS),
-            _cell(_spread(record), "n"),
-            _cell(_l1(record), "n"),
-            *(_cell(latency_cell(record, metric), "n") for metric, _ in _LATENCIES),
-            _cell(_thresholds(record), "nowrap"),
-            f"<td class='nowrap'>{_state(verdict_word(record))}{_limits(record)}</td>",
-        ]
-        why = escape("; ".join(remarks(record)))
-        rows.append(f"<tr class='{'has-why' if why else ''}'>{''.join(cells)}</tr>")
-        rows += [f"<tr class='why small'><td colspan='{len(cells)}'>{why}</td></tr>"] if why else []
-    return (
-        "<table><thead><tr><th>Test (record)</th><th>Data plane</th><th class='n'>Pods</th><th>Frame</th>"
-        f"{''.join(heads)}<th>Limits met</th><th>Verdict</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
+        figures = [cells.rate(record, metric) for metric, _ in cells.RATES]
+        figures += [cells.spread(record), cells.l1_rate(record)]
+        figures += [cells.latency(record, metric) for metric, _ in cells.LATENCIES]
+        shown: tuple[Content, ...] = (
+            cells.named(record, conformance),
+            *figures,
+            cells.limits_met(record),
+            cells.verdict(record),
+        )
+        rows.append(Row(shown, _remark(record)))
+    return table(("Test", *heads, "Limits", "Verdict"), rows, kind="results", numeric=range(1, len(heads) + 1))
 
 
-def _checks_table(records: Sequence[Record], conformance: Conformance) -> str:
+def _remark(record: Record) -> str:
+    """Why a row did not pass, and which of its figures are of a search cut short; the noise has a place of its own."""
+    noise = noisy(record)
+    return "; ".join(each for each in remarks(record) if each != f"noisy: {noise}")
+
+
+def _checks_table(records: Sequence[Record], conformance: Conformance) -> Html:
     """Tests without figures."""
-    rows = "".join(
-        f"<tr><td>{_link(each, conformance)}</td>{_cell(explanation(each))}<td>{_state(verdict_word(each))}</td></tr>"
-        for each in records
-    )
-    return (
-        f"<table><thead><tr><th>Test (record)</th><th></th><th>Verdict</th></tr></thead><tbody>{rows}</tbody></table>"
-    )
+    rows = (Row((cells.named(each, conformance), explanation(each), cells.verdict(each))) for each in records)
+    return table(("Test", "Why", "Verdict"), rows)
 
 
-def _link(record: Record, conformance: Conformance) -> str:
-    return f"<a href='{escape(quote(conformance.link(record)), quote=True)}'>{escape(conformance.name_of(record))}</a>"
-
-
-def _history_table(records: Sequence[Record], conformance: Conformance) -> str:
+def _history_table(records: Sequence[Record], conformance: Conformance) -> Html:
     """Each test in each run: MRR and PDR, oldest run first."""
-    heads = "".join(
-        f"<th class='n'>{escape(run.name)}<br>{_moment(run.started)}<br>MRR · PDR kpps</th>" for run in conformance.runs
-    )
+    heads = [f"{run.name}, {_moment(run.started)}: MRR · PDR, kpps" for run in conformance.runs]
     rows = []
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
-        cells = "".join(_cell(_past(past.get(run.directory), preset(record)), "n") for run in conformance.runs)
-        rows.append(f"<tr><td>{escape(conformance.name_of(record))}</td>{cells}</tr>")
-    return (
-        "<p class='small muted'>The table and the plots above show the latest run of each test; all of them:</p>"
-        f"<table><thead><tr><th>Test</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        figures = [_past(past.get(run.directory), preset(record)) for run in conformance.runs]
+        rows.append(Row((conformance.name_of(record), *figures)))
+    words = "The tables and charts above show the latest run of each test; all of them:"
+    return together(
+        element("p", words, class_="small muted"),
+        table(("Test", *heads), rows, numeric=range(1, len(heads) + 1)),
     )
 
 
@@ -240,115 +343,82 @@ def _past(record: Record | None, latest_preset: str) -> str:
     return f"{figures} ({', '.join(differs)})" if differs else figures
 
 
-def _skipped(records: Sequence[Record]) -> str:
-    by_reason: dict[str, list[str]] = {}
-    for record in records:
-        if record["outcome"] == "skipped":
-            by_reason.setdefault(explanation(record), []).append(record["test"]["name"])
-    if not by_reason:
-        return ""
-    rows = "".join(
-        f"<tr><td>{escape(', '.join(names))}</td><td>{escape(reason)}</td></tr>" for reason, names in by_reason.items()
-    )
-    return (
-        "<h2>Skipped tests</h2><table><thead><tr><th>Tests</th><th>What the testbed does not offer</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
-    )
-
-
-def _calibration(conformance: Conformance) -> str:
+def _calibration(conformance: Conformance) -> Html:
     """What the tester can do by itself: one row a kind of traffic, on each testbed."""
-    rows: dict[tuple[str, str], str] = {}
+    rows: dict[tuple[str, str], Row] = {}
     records = conformance.latest
     for record in records:
         limits, traffic = record["tester_limits"], record["traffic"]
         if limits and traffic:
-            kind = f"{_frame(record)}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
+            kind = (
+                f"{traffic['frame']['name']}, {' and '.join(traffic['directions'])}, {count(traffic['flows'], 'flow')}"
+            )
             kind = ": ".join(filter(None, (conformance.told_apart(record), kind)))
             engine = str((record["tester"] or {}).get("engine") or "?")
             loss = limits["own_loss_ratio"]
-            rows[kind, engine] = (
-                f"<tr><td>{escape(kind)}</td><td>{escape(engine)}</td><td class='n'>{kpps(limits['maximum_load'])}</td>"
-                f"<td class='n'>{'?' if loss is None else percent(loss)}</td><td>{escape(limits['source'])}</td></tr>"
-            )
+            own = "?" if loss is None else percent(loss)
+            rows[kind, engine] = Row((kind, engine, kpps(limits["maximum_load"]), own, limits["source"]))
     if not rows:
-        return ""
+        return NOTHING
     testers = {conformance.told_apart(each): each["tester"] for each in records if each["tester"]}
-    heads = {name: f"<h3>{escape(name)}</h3>" if name else "" for name in testers}
-    told = "".join(f"{heads[name]}{_facts(flat(each))}" for name, each in testers.items())
-    return (
-        f"<h2>The tester and its own limits</h2>{told}<table><thead><tr><th>Traffic</th><th>Engine</th>"
-        "<th class='n'>Highest load it delivers, kpps</th><th class='n'>Own loss at half of that</th><th>Found by</th>"
-        f"</tr></thead><tbody>{''.join(rows.values())}</tbody></table>"
-        "<p class='small muted'>A result within 5 % of the tester's limit is a lower bound (≥): the system under test "
-        "may do better.</p>"
+    heads = ("Traffic", "Engine", "Highest load it delivers, kpps", "Own loss at half of that", "Found by")
+    return together(
+        element("h2", "The tester and its own limits", id="tester"),
+        *(
+            together(element("h3", name) if name else NOTHING, facts(flat(each).items()))
+            for name, each in testers.items()
+        ),
+        table(heads, rows.values(), numeric=(2, 3)),
+        element("p", _what_the_limits_mean(records), class_="small muted"),
     )
 
 
-def _environment(conformance: Conformance) -> str:
-    parts: list[str] = []
+def _what_the_limits_mean(records: Sequence[Record]) -> str:
+    """With an MRR above the limit, where the bare path has one: readers ask how it can be."""
+    words = (
+        "The highest load is one that the tester sends at an even pace and gets back with at most 1 % loss. Searches "
+        "for NDR and PDR go no higher, and a result within 5 % of it is a lower bound (≥): the system under test may "
+        "do better. An MRR has no such end: the tester sends all it can, without a pace, and what comes back is "
+        "counted, whatever is lost."
+    )
+    for each in records:
+        mrr, limits = each["results"].get("mrr"), each["tester_limits"]
+        if each["networking_model"] == "none" and mrr and limits:
+            most = limits["maximum_load"]
+            if mrr["frames_per_second"] > most:
+                found = f"{kpps(mrr['frames_per_second'])} kpps above the limit of {kpps(most)} kpps"
+                return f"{words} So the MRR of the bare path ({each['test']['name']}) lies with {found}."
+    return words
+
+
+def _environment(conformance: Conformance) -> Html:
+    parts: list[Html] = []
     for run in conformance.runs:
         known = [each for each in run.records if each["environment"]]
-        if not known:
-            continue
-        record = next((each for each in reversed(known) if each["placement"]), known[-1])
-        title = "<h2>Environment</h2>" if not parts else ""
-        name = f"<h3>{escape(run.name)}</h3>" if len(conformance.runs) > 1 else ""
-        parts.append(f"{title}{name}{_facts(environment_facts(record))}")
-    return "".join(parts)
+        if known:
+            record = next((each for each in reversed(known) if each["placement"]), known[-1])
+            name = element("h3", run.name) if len(conformance.runs) > 1 else NOTHING
+            parts.append(together(name, facts(environment_facts(record).items())))
+    return _titled("Environment", *parts)
 
 
-def _problems(runs: Sequence[Run]) -> str:
-    found = [f"<li>{escape(run.name)}: {escape(problem)}</li>" for run in runs for problem in run.problems]
-    return f"<h2>Files that could not be read</h2><ul>{''.join(found)}</ul>" if found else ""
-
-
-def _facts(facts: Mapping[str, str]) -> str:
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
-    return f"<dl class='facts small'>{items}</dl>"
+def _overview(conformance: Conformance) -> Html:
+    rows = []
+    for report in conformance.sections:
+        section = report.section
+        title: Content = f"{section.number} {section.title}"
+        if report.records:
+            title = element("a", title, href=f"#{_anchor(report)}")
+        covered = element("p", section.covered, class_="muted small") if section.covered else NOTHING
+        rows.append(Row((title, together(section.asks, covered), cells.state(report.status), report.reason)))
+    heads = ("Section", "Asks for, and how it is covered", "Result", "Because")
+    return together(element("h2", "All sections of the draft"), table(heads, rows, kind="sections"))
 
 
 def _anchor(report: SectionReport) -> str:
     return f"section-{report.section.number}"
 
 
-def _limits(record: Record) -> str:
-    """What limits a record's figures, behind its verdict."""
-    return "".join(f" {word}" for word in caveats(record))
-
-
-def _state(word: str) -> str:
-    return f"<span class='state {word.replace(' ', '-')}'>{word}</span>"
-
-
-def _frame(record: Record) -> str:
-    return str(record["traffic"]["frame"]["name"]) if record["traffic"] else "-"
-
-
 def _moment(started: str) -> str:
     """`2026-11-20 23:39 UTC` of an ISO 8601 time."""
     return f"{started[:10]} {started[11:16]} UTC"
-
-
-def _cell(content: str, kind: str = "") -> str:
-    """A table cell with this text; `kind` n is a number, nowrap stays on one line."""
-    return f"<td class='{kind}'>{escape(content.replace('>= ', '≥ '))}</td>"
-
-
-def _spread(record: Record) -> str:
-    rate: Record | None = record["results"].get("mrr")
-    if not rate or rate["low_frames_per_second"] is None or not rate["frames_per_second"]:
-        return "-"
-    return percent((rate["high_frames_per_second"] - rate["low_frames_per_second"]) / rate["frames_per_second"])
-
-
-def _thresholds(record: Record) -> str:
-    """`2 of 3`; `none` where frames had to cross and no more."""
-    outcomes = record["verdict"]["outcomes"] if record["verdict"] else ()
-    met = sum(1 for each in outcomes if each["status"] == "passed")
-    return f"{met} of {len(outcomes)}" if outcomes else "none"
-
-
-def _l1(record: Record) -> str:
-    rate = record["results"].get("mrr")
-    return number(rate["l1_bits_per_second"] / 1e9) if rate else "-"

@@ -1,76 +1,83 @@
-"""The table at the end of a run: one line a test, no wider than asked for."""
+"""The table at the end of a run: figures in rows, tests without figures below, and what is to be said about them."""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podperf.figures import count, cut, microseconds
-from podperf.report.results import Record, caveats, not_comparable, rate_text, remarks, unfinished, verdict_word
+from podperf.figures import count, microseconds
+from podperf.report.draft import SECTIONS
+from podperf.report.noise_words import noise_words
+from podperf.report.results import (
+    Record,
+    caveats,
+    noisy,
+    not_comparable,
+    rate_text,
+    remarks,
+    unfinished,
+    verdict_word,
+)
 
 _COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
 _OTHER_COLOUR = "33"
-_NUMERIC = range(2, 9)  # columns aligned to the right
-_TEST, _DATA_PLANE, _VERDICT = 0, 1, 9
+_ORDER = (
+    "passed",
+    "measured",
+    "confirmed",
+    "failed",
+    "refuted",
+    "inconclusive",
+    "not judged",
+    "interrupted",
+    "skipped",
+)
+_RATES = ("mrr", "ndr", "pdr")
+_LATENCIES = ("latency_p50", "latency_p99")
+_HEAD = (
+    ("", "MRR", "NDR", "PDR", "p50", "p99", ""),
+    ("Test", "kpps", "kpps", "kpps", "us", "us", "Verdict"),
+)
+_LEAST_NAME = 16  # characters of a name that stay in one line, also where the terminal is narrower than the table
+_WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
+_INDENT = "    "
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
 class _Row:
-    cells: tuple[str, ...]
-    note: str  # under the row: why skipped, failed, not finished or noisy
+    name: str
+    figures: tuple[str, ...]
+    verdict: str
     word: str
 
 
-def summary_table(records: Sequence[Record], *, width: int = 120, colour: bool = False) -> str:
-    """All tests in a table of at most `width` columns, reasons below the rows they belong to, and a closing count.
+def summary_table(records: Sequence[Record], *, width: int = 80, colour: bool = False) -> str:
+    """All tests of a run in the order of the report, no wider than `width` where figures and words can be so narrow.
 
     Rates are kpps (thousands of frames/s per direction), latencies µs; `>=` marks a lower bound that the tester set,
-    `<` an upper one, `*` what a search found that was cut short.
+    `<` an upper one, `*` what a search found that was cut short. A note that several rows share is said once, below
+    their names.
     """
-    head = _Row(
-        ("Test", "Data plane", "Pods", "Frame", "MRR kpps", "NDR kpps", "PDR kpps", "p50 us", "p99 us", "Verdict"),
-        "",
-        "",
-    )
-    rows = [_row(each) for each in records]
-    widths = _widths([head, *rows], width)
-    lines = [_line(head, widths, colour=False), "  ".join("-" * each for each in widths)]
-    for row in rows:
-        lines.append(_line(row, widths, colour))
-        lines += textwrap.wrap(row.note, width - 4, initial_indent="    ", subsequent_indent="    ")
-    footer = "kpps: thousand frames/s per direction; >=: at least, the tester was the limit; <: less than"
-    if any(map(unfinished, records)):
-        footer += "; *: search cut short"
-    reasons = dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each)))
-    notes = [line for note in (*reasons, footer) for line in textwrap.wrap(note, width)]
-    return "\n".join([*lines, "", closing_line(records), *notes])
+    ordered = sorted(records, key=_place)
+    with_figures = [each for each in ordered if each["results"]]
+    without = [each for each in ordered if not each["results"]]
+    parts = [
+        _table(with_figures, width, colour),
+        *_grouped(_notes(with_figures), width),
+        *_apart(without, width, colour),
+        "\n".join([closing_line(records), *_footer(records, width)]),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def closing_line(records: Sequence[Record]) -> str:
     """`12 tests: 9 passed, 1 failed, 2 skipped`."""
     words = [verdict_word(each) for each in records]
-    parts = [f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words, key=_rank))]
+    parts = [f"{words.count(word)} {word}" for word in sorted(set(words), key=_ORDER.index)]
     return f"{count(len(records), 'test')}: {', '.join(parts)}" if parts else "no tests"
-
-
-def _rank(word: str) -> int:
-    order = "passed, measured, confirmed, failed, refuted, inconclusive, not judged, interrupted, skipped"
-    return order.split(", ").index(word)
-
-
-def _row(record: Record) -> _Row:
-    chain, traffic = record["chain"], record["traffic"]
-    cells = (
-        record["test"]["name"],
-        chain["data_plane"] if chain else "-",
-        pods_cell(record),
-        traffic["frame"]["name"] if traffic else "-",
-        *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
-        *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
-        ", ".join([verdict_word(record), *caveats(record)]),
-    )
-    return _Row(cells, "; ".join(remarks(record)), verdict_word(record))
 
 
 def rate_cell(record: Record, metric: str) -> str:
@@ -94,20 +101,177 @@ def latency_cell(record: Record, metric: str) -> str:
     return microseconds(found["nanoseconds"]) if found else "-"
 
 
-def _widths(rows: Sequence[_Row], width: int) -> list[int]:
-    widths = [max(len(row.cells[column]) for row in rows) for column in range(len(rows[0].cells))]
-    # Test names and data planes give way, names first: figures are never cut.
-    for column, least in ((_TEST, 12), (_DATA_PLANE, 8)):
-        excess = sum(widths) + 2 * (len(widths) - 1) - width
-        widths[column] -= max(0, min(excess, widths[column] - least))
-    return widths
+def figures_line(record: Record) -> str:
+    """The same figures in one line; empty when there are none."""
+    rates = ", ".join(f"{each.upper()} {rate_cell(record, each)}" for each in _RATES if each in record["results"])
+    latencies = ", ".join(
+        f"{each.removeprefix('latency_')} {latency_cell(record, each)}"
+        for each in _LATENCIES
+        if each in record["results"]
+    )
+    return ", ".join(filter(None, (rates and f"{rates} kpps", latencies and f"{latencies} us")))
 
 
-def _line(row: _Row, widths: Sequence[int], colour: bool) -> str:
-    cells = [
-        cut(cell, size).rjust(size) if column in _NUMERIC else cut(cell, size).ljust(size)
-        for column, (cell, size) in enumerate(zip(row.cells, widths, strict=True))
-    ]
-    if colour:
-        cells[_VERDICT] = f"\033[{_COLOURS.get(row.word, _OTHER_COLOUR)}m{cells[_VERDICT].rstrip()}\033[0m"
-    return "  ".join(cells).rstrip()
+def _place(record: Record) -> int:
+    """Of the draft's sections, the first that the test is about."""
+    numbers = [section.number for section in SECTIONS]
+    return min((numbers.index(each) for each in record["test"]["sections"] if each in numbers), default=len(numbers))
+
+
+# --- rows with figures ------------------------------------------------------------------------------------------------
+
+
+def _table(records: Sequence[Record], width: int, colour: bool) -> str:
+    if not records:
+        return ""
+    rows = [_row(each, records) for each in records]
+    columns = list(zip(*_HEAD, *((each.name, *each.figures, each.verdict) for each in rows), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    widths[0], widths[-1] = _shared(width - sum(widths[1:-1]) - 2 * (len(widths) - 1), rows, widths[0], widths[-1])
+    lines = [_line(head, widths) for head in _HEAD]
+    lines.append("  ".join("-" * each for each in widths))
+    for row in rows:
+        lines += _lines(row, widths, colour)
+    return "\n".join(lines)
+
+
+def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[int, int]:
+    """Columns for names and for verdicts, which go on in a further line where there is too little room for both.
+
+    They are shared out so that the table has the fewest lines. Figures, words and names are never cut.
+    """
+
+    def lines(widths: tuple[int, int]) -> int:
+        return sum(max(len(_wrapped(row.name, widths[0])), len(_verdict(row, widths[1]))) for row in rows)
+
+    least = max(len(_HEAD[-1][-1]), *(len(part) for row in rows for part in _parts(row.verdict)))
+    offers = [(max(min(name, _LEAST_NAME), min(name, room - size)), size) for size in range(least, verdict + 1)]
+    return min(offers or [(name, verdict)], key=lines)
+
+
+def _row(record: Record, others: Sequence[Record]) -> _Row:
+    rates = (rate_cell(record, each).replace(">= ", ">=").replace("< ", "<") for each in _RATES)
+    figures = (*rates, *(latency_cell(record, each) for each in _LATENCIES))
+    word = verdict_word(record)
+    return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word)
+
+
+def _label(record: Record, others: Sequence[Record]) -> str:
+    """The test's name; with data plane, pods and frame where it does not say these, or another test is called so."""
+    name, chain, traffic = _name(record), record["chain"], record["traffic"]
+    frame = str(traffic["frame"]["name"]) if traffic else ""
+    alike = sum(_name(each) == name for each in others) > 1
+    if not alike and frame.removesuffix("B") in name:
+        return name
+    pods = count(chain["pods"], "pod") if chain and (alike or chain["pods"] > 1) else ""
+    suite = str(record["test"]["suite"]).rpartition(".")[2] if alike else ""
+    facts = ", ".join(filter(None, (chain and chain["data_plane"], pods, frame, suite)))
+    return f"{name} ({facts})" if facts else name
+
+
+def _name(record: Record) -> str:
+    return " ".join(str(record["test"]["name"]).split())
+
+
+def _parts(verdict: str) -> list[str]:
+    """`passed,` and `noisy`."""
+    return verdict.replace(", ", ",\n").split("\n")
+
+
+def _verdict(row: _Row, size: int) -> list[str]:
+    return [row.verdict] if len(row.verdict) <= size else _parts(row.verdict)
+
+
+def _lines(row: _Row, widths: Sequence[int], colour: bool) -> Iterator[str]:
+    names, verdicts = _wrapped(row.name, widths[0]), _verdict(row, widths[-1])
+    for number in range(max(len(names), len(verdicts))):
+        verdict = verdicts[number] if number < len(verdicts) else ""
+        cells = (names[number] if number < len(names) else "", *(row.figures if number == 0 else [""] * 5), verdict)
+        line = _line(cells, widths)
+        yield f"{line.removesuffix(verdict)}{_coloured(verdict, row.word)}" if colour and verdict else line
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name, *figures, verdict = cells
+    numbers = (cell.rjust(size) for cell, size in zip(figures, widths[1:-1], strict=True))
+    return "  ".join([name.ljust(widths[0]), *numbers, verdict]).rstrip()
+
+
+def _coloured(text: str, word: str) -> str:
+    return f"\033[{_COLOURS.get(word, _OTHER_COLOUR)}m{text}\033[0m"
+
+
+# --- what is said about rows ------------------------------------------------------------------------------------------
+
+
+def _notes(records: Sequence[Record]) -> dict[str, list[str]]:
+    """Each note on rows with figures, and the labels of the rows that it is for."""
+    notes: dict[str, list[str]] = {}
+    noises: list[tuple[str, str]] = []
+    for record in records:
+        label, noise = _label(record, records), noisy(record)
+        for remark in remarks(record):
+            if remark == f"noisy: {noise}":
+                noises.append((label, str(noise)))
+            else:
+                notes.setdefault(remark, []).append(label)
+    return notes | {f"noisy: {words}": labels for words, labels in noise_words(noises).items()}
+
+
+def _grouped(notes: dict[str, list[str]], width: int) -> Iterator[str]:
+    """The names of rows, and below them all that is said of just these."""
+    by_rows: dict[tuple[str, ...], list[str]] = {}
+    for note, labels in notes.items():
+        by_rows.setdefault(tuple(labels), []).append(note)
+    if by_rows:
+        yield "\n".join(
+            line for labels, said in by_rows.items() for line in (*_listed(labels, width), *_indented(said, width))
+        )
+
+
+def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]:
+    """Tests without figures: a full line each, and below those that share it the reason."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for each in records:
+        groups.setdefault((", ".join([verdict_word(each), *caveats(each)]), "; ".join(remarks(each))), []).append(each)
+    if not groups:
+        return
+    size = max(len(verdict) for verdict, _ in groups)
+    lines = []
+    for (verdict, reason), members in groups.items():
+        word = verdict_word(members[0])
+        shown = _coloured(verdict, word) + " " * (size - len(verdict)) if colour else verdict.ljust(size)
+        for each in members:
+            first, *more = _wrapped(_name(each), max(_LEAST_NAME, width - size - 2))
+            lines += [f"{shown}  {first}", *(" " * (size + 2) + line for line in more)]
+        lines += _indented([reason], width)
+    yield "\n".join(lines)
+
+
+def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
+    for reason in dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each))):
+        yield from _wrapped(reason, min(width, _WIDEST_TEXT))
+    if any(each["results"] for each in records):
+        words = "kpps: thousand frames/s per direction; >=: at least, the tester was the limit; <: less than"
+        words += "; *: search cut short" if any(map(unfinished, records)) else ""
+        yield from _wrapped(words, min(width, _WIDEST_TEXT))
+
+
+def _listed(labels: Sequence[str], width: int) -> list[str]:
+    """Names in lines that end between two of them, where they are not longer than a line."""
+    width = min(width, _WIDEST_TEXT)
+    whole = (each if len(each) >= width else each.replace(" ", _NO_BREAK) for each in labels)
+    return _wrapped("; ".join(whole), width)
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of text; a number stays with its unit."""
+    together = re.sub(r"(?<=\d) (?=(?:B|pods?)\b)", _NO_BREAK, text)
+    lines = textwrap.wrap(
+        together, max(1, width), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines] or [""]
+
+
+def _indented(texts: Sequence[str], width: int) -> list[str]:
+    return [line for text in texts if text for line in _wrapped(text, min(width, _WIDEST_TEXT), _INDENT)]

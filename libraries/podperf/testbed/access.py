@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts import programs
 from podperf.hosts.base import Host, Process
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
+from podperf.hosts.ssh_login import Login, take_password
 from podperf.testbed.isolation import SshSession, ssh_session
-from podperf.testbed.run_lock import NETWORK
+from podperf.testbed.run_lock import FILE, FOLDER, OVER_SSH, RUN, Holder, Taken, once_no_check_has_it
 from podperf.topology import SshSettings, Topology
 
 # Two runs from two machines would measure each other. A server does not notice a connection that went silent, so what
 # holds the lock there ends when it has heard nothing for a while.
 _BEAT, _SILENCE = 10, 60  # seconds
 _TAKEN = 99
-# Only this shell has the lock, not what it waits with, which may live on for a moment.
+# Run by `sh -c` with folder and file of the lock, seconds, and the script below: flock(1) has the lock for as long as
+# that runs. What the script waits with has no part in the lock, as it may live on for a moment.
 _LOCK = f"""
-exec 9<{NETWORK}
-flock --nonblock 9 || exit {_TAKEN}
+mkdir -p -m 700 "$1" && chmod 700 "$1" || exit
+umask 077
+exec flock --nonblock --close --conflict-exit-code {_TAKEN} "$2" \\
+  setpriv --pdeathsig KILL -- sh -c "$4" sh "$2" "$3" "$5"
+"""
+_HOLD = f"""
+echo "$PPID $3 {OVER_SSH}" >"$1"
 echo locked
-while timeout --foreground "$1" sh -c 'read -r _' 9<&-; do :; done
+while timeout --foreground "$2" sh -c 'read -r _'; do :; done
 """
 
 
@@ -46,13 +51,14 @@ def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
     """The machine of a part of the testbed; `here` is this one. Until `undo`.
 
-    Without a `password` it is that of the environment. PodperfError, in one line, when the machine cannot be reached or
-    the login has not the rights of root.
+    Where the topology wants a login by password, that is `password` or else the environment's. No other machine is
+    offered it. PodperfError, in one line, when the machine cannot be reached or the login has not the rights of root.
     """
     if ssh.address is None:
         return here
-    password = password or os.environ.get(PASSWORD_VARIABLE)
-    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, password, part)
+    of_environment = take_password()
+    offered = password or of_environment if ssh.login == "password" else None
+    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part)
     host = SshHost(login)
     undo.callback(host.close)
     if host.run("id", "-u").stdout.strip() != "0":
@@ -63,24 +69,36 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
     return host
 
 
-def lock(host: Host, undo: ExitStack, beat: float = _BEAT, silence: float = _SILENCE) -> None:
+def lock(
+    host: Host,
+    undo: ExitStack,
+    what: str = RUN,
+    say: Callable[[str], None] = lambda _: None,
+    beat: float = _BEAT,
+    silence: float = _SILENCE,
+) -> None:
     """Keep other runs off another machine, until `undo`, which also removes the programs that podperf copied there.
-    PodperfError when there is one already."""
-    process: Process = host.spawn("sh", "-c", _LOCK, "sh", str(silence))
+    Taken when there is one already."""
+    process = once_no_check_has_it(lambda: _take(host, what, silence), say)
     undo.callback(process.stop)
-    try:
-        process.receive(5)
-    except PodperfError as error:
-        if getattr(error, "exit_code", None) == _TAKEN:
-            raise PodperfError(
-                f"another podperf run is measuring on {host.name}: wait until it has ended; one that was cut off is "
-                f"given up after {silence:g} s"
-            ) from error
-        raise
     undo.callback(programs.remove, host)
     ended = threading.Event()
     undo.callback(ended.set)
     threading.Thread(target=_beat, args=(process, beat, ended), daemon=True).start()
+
+
+def _take(host: Host, what: str, silence: float) -> Process:
+    process = host.spawn("sh", "-c", _LOCK, "sh", FOLDER, FILE, f"{silence:g}", _HOLD, what)
+    try:
+        process.receive(5)
+    except PodperfError as error:
+        process.stop()
+        if getattr(error, "exit_code", None) == _TAKEN:
+            holder = Holder.parse(host.run("cat", FILE, check=False).stdout)
+            advice = f"wait until it has ended; one that was cut off is given up after {silence:g} s"
+            raise Taken(holder, host.name, advice) from error
+        raise
+    return process
 
 
 def _beat(process: Process, seconds: float, ended: threading.Event) -> None:

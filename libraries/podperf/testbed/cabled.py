@@ -14,7 +14,7 @@ from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, NetworkingModel, Traffic
 from podperf.testbed.machines import Machines
 from podperf.testbed.several_workers import set_up_along
@@ -131,7 +131,8 @@ def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayB
     """Let the kernel drop what arrives at a port, once packet sockets have had it."""
     host = _seen_from(machine, port)
     gone = f"add table netdev {table}; delete table netdev {table}"  # no error where it never came to be
-    way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone)
+    there = existing_namespace(port.namespace) if port.namespace else ()
+    way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone, of=there)
     chain = f'chain arriving {{ type filter hook ingress device "{port.interface}" priority -500; policy drop; }};'
     host.run("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
 
@@ -145,7 +146,8 @@ def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) ->
     up, larger = "UP" in link["flags"], max(mtu, link["mtu"])
     if not up or larger != link["mtu"]:
         before = ("ip", "link", "set", "dev", port.interface, "mtu", str(link["mtu"]), "up" if up else "down")
-        way_back.note(f"MTU and state of {port.interface}", *_in_namespace(port), *before)
+        of = existing_interface(port.interface, port.namespace)
+        way_back.note(f"MTU and state of {port.interface}", *_in_namespace(port), *before, of=of)
         ip(host, "link", "set", "dev", port.interface, "mtu", str(larger), "up")
 
 
@@ -158,7 +160,8 @@ def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> 
     offloads = parse_ethtool(host.run("ethtool", "-k", port.interface, check=False).stdout)
     if is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
         on = ("ethtool", "-K", port.interface, "tso", "on")
-        way_back.note(f"segmentation offload of {port.interface}", *_in_namespace(port), *on)
+        of = existing_interface(port.interface, port.namespace)
+        way_back.note(f"segmentation offload of {port.interface}", *_in_namespace(port), *on, of=of)
 
 
 def _in_namespace(port: PortSettings) -> tuple[str, ...]:

@@ -15,12 +15,14 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import CHANGES
 from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
+from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
 from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
+from podperf.testbed.worker_ports import received_by_threads
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
 from podperf.topology import Engine, PortSettings, Topology, WorkerSettings
@@ -74,6 +76,13 @@ class Machines:
         for each in self.along(1 + len(self.further) if workers is None else workers):
             refuse_shared_worker_ports(each.topology, each.worker_host, session_to(each.worker_host))
 
+    def refuse_unpinnable(self) -> None:
+        """PodperfError, with the remedy, where threads of the kernel receive on a worker's ports and cannot be held to
+        a CPU."""
+        for each in self.along(1 + len(self.further)):
+            if received_by_threads(each.topology, each.worker_host):
+                refuse_unpinnable(each.worker_host, each.placement.sut[0])
+
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
     ) -> AbstractContextManager[Tester]:
@@ -103,8 +112,8 @@ class Machines:
             self._lasting.pop().close()
 
     def make_run_directory(self, undo: ExitStack) -> None:
-        """The run directory on the worker, until `undo`."""
-        self.worker_host.run("mkdir", "-p", str(RUN_DIRECTORY))
+        """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
+        self.worker_host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
         undo.callback(self._remove_run_directory)
 
     def _remove_run_directory(self) -> None:

@@ -1,70 +1,164 @@
-"""One run at a time on a machine: two would measure each other."""
+"""One run at a time on a machine: two would measure each other.
+
+The lock is a file that only root can open, so nobody else can hold it. The kernel frees it however its process ends.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import socket
-import struct
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from podperf.errors import PodperfError
 
-# In the abstract namespace: no file, and the kernel frees it however the process ends.
-ADDRESS = "\0podperf-run"
-# What a run from another machine locks here, as flock(1) cannot bind a socket: no file of ours either, and like the
-# socket's name another one in each network namespace.
-NETWORK = "/proc/self/ns/net"
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid: unix(7), SO_PEERCRED
+T = TypeVar("T")
+
+FOLDER = "/run/podperf-lock"  # root's alone
+FILE = f"{FOLDER}/lock"  # has a line of the process that holds it: its number, RUN or the like, and OVER_SSH
+RUN, CHECK, CLEAN = "run", "check", "clean"
+OVER_SSH = "ssh"  # of a lock that a run on another machine holds
+CHECK_PATIENCE = 30.0  # seconds that a check is waited for, which takes some
+_START_PATIENCE = 1.0  # seconds in which a process that has the lock writes down what it is
+_LOOK_AGAIN = 0.1  # seconds
+_DOES = {
+    CHECK: "`podperf check` is looking at {machine}",
+    CLEAN: "`podperf clean` is putting {machine} back",
+}
+_DOES_USUALLY = "another podperf run is measuring on {machine}"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that has the lock: its number, None where it cannot be seen; and what it is, where it has said so."""
+
+    process: int | None
+    what: str = ""
+    over_ssh: bool = False
+
+    @staticmethod
+    def parse(line: str) -> Holder:
+        """From what it has written into the file."""
+        number, what, where = [*line.split(), "", "", ""][:3]
+        return Holder(int(number) if number.isdigit() else None, what, where == OVER_SSH)
+
+    def describe(self, machine: str) -> str:
+        """What it does there, for a message."""
+        known = f"process {self.process}" if self.process else "a process that cannot be seen from here"
+        where = ", from another machine" if self.over_ssh else ""
+        return f"{_DOES.get(self.what, _DOES_USUALLY).format(machine=machine)} ({known}{where})"
+
+
+class Taken(PodperfError):
+    """Somebody has the lock."""
+
+    def __init__(self, holder: Holder, machine: str, advice: str) -> None:
+        self.holder = holder
+        self.where = holder.describe(machine)
+        super().__init__(f"{self.where}; {advice}")
+
+
+def once_no_check_has_it(take: Callable[[], T], say: Callable[[str], None]) -> T:
+    """What `take` gives. A check that has the lock is waited for, which `say` is told; Taken where a run has it."""
+    began, told = time.monotonic(), False
+    while True:
+        try:
+            return take()
+        except Taken as taken:
+            patience = {CHECK: CHECK_PATIENCE, "": _START_PATIENCE}.get(taken.holder.what, 0.0)
+            if time.monotonic() - began >= patience:
+                raise
+            if taken.holder.what == CHECK and not told:
+                say(f"{taken.where}; waiting for it to end, {CHECK_PATIENCE:.0f} s at most")
+                told = True
+        time.sleep(_LOOK_AGAIN)
 
 
 class RunLock:
-    """Held by the run that measures. PodperfError, naming the other process, when there is one already."""
+    """Held by what measures on this machine. Taken, naming the other process, when there is one already.
 
-    def __init__(self, address: str = ADDRESS) -> None:
-        self._address = address
-        self._socket: socket.socket | None = None
-        self._network: int | None = None
+    Who has not the rights of root measures nothing here, and needs no lock.
+    """
+
+    def __init__(self, what: str = RUN, say: Callable[[str], None] = lambda _: None, folder: str = FOLDER) -> None:
+        self._what, self._say, self._folder = what, say, folder
+        self._file: int | None = None
 
     def __enter__(self) -> RunLock:
-        ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            ours.bind(self._address)
-        except OSError as error:
-            ours.close()
-            raise PodperfError(
-                f"another podperf run is measuring on this machine (process {self._holder()}); "
-                "wait until it has ended, or stop it with Ctrl-C"
-            ) from error
-        ours.listen(128)  # for those who ask whose it is: nobody accepts them
-        self._socket, self._network = ours, os.open(NETWORK, os.O_RDONLY)
-        try:
-            fcntl.flock(self._network, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._release()
-            raise PodperfError(
-                "another podperf run is measuring on this machine, from another machine; wait until it has ended"
-            ) from error
+        if os.geteuid() == 0:
+            self._file = once_no_check_has_it(self._take, self._say)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._release()
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
 
-    def _release(self) -> None:
-        if self._network is not None:
-            os.close(self._network)
-        if self._socket is not None:
-            self._socket.close()
-        self._network = self._socket = None
+    def _take(self) -> int:
+        file = _open(self._folder)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _holder(file)
+            os.close(file)
+            raise Taken(holder, "this machine", _advice(holder)) from error
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()} {self._what}\n".encode(), 0)
+        return file
 
-    def _holder(self) -> int | str:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
-            visitor.setblocking(False)  # else one too many would wait for ever
-            try:
-                visitor.connect(self._address)
-                credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            except OSError:
-                return "unknown"
-            return int(_CREDENTIALS.unpack(credentials)[0])
+
+def _advice(holder: Holder) -> str:
+    stop = "" if holder.over_ssh else ", or stop it with Ctrl-C"
+    return f"wait until it has ended{stop}"
+
+
+def _open(folder: str) -> int:
+    """The file, in a folder into which nobody but root has a look."""
+    with suppress(FileExistsError):
+        Path(folder).mkdir(0o700)
+    inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(inside)
+        if found.st_uid != 0:
+            raise PodperfError(f"{folder} must be root's, and is of user {found.st_uid}: sudo rm -r {folder}")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            os.fchmod(inside, 0o700)
+        return os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=inside)
+    finally:
+        os.close(inside)
+
+
+def _holder(file: int) -> Holder:
+    """Who has locked an open file. What it has written there counts only if it is the one that the kernel names."""
+    said = Holder.parse(os.pread(file, 100, 0).decode(errors="replace"))
+    process = next((each for each in _lockers(os.fstat(file).st_ino) if _has_open(each, file)), None)
+    return said if said.process == process else Holder(process)
+
+
+def _lockers(inode: int) -> Iterator[int]:
+    """The processes that have a flock(2) on a file of this number, on whichever file system (proc(5), /proc/locks)."""
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.split()
+        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            yield int(words[4])
+
+
+def _has_open(process: int, file: int) -> bool:
+    with suppress(OSError):  # it has ended
+        return any(_same(each, file) for each in Path(f"/proc/{process}/fd").iterdir())
+    return False
+
+
+def _same(path: Path, file: int) -> bool:
+    with suppress(OSError):  # closed meanwhile
+        return os.path.samestat(path.stat(), os.fstat(file))
+    return False

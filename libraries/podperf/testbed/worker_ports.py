@@ -20,6 +20,7 @@ from podperf.hosts.linux import (
     dedicate_receive_processing,
     ip,
     ip_json,
+    is_veth,
     read_attribute,
     write_attribute,
 )
@@ -28,7 +29,7 @@ from podperf.hosts.namespaces import namespaces_named
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
-from podperf.topology import WorkerPortSettings
+from podperf.topology import Topology, WorkerPortSettings
 
 BEFORE = "ports-before"  # in the run directory
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
@@ -68,6 +69,15 @@ class TakenPort:
     mac: str
     pci: str | None
     received_by: str
+
+
+def received_by_threads(topology: Topology, host: Host) -> bool:
+    """Whether threads of the kernel receive on the ports of the worker, which `host` is: on veths they do, and ports
+    that the run makes are veths."""
+    named = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    if topology.external or not named:
+        return not topology.external
+    return any(is_veth(_link(host, interface)) for interface in named)
 
 
 class WorkerPorts:
@@ -143,17 +153,18 @@ class WorkerPorts:
 def give_back(host: Host, directory: str) -> list[str]:
     """Give the ports back that a set-up took, also one that was killed; returns their names.
 
-    One that cannot be given back does not keep the other; then PodperfError says why, and it stays on record.
+    A virtual one that somebody has removed meanwhile, or its other end, needs no giving back. One that cannot be given
+    back does not keep the other; then PodperfError says why, and it stays on record.
     """
     path = f"{directory}/{BEFORE}"
     try:
         before = [PortBefore(**each) for each in json.loads(host.get(path))]
     except FileNotFoundError:
         return []
-    kept, reasons = [], []
+    given_back, kept, reasons = [], [], []
     for port in before:
         try:
-            _give_back(host, port)
+            given_back += [port.interface] if _give_back(host, port) else []
         except PodperfError as error:
             kept.append(port)
             reasons.append(str(error))
@@ -161,7 +172,7 @@ def give_back(host: Host, directory: str) -> list[str]:
         _write(host, path, kept)
         raise PodperfError("; ".join(reasons))
     host.run("rm", "-f", path)
-    return [port.interface for port in before]
+    return given_back
 
 
 def ports_on_record(host: Host, directory: str) -> bool:
@@ -173,8 +184,8 @@ def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
     host.put(json.dumps([asdict(each) for each in ports]).encode(), path)
 
 
-def _give_back(host: Host, port: PortBefore) -> None:
-    """PodperfError when there is no such interface any more."""
+def _give_back(host: Host, port: PortBefore) -> bool:
+    """False when there is no such interface any more, PodperfError when a device has none."""
     for namespace in namespaces_named(host):
         if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
             inside = NetworkNamespace(namespace, host)
@@ -188,11 +199,10 @@ def _give_back(host: Host, port: PortBefore) -> None:
     else:
         # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
         name = _name_of(port, ip_json(host, "-details", "link", "show"))
+        if name is None and port.kind is not None:
+            return False
         if name is None:
-            raise PodperfError(
-                f"{host.name} has lost its interface {port.interface}: the namespace that it was in is gone, and a "
-                "virtual interface goes with it; make it again"
-            )
+            raise PodperfError(f"{host.name} has lost its interface {port.interface}: the device behind it has none")
         if name != port.interface:
             ip(host, "link", "set", "dev", name, "down")
             ip(host, "link", "set", "dev", name, "name", port.interface)
@@ -206,6 +216,7 @@ def _give_back(host: Host, port: PortBefore) -> None:
         restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
     modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
     ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "alias", port.alias, *modes)
+    return True
 
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:

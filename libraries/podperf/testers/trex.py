@@ -64,7 +64,7 @@ class TrexTester:
             "user": f"podperf@{platform.node()}",
             "api": list(self._version.api),
         }
-        process = host.spawn(settings.interpreter, programs.client, json.dumps(options))
+        process = host.spawn(settings.interpreter, "-I", programs.client, json.dumps(options))
         self._process: Process | None = process
         try:
             answer = self._answer(START_TIMEOUT)

@@ -1,13 +1,14 @@
 """Speaks to a TRex server through TRex's own client: a program of its own, run by an interpreter that fits it.
 
-    python trex_client.py '{"client": FOLDER or null, "address": …, "port": …, "publisher_port": …, "ports": [0, 1],
+    python -I trex_client.py '{"client": FOLDER or null, "address": …, "port": …, "publisher_port": …, "ports": [0, 1],
                             "user": …, "api": [MAJOR, MINOR] of the server}'
 
 TRex's client brings its own yaml, scapy and zmq, which must not come into podperf's process; and this program imports
-nothing of podperf and keeps to Python 3.7. One JSON object a line: first {"ready": …} or {"error": …, "kind": …}, then
-for each request {"streams": [of left, of right], "duration": s, "unpaced": bool, "settle": s} one {"trial": …} or
-{"error": …}; {"close": true} ends it. Streams are those of `trex_streams.py`. It reports what the server counted, and
-judges nothing. When the server is gone it says so by {"error": …, "kind": "gone", "at": time} at once, and ends.
+nothing of podperf and keeps to Python 3.7. `-I` keeps out its own folder, which has another `trex`. One JSON object a
+line: first {"ready": …} or {"error": …, "kind": …}, then for each request {"streams": [of left, of right], "duration":
+s, "unpaced": bool, "settle": s} one {"trial": …} or {"error": …}; {"close": true} ends it. Streams are those of
+`trex_streams.py`. It reports what the server counted, and judges nothing. When the server is gone it says so by
+{"error": …, "kind": "gone", "at": time} at once, and ends.
 """
 
 from __future__ import annotations
@@ -358,5 +359,4 @@ def main(options: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # the folder of this program: there is a `trex` beside it
     sys.exit(main(json.loads(sys.argv[1])))

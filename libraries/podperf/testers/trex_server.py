@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from secrets import token_hex
 
 import yaml
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success
-from podperf.hosts.run_directory import RUN_DIRECTORY, SHARED_MEMORY, free_shared_memory
+from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory, shared_memory_prefix
 from podperf.testers.trex_programs import HERE, Programs
 from podperf.testers.trex_rpc import Endpoint, command
 from podperf.topology import TrexServerSettings
@@ -119,7 +118,7 @@ def running(
             f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
             "TRex release (or `scripts` of a built one)"
         )
-    prefix = f"{SHARED_MEMORY}-{token_hex(4)}"  # names what DPDK writes to /run/dpdk and its files of hugepages
+    prefix = shared_memory_prefix()  # names what DPDK writes to /run/dpdk and its files of hugepages
     folder = f"{RUN_DIRECTORY}/{prefix}"
     path, log = f"{folder}/trex.yaml", f"{folder}/trex.log"
     host.put(configuration(interfaces, cpus, prefix, settings.low_end).encode(), path)

@@ -98,7 +98,12 @@ def _trex_server(settings: Mapping[str, Any]) -> TrexServerSettings:
 
 def _ssh(settings: Mapping[str, Any]) -> SshSettings:
     return SshSettings(
-        settings.get("address"), int(settings["port"]), settings["user"], settings.get("key"), settings["known_hosts"]
+        settings.get("address"),
+        int(settings["port"]),
+        settings["user"],
+        settings.get("key"),
+        settings["known_hosts"],
+        settings["login"],
     )
 
 

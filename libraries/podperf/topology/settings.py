@@ -61,6 +61,7 @@ class SshSettings:
     user: str = "root"
     key: str | None = None  # path of a private key; None: an agent, or the usual keys
     known_hosts: str = "~/.ssh/known_hosts"
+    login: Literal["key", "password"] = "key"  # password: that one is offered, too
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,97 @@
+"""Ends runs at random instants and compares the machine afterwards with the machine before. Root, for nightly runs.
+
+    .venv/bin/python atest/random_kills.py [runs, default 200] [seed, default 1]
+
+Each run measures one data plane of those that work on this machine, by turns. SIGINT, SIGTERM and SIGKILL are sent to
+it by turns, after a random part of the time that an undisturbed run of that data plane takes. A killed run is followed
+by `podperf clean`. The exit code is 1 when anything was left behind; each such run is printed with what was left.
+200 runs take about half an hour on two CPUs.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import cycle
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
+
+from machine import at_rest, once_as, snapshot
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.local import LocalHost
+from robot_run import SETTINGS, Robot, podperf
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+END_PATIENCE = 60  # seconds that a run may take to end in order
+PODS = {"wire": 0, "memif": 2}  # of the data planes whose shortest chain is not one pod
+SUITE = f"""{SETTINGS}
+*** Test Cases ***
+Forwards
+    Set Up Chain    ${{DATA_PLANE}}    ${{PODS}}    64
+    Measure Maximum Receive Rate
+    [Teardown]    Tear Down Chain
+"""
+
+
+def start(folder: Path, name: str) -> Robot:
+    """A run of one row of this data plane, which has begun."""
+    folder.mkdir(parents=True)
+    suite = folder / "suite.robot"
+    suite.write_text(SUITE)
+    variables = ("--variable", f"DATA_PLANE:{name}", "--variable", f"PODS:{PODS.get(name, 1)}")
+    return Robot(folder, *variables, str(suite), trials=5)
+
+
+def undisturbed(folder: Path, name: str) -> float:
+    """Seconds that a run of this data plane takes from its start to its end."""
+    began = time.monotonic()
+    robot = start(folder, name)
+    if robot.wait():
+        sys.exit(f"{name} cannot be measured here: {robot.output.read_text()}")
+    return time.monotonic() - began
+
+
+def disturbed(folder: Path, name: str, number: signal.Signals, after: float) -> str:
+    """Send the signal so many seconds after the start. Returns what is wrong afterwards, "" when nothing is."""
+    before = at_rest()
+    robot = start(folder, name)
+    time.sleep(after)
+    robot.process.send_signal(number)
+    robot.process.wait(END_PATIENCE)
+    cleaned = ""
+    if number == signal.SIGKILL:
+        done = podperf("clean", check=False)
+        cleaned = done.stderr if done.returncode else ""
+    now = once_as(before, snapshot)
+    changed = [f"{what} changed: {before[what]} -> {now[what]}" for what in before if before[what] != now[what]]
+    return cleaned + "\n".join(changed)
+
+
+def main(runs: int, seed: int) -> int:
+    """Print a line a run, and at the end how many left something."""
+    draw = random.Random(seed)
+    host = LocalHost()
+    names = [each for each, kind in DATA_PLANES.items() if each != "external" and kind.unavailable(host) is None]
+    sent: Counter[str] = Counter()
+    left = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        length = {name: undisturbed(Path(scratch) / name, name) for name in names}
+        turns = zip(cycle(names), cycle(number for number in SIGNALS for _ in names), range(1, runs + 1), strict=False)
+        for name, number, turn in turns:
+            after = draw.uniform(0, length[name])
+            wrong = disturbed(Path(scratch) / str(turn), name, number, after)
+            sent[number.name] += 1
+            left += bool(wrong)
+            print(f"{turn}/{runs}: {name}, {number.name} after {after:.2f} s: {wrong or 'as before'}", flush=True)
+    print(f"{runs} runs of {len(names)} data planes ended by {dict(sent)}: {left} left something behind")
+    return int(left > 0)
+
+
+if __name__ == "__main__":
+    numbers = [int(each) for each in sys.argv[1:]]
+    sys.exit(main(*numbers[:2], *(200, 1)[len(numbers) :]))

@@ -1,0 +1,110 @@
+"""Root's Python executes nothing of the folder in which a command is typed: another user may have filled it."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robot_run import ROOT
+
+pytestmark = [
+    pytest.mark.usefixtures("machine_as_before"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as the attack is on root"),
+    pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="not set up; once: sudo ./podperf set-up"),
+]
+SOMEBODY = 12345
+VENV = ROOT / ".venv" / "bin" / "python"
+DRIVERS = """
+import os
+from contextlib import ExitStack
+from podperf.hosts.local import LocalHost
+from podperf.kernel.xdp_sockets import describe_sockets
+from podperf.quietness.machines import _times_on
+print(describe_sockets(LocalHost(), os.getpid()))
+with ExitStack() as undo:
+    print(_times_on(LocalHost(), undo)(0))
+"""
+
+
+class Trap:
+    """A folder of another user with a module of every name that can be imported. Each notes that it was executed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "trap"
+        self.folder.mkdir()
+        self._executed = folder / "executed"
+        packages = [str(path) for path in (ROOT / ".venv" / "lib").glob("*/site-packages")] + [str(ROOT / "libraries")]
+        modules = {each.name for each in pkgutil.iter_modules(packages)}
+        for name in {*sys.stdlib_module_names, *modules, "sitecustomize", "usercustomize"}:
+            module = self.folder / f"{name}.py"
+            module.write_text(f"open({str(self._executed)!r}, 'a').write('{name} ')\n")
+            os.chown(module, SOMEBODY, SOMEBODY)
+        os.chown(self.folder, SOMEBODY, SOMEBODY)
+
+    def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Type a command in that folder, with an environment that names it, too."""
+        named = {"PYTHONPATH": str(self.folder), "PYTHONSTARTUP": str(self.folder / "json.py")}
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **named, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def executed(self) -> str:
+        """The names of the modules that were."""
+        return self._executed.read_text() if self._executed.exists() else ""
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Trap:
+    return Trap(tmp_path)
+
+
+def test_the_trap_works(trap: Trap) -> None:
+    trap.run("env", "--unset=PYTHONPATH", "python3", "-c", "import colorsys")
+    assert "colorsys" in trap.executed()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["check", ROOT / "topologies" / "local.yaml"], (0, 1)),
+        (["check", "--plan", "ovs-dpdk"], (0,)),
+        (["report", "."], (1,)),
+        (["clean"], (0,)),
+        (["set-up"], (0,)),
+        (["run", "--dryrun"], (0,)),
+        (["run", "--include", "quickANDwire", "--outputdir", "{results}"], (0,)),
+    ],
+)
+def test_a_command(trap: Trap, arguments: list[str | Path], code: tuple[int, ...], tmp_path: Path) -> None:
+    words = [str(word).replace("{results}", str(tmp_path / "results")) for word in arguments]
+    done = trap.run(ROOT / "podperf", "--no-install", *words)
+    assert done.returncode in code, done.stdout + done.stderr
+    assert trap.executed() == ""
+
+
+def test_the_set_up_of_a_fresh_checkout(trap: Trap, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns(".*", "build", "results", "atest", "utest")
+    shutil.copytree(ROOT, checkout, ignore=ignored)
+    done = trap.run(checkout / "podperf", "--no-install", "set-up", PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+    log = (checkout / "build" / "set-up.log").read_text()
+    assert done.returncode == 252 and "No matching distribution found" in log, "venv and pip were at work"
+    assert trap.executed() == ""
+
+
+def test_what_drivers_start(trap: Trap) -> None:
+    done = trap.run(VENV, "-I", "-c", DRIVERS)
+    assert done.returncode == 0 and "Times(" in done.stdout, done.stderr
+    assert trap.executed() == ""

@@ -1,0 +1,20 @@
+"""Whether the kernel's receive threads of veth pairs can be held to a CPU here, found out by doing it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from podperf.hosts.base import Host
+from podperf.hosts.linux import add_veth, dedicate_receive_processing
+from podperf.hosts.namespaces import add_namespace
+
+
+def refuse_unpinnable(host: Host, cpu: int) -> None:
+    """PodperfError, with the remedy, unless the receive thread of a veth can be held to this CPU.
+
+    Tried in a namespace that is removed again. Call it under the run lock.
+    """
+    with ExitStack() as undo:
+        probe = add_namespace(host, "probe", undo)
+        add_veth(probe, near="probe-left", far="probe-right", mtu=1500)
+        dedicate_receive_processing(probe, "probe-left", cpu)

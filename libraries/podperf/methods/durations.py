@@ -1,0 +1,36 @@
+"""How long a test takes that nobody has run here: by what it does, which its tags say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from podperf.dataplanes.wire import Wire
+from podperf.methods.comparison import Comparison
+from podperf.methods.presets import preset
+from podperf.topology import MethodSettings
+
+# Seconds, as measured on a virtual machine with two CPUs.
+CHAIN = 3.0  # to build a chain, to see frames cross it, and to take it down
+BETWEEN_TRIALS = 0.2
+LATENCY = 1.5
+CHECK = 0.2  # a test without traffic
+SEARCH = 0.5  # of the time limit of its preset, a search
+BARE_SEARCH = 0.2  # the same on the bare path, where the tester is the limit
+
+_COMPARISONS = {"finding", "published"}
+_CONTENDERS = 2  # most claims compare so many chains
+
+
+def usual_duration(tags: Collection[str], method: MethodSettings, data_planes: Collection[str]) -> float:
+    """Seconds of a test with these tags. One that says nothing about itself counts as one that measures everything."""
+    mrr = method.mrr_trials * (method.mrr_trial_duration + BETWEEN_TRIALS)
+    share = BARE_SEARCH if Wire.name in tags else SEARCH
+    search = share * preset(method.search).search_duration_max + LATENCY
+    if _COMPARISONS & set(tags):
+        each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
+        return Comparison.rounds * _CONTENDERS * each
+    if "ndrpdr" in tags or not any(each.startswith(("sec-", "appendix-", "mrr")) for each in tags):
+        return CHAIN + mrr + search + method.patience
+    if "mrr" in tags or set(data_planes) & set(tags):
+        return CHAIN + mrr
+    return CHECK

@@ -1,0 +1,71 @@
+"""Whose results are: with sudo the caller's, also when the run was killed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+NOTE = ".run-by"  # in a results folder while its run works: `UID GID` of the caller and the PID of the run
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user and a group, by their numbers."""
+
+    user: int
+    group: int
+
+    @classmethod
+    def caller(cls, environment: Mapping[str, str]) -> Owner | None:
+        """Who called sudo; None without sudo, or where files cannot be given away."""
+        if os.geteuid() != 0 or "SUDO_UID" not in environment:
+            return None
+        return cls(int(environment["SUDO_UID"]), int(environment["SUDO_GID"]))
+
+    @classmethod
+    def of(cls, path: Path) -> Owner:
+        """Whose a file or folder is."""
+        status = path.lstat()
+        return cls(status.st_uid, status.st_gid)
+
+    def take(self, *paths: Path) -> None:
+        """Own these from now on. A link changes hands itself, not what it points at."""
+        for path in paths:
+            os.chown(path, self.user, self.group, follow_symlinks=False)
+
+
+def note_caller(results: Path, caller: Owner) -> None:
+    """Write down whose a results folder will be when its run has ended. Until then it is root's."""
+    results.mkdir(parents=True, exist_ok=True)
+    (results / NOTE).write_text(f"{caller.user} {caller.group} {os.getpid()}\n")
+
+
+def hand_over(results: Path, owner: Owner) -> None:
+    """Give a results folder, with all that is in it, to its owner."""
+    (results / NOTE).unlink(missing_ok=True)
+    owner.take(*results.rglob("*"), results)
+
+
+def hand_over_killed(folder: Path) -> list[str]:
+    """Give the results of killed runs to their callers; returns which these were.
+
+    `folder` may belong to a user, who can put anything there: only notes and folders of root's own making count.
+    """
+    handed_over = []
+    for note in sorted(folder.glob(f"*/{NOTE}")):
+        results = note.parent
+        if not (_is_roots(results, stat.S_ISDIR) and _is_roots(note, stat.S_ISREG)):
+            continue
+        user, group, process = map(int, note.read_text().split())
+        if not Path(f"/proc/{process}").exists():
+            hand_over(results, Owner(user, group))
+            handed_over.append(str(results))
+    return handed_over
+
+
+def _is_roots(path: Path, kind: Callable[[int], bool]) -> bool:
+    status = path.lstat()
+    return status.st_uid == 0 and kind(status.st_mode)

@@ -1,0 +1,46 @@
+"""How long tests took in earlier runs."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+RUNS = 5  # the newest ones that are looked at
+RECORDS = 1000  # of each
+HEAD = 1 << 14  # bytes at a record's beginning: trials, which may be megabytes, stand at its end
+_AFTER = '\n  "networking_model"'  # what follows on the fields that are wanted
+
+
+def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, float]:
+    """Seconds by the test's name: the median of the newest runs beside this one's folder on the same topology.
+
+    What cannot be read is left out, and so are interrupted tests.
+    """
+    found: dict[str, list[float]] = {}
+    with suppress(OSError):
+        folders = [each for each in results.parent.glob("*/records") if each.parent.resolve() != results.resolve()]
+        folders = list({each.resolve(): each for each in folders})  # results/latest is one of them
+        for folder in sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)[:RUNS]:
+            for path in filter(Path.is_file, islice(folder.glob("*.json"), RECORDS)):
+                with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                    record = _head(path)
+                    if record["outcome"] != "interrupted" and record["testbed"]["sha256"] == topology_digest:
+                        found.setdefault(str(record["test"]["name"]), []).append(_seconds(record))
+    return {name: median(each) for name, each in found.items()}
+
+
+def _head(path: Path) -> Any:
+    with path.open("rb") as file:
+        text = file.read(HEAD).decode(errors="replace")
+    head, separator, _ = text.partition(_AFTER)
+    return json.loads(head.rstrip().removesuffix(",") + "}" if separator else text)
+
+
+def _seconds(record: Any) -> float:
+    started, ended = (datetime.fromisoformat(record[each]) for each in ("started", "ended"))
+    return (ended - started).total_seconds()

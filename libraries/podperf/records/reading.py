@@ -1,0 +1,99 @@
+"""One record from its file: a whole one, or what is left of a test that never ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.figures import count, cut
+from podperf.printable import printable
+from podperf.records.schema import SCHEMA_VERSION, schema_errors
+from podperf.records.writer import TRIALS_SUFFIX
+
+Record = dict[str, Any]
+"""A record's document, known to fit its schema."""
+
+_DEEPEST = 32  # levels; records of chains on several workers have a dozen
+_LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
+_HIGHEST = 1e24  # nothing that is counted or timed gets near it, and what is computed from it is still a number
+
+Place = tuple[str | int, ...]  # keys and positions from the top of the document
+
+
+def read_record(path: Path) -> Record:
+    """The record in this file. PodperfError, which names the field, when it is none that a report can rely on.
+
+    Its texts are fit to be shown: no character in them steers a terminal.
+    """
+    try:
+        if not path.is_file():  # a pipe would keep its reader waiting for ever
+            raise PodperfError("is no regular file")
+        if path.stat().st_size > _LARGEST:
+            raise PodperfError(f"is larger than the {_LARGEST} bytes that a record may have")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PodperfError(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PodperfError(f"is not UTF-8: {error.reason} at byte {error.start}") from error
+    left = path.name.endswith(TRIALS_SUFFIX)
+    record: Record = _sound(_interrupted(text) if left else _parsed(text, "not a complete JSON document"), ())
+    version = record.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise PodperfError(
+            f"schema version {version!r}, this podperf reads version {SCHEMA_VERSION}: "
+            "make its report with the podperf that wrote it"
+        )
+    if errors := schema_errors(record):
+        raise PodperfError(f"does not fit the record schema: {errors[0]}")
+    return record
+
+
+def _interrupted(text: str) -> Record:
+    """What is known of a test that never ended; a last line that was cut off is no trial."""
+    lines = text.splitlines()
+    if not lines:
+        raise PodperfError("empty: the test was interrupted before its first trial")
+    record = _parsed(lines[0], "its first line is damaged")
+    trials = []
+    for line in lines[1:]:
+        try:
+            trials.append(_parsed(line, "no trial"))
+        except PodperfError:
+            continue
+    reason = f"interrupted after {count(len(trials), 'trial')}"
+    return {**record, "trials": trials, "outcome": "interrupted", "reason": reason}
+
+
+def _parsed(text: str, otherwise: str) -> Record:
+    try:
+        document = json.loads(text)
+    except RecursionError as error:
+        raise PodperfError(f"{otherwise} (nested too deeply)") from error
+    except ValueError as error:
+        raise PodperfError(f"{otherwise} ({error})") from error
+    if not isinstance(document, dict):
+        raise PodperfError(f"{otherwise} (not an object)")
+    return document
+
+
+def _sound(value: Any, place: Place) -> Any:
+    """The value with its texts fit to be shown. PodperfError where something in it is beyond what a record may hold."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, int | float):
+        if not abs(value) <= _HIGHEST:  # nor is NaN
+            raise PodperfError(f"does not fit the record schema: {_path(place)}: a number beyond every figure")
+        return value
+    if isinstance(value, dict | list) and len(place) >= _DEEPEST:
+        raise PodperfError(f"does not fit the record schema: {_path(place)}: nested more than {_DEEPEST} levels deep")
+    if isinstance(value, dict):
+        return {printable(key): _sound(each, (*place, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_sound(each, (*place, index)) for index, each in enumerate(value)]
+    return value
+
+
+def _path(place: Place) -> str:
+    return cut("$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place), 120)

@@ -1,0 +1,77 @@
+"""The data planes of a run, the fastest first: a bar for the PDR with its interval, and one for the MRR below it.
+
+Plain HTML, so that its text keeps its size on a telephone while the bars get shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podperf.figures import short
+from podperf.report import svg
+from podperf.report.html import NOTHING, Content, Html, element
+from podperf.report.results import Record, rate_text
+
+_BARS = ("pdr", "mrr")
+
+
+def rank(records: Sequence[Record]) -> list[Record]:
+    """Those that have a rate to be drawn, the highest PDR first; what has none counts with its MRR."""
+    drawn = [each for each in records if any(metric in each["results"] for metric in _BARS)]
+    return sorted(drawn, key=lambda each: -_value(next(each["results"][m] for m in _BARS if m in each["results"])))
+
+
+def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html:
+    """A chart of ranked records, all on one axis; each with its name and with what is to be said beside its figures."""
+    rates = [record["results"][metric] for record, _, _ in rows for metric in _BARS if metric in record["results"]]
+    if not rates:
+        return NOTHING
+    scale = svg.ticks(max(*(max(_value(rate), _high(rate)) for rate in rates), 1.0), about=5)
+    numbers = [element("span", short(each / 1e3), style=f"left:{each / scale[-1]:.2%}") for each in scale]
+    return element(
+        "figure",
+        element("figcaption", element("b", title), element("span", *_legend(), class_="legend")),
+        *(_row(*row, scale) for row in rows),
+        element("div", *numbers, class_="axis"),
+        element("p", "kpps: thousand frames per second and direction", class_="unit"),
+        class_="ranking",
+        style=f"--steps:{len(scale) - 1}",
+    )
+
+
+def _legend() -> list[Html]:
+    marks = (("pdr", "PDR, at most 0.5 % loss"), ("whisker", "its interval"), ("mrr", "MRR, under overload"))
+    return [element("span", element("i", class_=kind), words) for kind, words in marks]
+
+
+def _row(record: Record, name: Content, remark: Content, scale: Sequence[float]) -> Html:
+    found = {metric: record["results"][metric] for metric in _BARS if metric in record["results"]}
+    bars = [
+        element("div", class_=metric, style=f"width:{_share(_value(rate), scale)}") for metric, rate in found.items()
+    ]
+    if "pdr" in found and _high(found["pdr"]) > (low := found["pdr"]["low_frames_per_second"] or 0.0):
+        width = _share(_high(found["pdr"]) - low, scale)
+        bars.insert(1, element("div", class_="whisker", style=f"left:{_share(low, scale)};width:{width}"))
+    figures = [
+        element("span", f"{metric.upper()} ", element("b", rate_text(rate).replace(">= ", "≥ ")), class_=f"of-{metric}")
+        for metric, rate in found.items()
+    ]
+    return element(
+        "div",
+        element("div", name, class_="name"),
+        element("div", *bars, class_="track"),
+        element("div", *figures, remark, class_="figures"),
+        class_="row",
+    )
+
+
+def _value(rate: Record) -> float:
+    return float(rate["frames_per_second"])
+
+
+def _high(rate: Record) -> float:
+    return float(rate["high_frames_per_second"] or 0.0)
+
+
+def _share(rate: float, scale: Sequence[float]) -> str:
+    return f"{max(0.0, min(rate / scale[-1], 1.0)):.2%}"

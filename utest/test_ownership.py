@@ -1,0 +1,77 @@
+"""Results belong to the caller of sudo; a killed run's do when `podperf clean` has looked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from podperf.ownership import NOTE, Owner, hand_over, hand_over_killed, note_caller
+
+CALLER, ANOTHER = Owner(12345, 12345), Owner(23456, 23456)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """The results of a run that works, or was killed."""
+    (folder := tmp_path / "results" / "first").mkdir(parents=True)
+    (folder / "records").mkdir()
+    (folder / "records" / "one.json").touch()
+    (folder / "link").symlink_to(tmp_path)
+    note_caller(folder, CALLER)
+    return folder
+
+
+@pytest.fixture
+def killed(results: Path) -> Path:
+    """As kill -9 leaves them."""
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (results / NOTE).write_text(f"12345 12345 {ended.pid}\n")
+    return results
+
+
+def owners(folder: Path) -> set[Owner]:
+    return {Owner.of(path) for path in (folder, *folder.rglob("*"))}
+
+
+def test_without_sudo_nobody_is_the_caller() -> None:
+    assert Owner.caller({}) is None
+    assert Owner.caller({"SUDO_UID": "12345", "SUDO_GID": "12345"}) == CALLER
+
+
+def test_a_run_that_ends_gives_its_results_away(results: Path, tmp_path: Path) -> None:
+    hand_over(results, CALLER)
+    assert owners(results) == {CALLER}
+    assert Owner.of(tmp_path) != CALLER, "a link is given away, not what it points at"
+    assert not (results / NOTE).exists()
+    assert hand_over_killed(results.parent) == []
+
+
+def test_the_results_of_a_killed_run_go_to_its_caller(killed: Path) -> None:
+    others = killed.parent / "second"
+    others.mkdir()
+    assert hand_over_killed(killed.parent) == [str(killed)]
+    assert owners(killed) == {CALLER}
+    assert Owner.of(others) == Owner.of(killed.parent) == Owner(0, 0)
+    assert hand_over_killed(killed.parent) == []
+
+
+def test_those_of_a_run_that_works_stay(results: Path) -> None:
+    assert hand_over_killed(results.parent) == []
+    assert owners(results) == {Owner(0, 0)}
+
+
+def test_what_others_put_there_is_left_alone(killed: Path) -> None:
+    planted = killed.parent / "planted"
+    planted.mkdir()
+    (planted / NOTE).write_text((killed / NOTE).read_text())
+    ANOTHER.take(planted, planted / NOTE)
+    (killed.parent / "latest").symlink_to(killed)
+    (killed.parent / "linked").mkdir()
+    (killed.parent / "linked" / NOTE).symlink_to(killed / NOTE)
+    assert hand_over_killed(killed.parent) == [str(killed)]
+    assert owners(planted) == {ANOTHER}

@@ -1,0 +1,115 @@
+"""`podperf run`: which options Robot Framework gets for the arguments of a user."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from robot.errors import DataError
+
+from podperf_run import RESULTS, SUITES, TOPOLOGIES, Command
+
+NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
+KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
+
+
+def options(*arguments: str) -> dict[str, Any]:
+    return Command.parse(arguments).for_robot(NOW)
+
+
+def test_by_default() -> None:
+    found = options()
+    assert found["variable"] == [f"TOPOLOGY:{TOPOLOGIES}/local.yaml"]
+    assert found["include"] == ["quick"]
+    assert found["outputdir"] == f"{RESULTS}/2026-11-23T20-21-22.007"
+    assert (found["xunit"], found["console"]) == ("xunit.xml", "quiet")
+    assert Command.parse([]).sources == (str(SUITES),)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        ["--include", "full"],
+        ["-i", "full"],
+        ["-ifull"],
+        ["--inc", "full"],
+        ["--test=A"],
+        ["--suite", "S"],
+        ["-R", "output.xml"],
+        ["--re-run-failed-suites", "output.xml"],
+    ],
+)
+def test_a_choice_of_tests_replaces_quick(choice: list[str]) -> None:
+    assert "quick" not in options(*choice).get("include", [])
+
+
+def test_arguments_come_from_a_file_and_the_environment_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "arguments"
+    file.write_text("--include full\n-v TOPOLOGY:mine.yaml\n")
+    monkeypatch.setenv("ROBOT_OPTIONS", "--loglevel TRACE")
+    found = options("--argumentfile", str(file))
+    assert found["include"] == ["full"] and found["loglevel"] == "TRACE"
+    assert found["variable"][-1] == "TOPOLOGY:mine.yaml"
+
+
+@pytest.mark.parametrize("given", [[], ["--dryrun"], ["-X"], ["--loglevel", "TRACE"], ["--exclude=full"]])
+def test_suites_replace_all_suites(given: list[str], tmp_path: Path) -> None:
+    suite = tmp_path / "one suite.robot"
+    suite.touch()
+    assert Command.parse([*given, str(suite)]).sources == (str(suite),)
+
+
+@pytest.mark.parametrize("given", [[], ["--include", "full"]])
+def test_suites_of_podperf_run_within_the_whole_which_opens_the_testbed(given: list[str]) -> None:
+    command = Command.parse([*given, KERNEL, str(SUITES / "appendices")])
+    assert command.sources == (str(SUITES),)
+    assert command.for_robot(NOW)["parseinclude"] == [KERNEL, str(SUITES / "appendices")]
+    whole = Command.parse([*given, str(SUITES)])
+    assert whole.sources == (str(SUITES),) and "parseinclude" not in whole.for_robot(NOW)
+
+
+def test_a_yaml_file_is_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab.yaml").touch()
+    command = Command.parse(["--include", "full", "lab.yaml", KERNEL])
+    assert command.for_robot(NOW)["variable"][-1] == f"TOPOLOGY:{tmp_path}/lab.yaml"
+    assert command.missing() == [] and command.suites == (KERNEL,)
+    command = Command.parse(["lab.yaml", "--variablefile", "some.yaml", "-V", "some.yml", "--include", "full"])
+    assert (command.topology, command.suites) == ("lab.yaml", ())
+    assert command.options == {"variablefile": ["some.yaml", "some.yml"], "include": ["full"]}
+    with pytest.raises(DataError, match=r"a run has one topology, not lab.yaml and other.yml"):
+        Command.parse(["lab.yaml", "other.yml"])
+
+
+def test_a_dry_run_writes_nothing_unless_asked_to() -> None:
+    found = options("--dryrun")
+    assert (found["output"], found["log"], found["report"], found.get("xunit")) == ("NONE", "NONE", "NONE", None)
+    assert "output" not in options("--dryrun", "--outputdir", "out")
+
+
+@pytest.mark.parametrize("results", ["no such folder", "."])
+def test_a_run_that_has_no_records_is_not_resumed(
+    results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (sentence,) = Command.parse(["--resume", results]).missing()
+    assert re.search("wants the results folder of an interrupted run; .* has no records", sentence)
+
+
+def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.chdir(RESULTS.parent)
+    command = Command.parse(["-ifull", "--test", "PTP, 64 B", "-X", "--outputdir", "out", "my lab.yaml", KERNEL])
+    line = command.resumed("./podperf --no-install", RESULTS / "first")
+    assert line == (
+        "./podperf --no-install run --resume results/first --test 'PTP, 64 B' --include full --exitonfailure "
+        f"'my lab.yaml' {KERNEL}"
+    )
+    monkeypatch.setenv("SUDO_UID", "1000")
+    again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed("./podperf", RESULTS / "second")
+    assert again == "sudo ./podperf run --resume results/first --resume results/second --include full"

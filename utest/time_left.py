@@ -1,0 +1,98 @@
+"""Says what the second command, `podperf test`, tests at each moment, and how long it will still take.
+
+Three parts of `podperf test` use this file:
+
+- `podperf test` itself sets PODPERF_TEST_STAGES: the tox environments that it runs, in their order.
+- tox calls `time_left.py STAGE` when an environment begins.
+- pytest loads time_left_line.py as a plugin (conftest.py), which shows the test that runs and the time left.
+
+The estimate comes from how long the same tests took here the last time (build/test-seconds.json). Before a first run it
+comes from usual_seconds.json beside this file: a copy of that file from a machine with two cores. The seconds that this
+run has spent correct the rest of the estimate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+USUAL = Path(__file__).with_name("usual_seconds.json")
+LEARNED = ROOT / "build/test-seconds.json"
+STAGES_VARIABLE = "PODPERF_TEST_STAGES"
+UNKNOWN_TEST = 0.3  # seconds that a test takes of which nothing is known
+UNKNOWN_STAGE = 20.0  # seconds
+TRUST = 30.0  # seconds that must have passed before this run's pace counts as much as the earlier runs' figures
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How many seconds each stage and each test is expected to take. A test is named by its pytest node id."""
+
+    stages: Mapping[str, float] = field(default_factory=dict)
+    tests: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, *files: Path) -> Expected:
+        """The figures of all these files. A later file counts more. A file that is missing or damaged has none."""
+        stages: dict[str, float] = {}
+        tests: dict[str, float] = {}
+        for file in files:
+            with suppress(OSError, ValueError, TypeError, AttributeError):
+                found = json.loads(file.read_text())
+                stages |= {str(name): float(seconds) for name, seconds in found["stages"].items()}
+                tests |= {str(name): float(seconds) for name, seconds in found["tests"].items()}
+        return cls(stages, tests)
+
+    def test(self, name: str) -> float:
+        return self.tests.get(name, UNKNOWN_TEST)
+
+    def later_stages(self, stage: str, stages: Sequence[str]) -> float:
+        """Seconds of the stages that follow this one."""
+        after = stages[stages.index(stage) + 1 :] if stage in stages else ()
+        return sum(self.stages.get(each, UNKNOWN_STAGE) for each in after)
+
+    def stage(self, stage: str) -> float:
+        return self.stages.get(stage, UNKNOWN_STAGE)
+
+    def write(self, file: Path, *, stages: Mapping[str, float], tests: Mapping[str, float]) -> None:
+        """Keep these figures beside the ones that are known. A file that cannot be written costs only the estimate."""
+        content = {"stages": {**self.stages, **stages}, "tests": {**self.tests, **tests}}
+        rounded = {
+            part: {name: round(seconds, 1) for name, seconds in sorted(content[part].items())} for part in content
+        }
+        with suppress(OSError):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps(rounded, indent=1) + "\n")
+
+
+def estimate(rest: float, spent: float, expected: float) -> float:
+    """Seconds that `rest` will take, where work that was expected to take `expected` seconds has taken `spent`."""
+    return rest * (spent + TRUST) / (expected + TRUST)
+
+
+def written(seconds: float) -> str:
+    """`7:05`."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def planned_stages() -> list[str]:
+    """The tox environments that `podperf test` runs; none where tox or pytest was called by hand."""
+    return os.environ.get(STAGES_VARIABLE, "").split()
+
+
+def main(stage: str) -> None:
+    """An environment of tox begins."""
+    stages, expected = planned_stages(), Expected.read(USUAL, LEARNED)
+    if stage in stages:
+        left = expected.stage(stage) + expected.later_stages(stage, stages)
+        print(f"{stage}: {written(left)} left", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

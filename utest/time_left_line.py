@@ -1,0 +1,117 @@
+"""A pytest plugin for the project's own tests: a line with the test that runs and the time left, instead of dots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from time_left import LEARNED, STAGES_VARIABLE, USUAL, Expected, estimate, planned_stages, written
+
+REDRAWN = 1.0  # seconds between two looks of the line on a terminal
+LINE_INTERVAL = 10.0  # seconds between two lines where the output is no terminal
+
+
+class TimeLeft:
+    """One changing line on a terminal, elsewhere a line now and then; failures stay."""
+
+    def __init__(self, stream: TextIO, stage: str, expected: Expected, stages: Sequence[str]) -> None:
+        self._stream = stream
+        self._stage = stage
+        self._expected = expected
+        self._later = expected.later_stages(stage, stages)
+        self._seconds: dict[str, float] = {}  # of each test that has ended
+        self._tests: list[str] = []
+        self._current = ""
+        self._began = self._test_began = self._last_line = time.monotonic()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._watch, daemon=True)
+
+    # --- pytest's hooks ----------------------------------------------------------------------------------------------
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._tests = [each.nodeid for each in session.items]
+        self._began = self._test_began = time.monotonic()
+        self._last_line = self._began - LINE_INTERVAL
+        self._clock.start()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        with self._lock:
+            self._current, self._test_began = nodeid, time.monotonic()
+        self._show()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        with self._lock:
+            self._seconds[nodeid] = time.monotonic() - self._test_began
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._write(f"FAILED {report.nodeid} ({report.when})", stays=True)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Iterator[None]:
+        """pytest counts the outcome, and writes no dot."""
+        category, *_ = yield
+        return category, "", ""
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self._ended.set()
+        if self._clock.is_alive():
+            self._clock.join()
+        if self._stream.isatty():
+            self._write("", stays=False)
+        everything = len(self._seconds) == len(self._tests) and exitstatus == 0
+        spent = {self._stage: time.monotonic() - self._began} if everything and STAGES_VARIABLE in os.environ else {}
+        self._expected.write(LEARNED, stages=spent, tests=self._seconds)
+
+    # --- the line ----------------------------------------------------------------------------------------------------
+
+    @property
+    def seconds_left(self) -> float:
+        """Of all that `podperf test` does. A test that takes longer than expected is expected to end now."""
+        done = sum(map(self._expected.test, self._seconds))
+        spent = sum(self._seconds.values())
+        here = sum(self._expected.test(each) for each in self._tests if each not in self._seconds)
+        in_this = min(time.monotonic() - self._test_began, self._expected.test(self._current))
+        return max(0.0, estimate(here + self._later, spent, done) - in_this)
+
+    def _line(self) -> str:
+        file, _, test = self._current.partition("::")
+        name = f"{Path(file).name}: {test.replace('_', ' ').removeprefix('test ')}"
+        begun = f"[{min(len(self._seconds) + 1, len(self._tests))}/{len(self._tests)}]"
+        return f"{self._stage} {begun} {written(self.seconds_left)} left | {name}"
+
+    def _watch(self) -> None:
+        while not self._ended.wait(REDRAWN):
+            self._show()
+
+    def _show(self) -> None:
+        if self._current and (self._stream.isatty() or time.monotonic() - self._last_line >= LINE_INTERVAL):
+            self._last_line = time.monotonic()
+            self._write(self._line(), stays=not self._stream.isatty())
+
+    def _write(self, text: str, *, stays: bool) -> None:
+        with self._lock, suppress(OSError):
+            if self._stream.isatty():
+                width = shutil.get_terminal_size().columns - 1
+                text = f"\r\x1b[K{text if stays else text[:width]}"
+            self._stream.write(f"{text}\n" if stays else text)
+            self._stream.flush()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take over from pytest's dots. The output is pytest's own, also while a test's output is captured."""
+    if config.option.verbose <= 0 and not config.option.collectonly:
+        stream = os.fdopen(os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 1), "w")
+        stage = os.environ.get("TOX_ENV_NAME", "tests")
+        plugin = TimeLeft(stream, stage, Expected.read(USUAL, LEARNED), planned_stages())
+        config.pluginmanager.register(plugin)
