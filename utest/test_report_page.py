@@ -276,7 +276,9 @@ def test_a_tester_with_a_fault_is_named_at_the_top_and_in_each_row(tmp_path: Pat
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "r.json").write_text(json.dumps(DOCUMENTS[0]))
     text = Seen(command.write_reports(tmp_path).read_text()).text
-    assert text.index("The tester has a fault: it loses 0.1 %") < text.index("The data planes, the fastest first")
+    assert text.index("Not to be believed without reserve: it loses 0.1 %") < text.index(
+        "The data planes, the fastest first"
+    )
     assert "passed faulty tester" in text
     assert "0.1 % of the frames are the tester's own loss" in text
 

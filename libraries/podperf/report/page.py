@@ -117,7 +117,7 @@ def _head(conformance: Conformance) -> Html:
             class_="tiles",
         ),
         element("p", _coverage(conformance)),
-        *(element("p", f"The tester has a fault: {each}", class_="note") for each in faults),
+        *(element("p", f"Not to be believed without reserve: {each}.", class_="note") for each in faults),
         *(element("p", f"Not comparable: {reason}", class_="note") for reason in reasons),
         element("div", "Files that could not be read, and are missing here:", element("ul", *problems), class_="note")
         if problems
