@@ -51,7 +51,9 @@ class Traffic:
         result = open_run().search_ndr_and_pdr()
         for goal in result.goals:
             logger.info(goal.statement)
-        if result.incomplete:
+        for name, reason in result.missing.items():
+            logger.warn(f"{name} {reason}")
+        if result.incomplete and not result.missing:
             logger.warn(result.incomplete)
         if not open_run().measure_latency():
             logger.warn("latency is not measured: the search found no load that the system under test carries")

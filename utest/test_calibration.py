@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.testers.base import UNPACED
-from podperf.testers.calibration import calibrate, calibrate_sending
+from podperf.testers.calibration import OWN_TRIALS, calibrate, calibrate_sending
+from podperf.testers.faults import Fault, FaultKind
 
 TRAFFIC = Traffic(FrameSize.parse(64))
 
@@ -59,11 +60,19 @@ def test_a_receiver_that_is_slower_than_the_sender_sets_the_ceiling(ceiling: flo
     assert 0.94 * limit <= found <= 1.01 * limit
 
 
-def test_the_loss_at_half_the_ceiling_is_the_testers_own() -> None:
+def test_the_loss_at_half_the_ceiling_and_below_is_the_testers_own() -> None:
     tester = SimulatedTester(1e6, lambda load: 0.999)
     limits = calibrate(tester, TRAFFIC)
     assert limits.own_loss_ratio == pytest.approx(0.001, rel=0.01)
-    assert tester.trials[-1].load == limits.maximum_load / 2
+    loads = [each.load for each in tester.trials[-12:]]
+    assert loads[0] == limits.maximum_load / 2
+    assert loads == sorted(loads, reverse=True) and min(loads) < loads[0] / 3
+    assert min(each.load * each.duration for each in tester.trials[-12:]) >= 20_000
+
+
+def test_a_loss_at_half_the_ceiling_that_a_lower_load_has_not_is_not_the_testers_own() -> None:
+    limits = calibrate(SimulatedTester(1e6, lambda load: 0.999 if load > 3e5 else 1.0), TRAFFIC)
+    assert limits.own_loss_ratio == 0 and limits.faults == ()
 
 
 class StalledAtHalf(SimulatedTester):
@@ -87,7 +96,8 @@ def test_an_invalid_trial_says_nothing_about_the_testers_own_loss() -> None:
 
 
 def test_nothing_is_said_of_the_loss_where_no_trial_at_half_the_ceiling_is_valid() -> None:
-    assert calibrate(StalledAtHalf(4), TRAFFIC).own_loss_ratio is None
+    limits = calibrate(StalledAtHalf(OWN_TRIALS), TRAFFIC)
+    assert (limits.own_loss_ratio, limits.own_loss_bound, limits.faults) == (None, None, ())
 
 
 def test_one_bad_reading_does_not_set_the_ceiling() -> None:
@@ -122,6 +132,13 @@ def test_a_path_that_gives_nothing_back_is_an_error() -> None:
 def test_a_path_that_never_delivers_is_an_error() -> None:
     with pytest.raises(PodperfError, match="delivers no load"):
         calibrate(SimulatedTester(1e6, lambda load: 0.9), TRAFFIC)
+
+
+def test_a_clock_that_is_known_to_run_wrong_explains_that_no_load_is_delivered() -> None:
+    clock = Fault(FaultKind.CLOCK, 0.02, "the tester's clock runs 2 % fast")
+    with pytest.raises(PodperfError, match="delivers no load on the bare path; the tester's clock runs 2 % fast"):
+        calibrate(SimulatedTester(1e6, lambda load: 0.9), TRAFFIC, known=(clock,))
+    assert calibrate(SimulatedTester(1e6), TRAFFIC, known=(clock,)).faults == (clock,)
 
 
 def test_a_tester_that_needs_long_trials_gets_them() -> None:

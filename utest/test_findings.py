@@ -117,6 +117,13 @@ def test_noise_and_the_figures_of_the_draft_are_said() -> None:
     assert "their figures: 59.96" in found.detail
 
 
+@pytest.mark.parametrize("ratio", [2.0, 0.5])
+def test_what_a_doubtful_tester_measured_confirms_and_refutes_nothing(ratio: float) -> None:
+    found = judge(CLAIM, [measured(*[ratio * 1e5] * 10), measured(*[1e5] * 10)], doubt="the tester loses frames")
+    assert found.verdict == "inconclusive"
+    assert found.detail.startswith("the tester loses frames; macvlan, 1 pod forwards ")
+
+
 def test_claims_are_found_by_name() -> None:
     assert all(claim_named(name).name == name for name in CLAIMS)
     with pytest.raises(PodperfError, match="no claim 'macvlan'; choose one of: macvlan-over-bridge"):

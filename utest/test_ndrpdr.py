@@ -152,9 +152,51 @@ def test_a_tester_that_flags_at_its_maximum_load_leaves_what_was_found(patience:
 
 def test_a_tester_that_delivers_next_to_nothing_is_an_error() -> None:
     dut = Weakened(1e6, 4e6)
-    dut.limit = 1e6
-    with pytest.raises(errors.TrialNotDelivered, match="2000000 is too much"):
+    dut.limit = 5e5
+    with pytest.raises(errors.TrialNotDelivered, match="960400 is too much"):
         search(dut)
+
+
+def test_the_next_range_is_below_what_the_tester_sent_instead() -> None:
+    class Telling(Weakened):
+        limit = 1.3e5
+        tried: list[float]
+
+        def measure(self, load: float, duration: float) -> TrialResult:
+            self.tried.append(load)
+            if load >= self.limit:
+                raise errors.TrialNotDelivered("the tester sent less", delivered=self.limit)
+            return SimulatedDut.measure(self, load, duration)
+
+    dut = Telling(1e5, 2.61e5)
+    dut.tried = []
+    result = search(dut)
+    assert dut.tried[:2] == [2.61e5, pytest.approx(0.95 * 1.3e5)], "one range in vain, not two"
+    assert goal(result, "NDR").rate == pytest.approx(1e5, rel=0.05)
+    assert not result.missing
+
+
+def test_a_figure_that_is_missing_has_its_reason_beside_it() -> None:
+    dut = SimulatedDut(1e6, CEILING)
+    out_of_time = NdrPdr(replace(PRESETS["quick"], search_duration_max=-1.0), clock=dut.clock).run(dut)
+    reason = "not found: not finished within -1 s, the limit of preset quick"
+    assert out_of_time.missing == {"NDR": reason, "PDR": reason}
+    assert out_of_time.as_record()["missing"] == out_of_time.missing
+
+
+def test_a_goal_that_is_withheld_is_not_searched_for() -> None:
+    dut = SimulatedDut(1e6, CEILING, base_loss=0.001)
+    result = NdrPdr(PRESETS["quick"], clock=dut.clock, withheld={"NDR": "the tester loses frames"}).run(dut)
+    assert result.missing == {"NDR": "not judged: the tester loses frames"}
+    assert result.goal("NDR") is None and goal(result, "PDR").rate == pytest.approx(1e6, rel=0.05)
+    assert min(each.trial.load for each in dut.trials) > 5e5, "no time is spent on loads that it loses frames at, too"
+
+
+def test_without_any_goal_left_nothing_is_sent() -> None:
+    dut = SimulatedDut(1e6, CEILING)
+    result = NdrPdr(PRESETS["rfc2544"], clock=dut.clock, withheld={"NDR": "it loses"}).run(dut)
+    assert not dut.trials and result.missing == {"NDR": "not judged: it loses"}
+    json.dumps(result.as_record())
 
 
 @pytest.mark.parametrize("limit", [0.1, 2.0, 5.0, 20.0, 35.0])

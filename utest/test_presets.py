@@ -45,3 +45,17 @@ def test_the_standards_values() -> None:
     assert (verified.final_trial_duration, verified.duration_sum, verified.exceed_ratio) == (60, 120, 0.5)
     csit = PRESETS["csit"].goals[1]
     assert (csit.loss_ratio, csit.duration_sum, csit.relative_width) == (0.005, 21, 0.005)
+
+
+def test_a_tester_that_needs_long_trials_gets_them_and_the_preset_says_so() -> None:
+    quick = PRESETS["quick"].for_tester(0.5)
+    assert (
+        {each.initial_trial_duration for each in quick.goals}
+        == {0.5}
+        == {each.final_trial_duration for each in quick.goals}
+    )
+    assert [each.duration_sum for each in quick.goals] == [each.duration_sum for each in PRESETS["quick"].goals]
+    assert quick.warmup_duration == 0.5
+    assert quick.as_record()["adapted"].startswith("trials of 0.5 s, not 0.2 s")
+    assert PRESETS["quick"].for_tester(0.0) is PRESETS["quick"]
+    assert PRESETS["csit"].for_tester(0.5) is PRESETS["csit"]

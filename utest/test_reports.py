@@ -29,8 +29,9 @@ from podperf.report.bars import comparison
 from podperf.report.conformance import assess
 from podperf.report.fragment import embed_html
 from podperf.report.loss_curve import loss_curve
-from podperf.report.results import read_run
+from podperf.report.results import caveats, preset, read_run, remarks
 from podperf.report.summary import summary_table
+from podperf.testers.faults import Fault, FaultKind
 from podperf.verdicts.findings import Finding
 from podperf.verdicts.thresholds import Measured, judge
 
@@ -521,6 +522,33 @@ def test_what_was_finished_has_no_mark_and_a_record_of_before_the_mark_is_read(t
     path.write_text(json.dumps(document))
     run = read_run(tmp_path)
     assert run.problems == () and "*" not in summary_table(run.records)
+
+
+def test_what_a_faulty_tester_measured_says_so_in_the_table(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("linux-bridge", 281e3)
+    assert record.limits is not None
+    fault = Fault(FaultKind.LOSES, 0.001, "the tester itself loses frames")
+    record.limits = replace(record.limits, own_loss_ratio=0.001, faults=(fault,))
+    why = {"NDR": f"not judged: {fault.sentence}", "PDR": "not found: no time"}
+    record.methods = {"ndrpdr": {"method": "ndrpdr", "missing": why}}
+    found = made_up.document(record, trials, tmp_path)
+    assert caveats(found) == ["faulty tester"]
+    assert remarks(found) == [
+        f"NDR {why['NDR']}",
+        "PDR not found: no time",
+        "0.1 % of the frames are the tester's own loss",
+    ]
+    record.methods = {"ndrpdr": {"missing": {"NDR": "not found: no time", "PDR": "not found: no time"}}}
+    record.limits = replace(record.limits, faults=())
+    assert remarks(made_up.document(record, trials, tmp_path)) == ["NDR, PDR not found: no time"]
+
+
+def test_a_preset_that_is_otherwise_with_a_tester_is_another_one(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("linux-bridge", 281e3)
+    record.methods = {"ndrpdr": {"preset": {"name": "quick", "adapted": "trials of 0.5 s, not 0.2 s: so it is"}}}
+    found = made_up.document(record, trials, tmp_path)
+    assert preset(found) == "quick with trials of 0.5 s"
+    assert remarks(found) == ["preset quick has trials of 0.5 s, not 0.2 s: so it is"]
 
 
 def test_a_figure_that_must_not_be_compared_says_so_everywhere(tmp_path: Path) -> None:

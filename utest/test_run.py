@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -74,16 +75,18 @@ class SimulatedTester:
     shortest_trial: ClassVar[float] = 0.0
     broken = False
 
-    def __init__(self, engine: str, share: float, trials: list[Trial]) -> None:
-        self.engine, self.share, self.trials = engine, share, trials
+    def __init__(self, engine: str, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
+        self.engine, self.share, self.trials, self.testbed = engine, share, trials, testbed
 
     def measure(self, trial: Trial) -> TrialResult:
         self.trials.append(trial)
-        ceiling = CEILING[self.engine]
+        self.testbed.now += trial.duration
+        ceiling = CEILING[self.engine] if self.share == 1 else self.testbed.ceiling or CEILING[self.engine]
         load = ceiling if trial.load == UNPACED else min(trial.load, ceiling)
         sent = max(1, round(load * trial.duration))
+        received = max(1, round(sent * self.share) - round(sent * self.testbed.own_loss))
         each = [
-            DirectionResult(way, sent, sent, max(1, round(sent * self.share)), 0, 0, 0, trial.duration, latency=LATENCY)
+            DirectionResult(way, sent, sent, received, 0, 0, 0, trial.duration, latency=LATENCY)
             for way in trial.traffic.directions
         ]
         return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
@@ -103,6 +106,9 @@ class SimulatedTestbed:
 
     def __init__(self, engine: str = "xdp") -> None:
         self.engine = engine
+        self.now = 0.0
+        self.own_loss = 0.0  # of the tester
+        self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
 
@@ -118,15 +124,15 @@ class SimulatedTestbed:
     def build(self, chain: Chain, _: FrameSize, directions: tuple[Direction, ...]) -> Iterator[SystemUnderTest]:
         assert directions
         share = 1.0 if chain.data_plane == "wire" else 0.9
-        yield self._system(chain, SimulatedTester(self.engine, share, self.trials))
+        yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
 
     @contextmanager
     def bare_path(self, _: FrameSize, engine: Engine) -> Iterator[SystemUnderTest]:
         self.calibrated.append(engine)
-        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, []))
+        yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
 
     def tester_with_ports(self) -> SimulatedTester:
-        return SimulatedTester(self.engine, 0.9, self.trials)
+        return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
         return SystemUnderTest(chain, tester, Described(), {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
@@ -141,6 +147,7 @@ def run(tmp_path: Path) -> Run:
     made.worker_cpus = Cpus((0, 1), (0, 1))
     made.environment = {}
     made._quietness = None  # type: ignore[assignment]
+    made.clock = lambda: made.testbed.now  # type: ignore[attr-defined]
     return made
 
 
@@ -234,6 +241,84 @@ def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) ->
     record = run.current.record
     run.end_test(Identity(name, "suite"), "passed")
     return record
+
+
+FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials on the bare path"
+
+
+def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
+    """The record of a test that measures all there is across this chain, with such thresholds."""
+    run.topology = replace(run.topology, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
+    run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
+    run.measure_mrr()
+    run.search_ndr_and_pdr()
+    run.judge()
+    record = run.current.record
+    run.end_test(Identity("test", "suite"), "passed")
+    return record
+
+
+def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
+    notes = run.progress.stream = io.StringIO()
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    record = searched(run, "wire", 0, "mrr", "ndr")
+    assert notes.getvalue().startswith(f"{FAULT}. NDR is not judged"), "at the start of the run"
+    assert "ndr" not in record.metrics and record.metrics["pdr"].value == pytest.approx(0.95e6, rel=0.01)
+    assert record.methods["ndrpdr"]["missing"] == {"NDR": f"not judged: {FAULT}"}
+    assert [each.status for each in record.verdict.outcomes] == [Status.PASSED, Status.NOT_JUDGED]
+    assert record.verdict.status is Status.PASSED and f"NDR not judged: {FAULT}" in record.verdict.sentence
+    again = searched(run, "wire", 0)
+    assert again.limits.doubt == FAULT and notes.getvalue().count("NDR is not judged") == 1, "said once"
+    said = " ".join(run.close().split())
+    assert "passed, faulty tester" in said and "measured, faulty tester" in said
+    assert f"NDR not judged: {FAULT} 0.0997 % of the frames are the tester's own loss" in said
+    assert said.count(FAULT) == 1, "once for both rows"
+
+
+def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_is_quiet(run: Run) -> None:
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    assert searched(run).limits.faults
+    run.testbed.own_loss = 0.0  # type: ignore[attr-defined]
+    record = searched(run)
+    assert not record.limits.faults and "ndr" in record.metrics
+    calibrated = len(run.testbed.calibrated)  # type: ignore[attr-defined]
+    searched(run)
+    assert len(run.testbed.calibrated) == calibrated, "a sound tester is calibrated once"  # type: ignore[attr-defined]
+
+
+def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> None:
+    claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("wire", 0), Chain("linux-bridge", 1)))
+    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    finding = run.compare(Identity("test", "suite"), claim)
+    assert finding.verdict == "inconclusive" and finding.detail.startswith(f"{FAULT}; ")
+
+
+def test_a_search_begins_at_what_the_tester_has_delivered_in_this_test(run: Run) -> None:
+    """A device, or the tester's own CPUs, can hold it up where the bare path did not."""
+    testbed = run.testbed
+    testbed.ceiling = 130e3  # type: ignore[attr-defined]
+    run.topology = replace(run.topology, method=replace(run.topology.method, patience=0.0))
+    record = searched(run)
+    assert record.limits.maximum_load == pytest.approx(0.95e6)
+    assert record.methods["mrr"]["delivered_load"] == pytest.approx(0.95 * 130e3)
+    assert record.methods["ndrpdr"]["maximum_load"] == pytest.approx(0.95 * 130e3)
+    loads = [each.load for each in testbed.trials if each.load]  # type: ignore[attr-defined]
+    assert max(loads) <= 130e3, "no trial was in vain"
+
+
+def test_the_record_tells_how_long_trials_were_with_a_tester_that_needs_long_ones(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = searched(run).methods["ndrpdr"]["preset"]
+    assert quick["adapted"] == ""
+    monkeypatch.setattr(SimulatedTester, "shortest_trial", 0.5)
+    run.topology = replace(run.topology, method=replace(run.topology.method, mrr_trial_duration=0.3))
+    record = searched(run)
+    assert record.methods["mrr"]["trial_duration"] == 0.5
+    preset = record.methods["ndrpdr"]["preset"]
+    assert {each["final_trial_duration"] for each in preset["goals"]} == {0.5}
+    assert preset["adapted"] == "trials of 0.5 s, not 0.2 s: the shortest that this tester can do well"
+    assert f"preset quick has {preset['adapted']}" in " ".join(run.close().split())
 
 
 def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:

@@ -61,9 +61,10 @@ def test_three_repeats_and_no_more() -> None:
     with pytest.raises(
         errors.TrialNotDelivered,
         match=r"0\.5 s at 250,000 frames/s, however often it was repeated; the last time: achieved 90 %",
-    ):
+    ) as raised:
         source.measure(250_000, 0.5)
     assert len(seen) == 4
+    assert raised.value.delivered == 250_000, "what was sent, for the search to go on from"
 
 
 def test_each_trial_carries_the_noise_around_it() -> None:

@@ -23,4 +23,11 @@ class Unavailable(PodperfError):
 
 
 class TrialNotDelivered(PodperfError):
-    """The tester, not the system under test, could not deliver a trial, even when it was repeated."""
+    """The tester, not the system under test, could not deliver a trial, even when it was repeated.
+
+    `delivered` is the highest load (frames/s, per direction) that it sent instead.
+    """
+
+    def __init__(self, text: str, delivered: float = 0.0) -> None:
+        super().__init__(text)
+        self.delivered = delivered

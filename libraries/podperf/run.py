@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -45,12 +46,14 @@ from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
-from podperf.testers.calibration import calibrate, calibrate_sending
+from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.topology import Engine, Metric, Topology, load_topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
 from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
 from podperf.virtual_worker.boot import boot
+
+NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
 
@@ -67,12 +70,14 @@ class Run:
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
         self.progress = progress or Progress()
+        self.clock = time.monotonic  # what the tester's clock is held against
         self._host = LocalHost()
         self._password = password
         self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
         self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
         self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
+        self._right_clocks: set[Engine] = set()  # of testers whose clock was held against this machine's
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
@@ -251,6 +256,7 @@ class Run:
         if workers > 1 or not cpus <= set(self.placement.sut):
             test.quietness = self._watch(sorted(cpus), test.undo, workers)
         limits: dict[str, TesterLimits] = {}
+        doubts: dict[str, None] = {}  # in the order in which they were raised
         described: dict[str, Mapping[str, Any]] = {}
 
         @contextmanager
@@ -266,6 +272,7 @@ class Run:
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
                     record.interfaces = {**record.interfaces, **named}
                     limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
+                    doubts.update(dict.fromkeys(filter(None, [limits[name].doubt])))
                 yield test.trials(sut, name, traffics[name], limits[name])
 
         result = Comparison().run({str(each): partial(standing, each) for each in order.contenders}, randbits(32))
@@ -275,7 +282,8 @@ class Run:
             "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
         }
         record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
-        finding = judge_order(order, [result.rates(str(each)) for each in order.contenders], result.noisy_trials)
+        rates = [result.rates(str(each)) for each in order.contenders]
+        finding = judge_order(order, rates, result.noisy_trials, doubt="; ".join(doubts))
         record.findings = [finding]
         return finding
 
@@ -309,17 +317,32 @@ class Run:
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        """What the tester can do with such traffic. One that showed a fault is tried again in each test.
+
+        As long as it is the same fault, the first figures stay, so that all rows say the same.
+        """
         kind = _kind_of(traffic)
-        if (kind, engine) not in self._limits:
+        known = self._limits.get((kind, engine))
+        if known is None or known.faults:
             await_quietness(self._quietness, self._patience, self.progress.waiting)
-            if self.topology.tester.has_ports_of_its_own:
-                most = self.topology.tester.maximum_load
-                limits = calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
-            else:
-                with self.testbed.bare_path(traffic.frame, engine) as bare:
-                    limits = calibrate(bare.tester, traffic)
-            self._limits[kind, engine] = limits.held_to(self.topology.tester.maximum_load)
+            limits = self._calibrated(traffic, engine).held_to(self.topology.tester.maximum_load)
+            if known is None or limits.kinds_of_faults != known.kinds_of_faults:
+                self._limits[kind, engine] = limits
+                if limits.faults:
+                    self.progress.note(f"{limits.doubt}. {NOT_BELIEVED}")
         return self._limits[kind, engine]
+
+    def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+        if self.topology.tester.has_ports_of_its_own:
+            most = self.topology.tester.maximum_load
+            return calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
+        with self.testbed.bare_path(traffic.frame, engine) as bare:
+            if engine not in self._right_clocks:
+                fault = check_clock(bare.tester, traffic, self.clock)
+                if fault is not None:
+                    return calibrate(bare.tester, traffic, known=(fault,))
+                self._right_clocks.add(engine)
+            return calibrate(bare.tester, traffic)
 
     def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
         """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
@@ -332,14 +355,19 @@ class Run:
         """Maximum receive rate, as the topology asks for it."""
         result = self._measure(method("mrr", self.topology.method))
         assert isinstance(result, MrrResult)
+        self.current.delivered_load = result.delivered_load
         self.current.keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset."""
-        search = method("ndrpdr", self.topology.method)
-        assert isinstance(search, NdrPdr)
-        result = self._measure(replace(search, clock=self._patience.clock))
+        search, test = method("ndrpdr", self.topology.method), self.current
+        assert isinstance(search, NdrPdr) and test.sut is not None and test.record.limits is not None
+        preset, limits = search.preset.for_tester(test.sut.tester.shortest_trial), test.record.limits
+        withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
+        search = replace(search, preset=preset, clock=self._patience.clock, withheld=withheld)
+        # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
+        result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, test.delivered_load)))
         assert isinstance(result, SearchResult)
         goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
         for metric, name in goals.items():
@@ -382,6 +410,7 @@ class Run:
             record.metrics,
             baseline,
             noise=record.why_noisy(),
+            doubts=record.limits.doubts if record.limits else {},
         )
         if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
             self._baselines[kind] = record.metrics
@@ -403,10 +432,10 @@ class Run:
         self._lost += ended.problems if ended.lost else ()
         return ended
 
-    def _measure(self, method: Method) -> MethodResult:
+    def _measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
         test = self.current
         assert test.sut is not None
-        result = method.run(test.trials(test.sut, method.name))
+        result = method.run(test.trials(test.sut, method.name, limits=limits))
         test.record.methods = {**test.record.methods, method.name: result.as_record()}
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -57,7 +58,10 @@ class Ended:
 
 @dataclass
 class TestInProgress:
-    """What one test has built and found so far."""
+    """What one test has built and found so far.
+
+    `delivered_load` is that of `MrrResult`, without limit until MRR is measured.
+    """
 
     __test__ = False
 
@@ -68,6 +72,7 @@ class TestInProgress:
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
     sut: SystemUnderTest | None = None
+    delivered_load: float = math.inf
 
     def trials(
         self, sut: SystemUnderTest, phase: str, traffic: Traffic | None = None, limits: TesterLimits | None = None

@@ -14,7 +14,7 @@ from podperf.methods.base import TrialSource
 from podperf.methods.trials import latency_record
 from podperf.model import Latency, TrialResult, merged_latency
 from podperf.noise import Noise, total
-from podperf.testers.base import UNPACED, limited_by_tester
+from podperf.testers.base import PACED_SHARE, UNPACED, limited_by_tester
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,19 @@ class MrrResult:
 
     trials: tuple[TrialResult, ...]
     maximum_load: float
-    trial_duration: float
+
+    @property
+    def trial_duration(self) -> float:
+        """Seconds that a trial was to last: with some testers longer than the topology asks for."""
+        return self.trials[0].trial.duration
+
+    @property
+    def delivered_load(self) -> float:
+        """The highest load, in frames/s and direction, that the tester is sure to deliver on this path.
+
+        That is what it was asked for, or a little less than what it sent when it was asked for all it can.
+        """
+        return max(each.trial.load or PACED_SHARE * each.achieved_load for each in self.trials)
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -84,6 +96,7 @@ class MrrResult:
             "method": "mrr",
             "rate": self.rate,
             "tester_limited": self.tester_limited,
+            "delivered_load": self.delivered_load,
             "rates": list(self.rates),
             "rates_by_direction": {
                 first.direction.value: [each.directions[index].receive_rate for each in self.trials]
@@ -122,4 +135,4 @@ class Mrr:
     def run(self, source: TrialSource) -> MrrResult:
         """Measure."""
         results = tuple(source.measure(UNPACED, self.duration) for _ in range(self.trials))
-        return MrrResult(results, source.maximum_load, self.duration)
+        return MrrResult(results, source.maximum_load)

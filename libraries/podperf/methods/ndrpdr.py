@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
@@ -19,9 +19,10 @@ from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
-from podperf.testers.base import TESTER_LIMIT_SHARE
+from podperf.testers.base import PACED_SHARE, TESTER_LIMIT_SHARE
 
-_RANGES = (1.0, 0.7, 0.5)  # shares of the tester's maximum load, tried in this order as long as it cannot deliver them
+_RANGES = 5  # so many maximum loads are tried at most, each lower than the one before, which the tester did not deliver
+_NEXT_RANGE = 0.7  # of that, or less where the tester sent less
 _NO_LIMIT = 1e9  # seconds: the search's own clock must not end it, ours does
 
 
@@ -90,7 +91,8 @@ class SearchResult:
     """What one search found.
 
     `incomplete` is the reason why it ended early, or None; the bounds then are the best so far. `maximum_load` is
-    what the tester could deliver during this search; it may lie below its calibrated maximum.
+    what the tester could deliver during this search; it may lie below its calibrated maximum. `withheld` has, by goal,
+    why it was not searched for.
     """
 
     preset: Preset
@@ -101,6 +103,17 @@ class SearchResult:
     minimum_load: float
     maximum_load: float
     noise: Noise | None
+    withheld: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why there is no figure of a goal: none was asked for, or the search ended without any bound."""
+        why = self.incomplete or "the search found no bound"
+        unbounded = (each for each in self.goals if each.lower is None and each.upper is None)
+        return {
+            **{name: f"not judged: {reason}" for name, reason in self.withheld.items()},
+            **{each.goal.name: f"not found: {why.removesuffix(_BEST_SO_FAR)}" for each in unbounded},
+        }
 
     @property
     def bounded(self) -> bool:
@@ -119,6 +132,7 @@ class SearchResult:
             "preset": self.preset.as_record(),
             "goals": {each.goal.name: each.as_record() for each in self.goals},
             "incomplete": self.incomplete,
+            "missing": dict(self.missing),
             "trials": self.trials,
             "seconds": self.seconds,
             "minimum_load": self.minimum_load,
@@ -135,6 +149,9 @@ class _MaximumTooHighError(TrialNotDelivered):
     """The tester cannot deliver the maximum load."""
 
 
+_BEST_SO_FAR = "; the bounds are the best so far"
+
+
 class _Measurer:
     """What MLRsearch measures with (its AbstractMeasurer). Keeps the results by load, to tell more about the bounds."""
 
@@ -149,7 +166,7 @@ class _Measurer:
             result = self._source.measure(intended_load, intended_duration)
         except TrialNotDelivered as error:
             if intended_load >= self._maximum_load:
-                raise _MaximumTooHighError(str(error)) from error
+                raise _MaximumTooHighError(str(error), error.delivered) from error
             raise
         self.results[intended_load].append(result)
         return MeasurementResult(
@@ -174,23 +191,27 @@ class NdrPdr:
 
     preset: Preset
     clock: Callable[[], float] = time.monotonic
+    withheld: Mapping[str, str] = field(default_factory=dict)  # goals that are not to be searched for, and why
 
     name = "ndrpdr"
 
     def run(self, source: TrialSource) -> SearchResult:
         """Search. A search that is cut short, by its time limit or by the tester, returns what it has, marked so.
 
-        A tester that cannot deliver its maximum load just now gets a lower range; TrialNotDelivered when that does not
-        help, or when the tester fails before there is any bound.
+        A tester that cannot deliver the maximum load just now gets a lower one, a few times; TrialNotDelivered when
+        that does not help, or when the tester fails before there is any bound.
         """
-        started = self.clock()
+        started, maximum_load = self.clock(), source.maximum_load
+        if all(each.name in self.withheld for each in self.preset.goals):
+            return SearchResult(self.preset, (), None, 0, 0.0, 0.0, maximum_load, None, self.withheld)
         found: SearchResult | None = None
-        for share in _RANGES:
-            result, failure = self._search(source, source.maximum_load * share, started)
+        for _ in range(_RANGES):
+            result, failure = self._search(source, maximum_load, started)
             if result.bounded or (found is None and failure is None):
                 found = result
             if not isinstance(failure, _MaximumTooHighError):
                 break
+            maximum_load = min(_NEXT_RANGE * maximum_load, PACED_SHARE * failure.delivered or maximum_load)
         if found is not None:
             return found
         assert failure is not None
@@ -201,7 +222,7 @@ class NdrPdr:
     ) -> tuple[SearchResult, TrialNotDelivered | None]:
         """What was found in this range, and what of the tester ended the search early."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
-        goals = {goal: _search_goal(goal) for goal in self.preset.goals}
+        goals = {goal: _search_goal(goal) for goal in self.preset.goals if goal.name not in self.withheld}
         # A slow tester must still leave a range to search in.
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
@@ -210,14 +231,12 @@ class NdrPdr:
         try:
             search.search(measurer, debug=lambda _text: None)
         except _OutOfTimeError:
-            incomplete = (
-                f"not finished within {self.preset.search_duration_max:g} s, the limit of preset {self.preset.name}; "
-                "the bounds are the best so far"
-            )
+            limit = f"{self.preset.search_duration_max:g} s, the limit of preset {self.preset.name}"
+            incomplete = f"not finished within {limit}{_BEST_SO_FAR}"
         except TrialNotDelivered as error:
-            failure, incomplete = error, f"{error}; the bounds are the best so far"
+            failure, incomplete = error, f"{error}{_BEST_SO_FAR}"
         except RuntimeError as error:  # how MLRsearch reports that results contradict each other
-            incomplete = f"the search gave up: {error}; the bounds are the best so far"
+            incomplete = f"the search gave up: {error}{_BEST_SO_FAR}"
         results = tuple(
             _goal_result(goal, _Phases(search, search_goal), measurer, maximum_load, incomplete is None)
             for goal, search_goal in goals.items()
@@ -232,6 +251,7 @@ class NdrPdr:
             minimum_load,
             maximum_load,
             total(each.noise for each in trials),
+            self.withheld,
         )
         return result, failure
 

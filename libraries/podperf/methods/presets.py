@@ -33,6 +33,14 @@ class Goal:
     preceding_targets: int = 2
     expansion_coefficient: int = 2
 
+    def with_trials_of(self, shortest: float) -> Goal:
+        """This goal with no trial shorter than this."""
+        return replace(
+            self,
+            initial_trial_duration=max(shortest, self.initial_trial_duration),
+            final_trial_duration=max(shortest, self.final_trial_duration),
+        )
+
     def as_record(self) -> Mapping[str, Any]:
         """Every attribute, JSON-serialisable."""
         return asdict(self)
@@ -44,7 +52,8 @@ class Preset:
 
     `warmup_duration`: seconds of one trial at maximum load that is not counted. `search_duration_max`: seconds after
     which the search stops with what it has. `minimum_load`: frames/s and direction, below which nothing is tried.
-    `sources` says where each attribute comes from.
+    `sources` says where each attribute comes from. `adapted` says what is otherwise with the tester at hand; empty
+    where nothing is.
     """
 
     name: str
@@ -54,6 +63,17 @@ class Preset:
     search_duration_max: float
     minimum_load: float
     sources: Mapping[str, str]
+    adapted: str = ""
+
+    def for_tester(self, shortest_trial: float) -> Preset:
+        """This preset with trials that a tester can do well: none is shorter than `shortest_trial` seconds."""
+        goals = tuple(each.with_trials_of(shortest_trial) for each in self.goals)
+        if goals == self.goals:
+            return self
+        usual = min(each.initial_trial_duration for each in self.goals)
+        adapted = f"trials of {shortest_trial:g} s, not {usual:g} s: the shortest that this tester can do well"
+        warmup = max(self.warmup_duration, shortest_trial) if self.warmup_duration else 0.0
+        return replace(self, goals=goals, warmup_duration=warmup, adapted=adapted)
 
     def as_record(self) -> Mapping[str, Any]:
         """Every attribute, JSON-serialisable."""
@@ -64,6 +84,7 @@ class Preset:
             "search_duration_max": self.search_duration_max,
             "minimum_load": self.minimum_load,
             "sources": dict(self.sources),
+            "adapted": self.adapted,
         }
 
 

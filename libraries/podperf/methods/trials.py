@@ -84,7 +84,7 @@ class ValidTrials:
         """
         duration = max(duration, self._tester.shortest_trial)
         trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
-        attempts, grace = 0, GRACE
+        attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)
             disturbed = result.invalid is None and self._disturbed(result)
@@ -93,6 +93,7 @@ class ValidTrials:
             self._on_trial(result)
             if result.invalid is None:
                 return result
+            delivered = max(delivered, result.achieved_load)
             if result.noise is not None and result.noise.noisy and not disturbed and grace > 0:
                 grace -= max(duration, result.elapsed)
             else:
@@ -101,7 +102,8 @@ class ValidTrials:
         raise TrialNotDelivered(
             f"the tester could not deliver a trial of {duration:g} s {asked}, however often it was repeated; "
             f"the last time: {result.invalid}; "
-            "free the tester's CPUs, or lower tester.maximum_load in the topology"
+            "free the tester's CPUs, or lower tester.maximum_load in the topology",
+            delivered,
         )
 
     def _watched(self, trial: Trial) -> TrialResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from podperf import records
 from podperf.errors import PodperfError
-from podperf.figures import kpps
+from podperf.figures import kpps, percent
 from podperf.printable import printable
 from podperf.records import TRIALS_SUFFIX, read_record
 
@@ -103,8 +103,15 @@ def noisy(record: Record) -> str | None:
 
 
 def preset(record: Record) -> str:
-    """The name of the preset that its search had; empty without a search."""
-    return str(((record["methods"].get("ndrpdr") or {}).get("preset") or {}).get("name", ""))
+    """The name of the preset that its search had, and what was otherwise with its tester; empty without a search."""
+    found = (record["methods"].get("ndrpdr") or {}).get("preset") or {}
+    return " with ".join(filter(None, (str(found.get("name", "")), str(found.get("adapted", "")).partition(",")[0])))
+
+
+def adapted(record: Record) -> str:
+    """What was otherwise than the preset's name says, as with a tester that needs longer trials; empty for nothing."""
+    found = (record["methods"].get("ndrpdr") or {}).get("preset") or {}
+    return f"preset {found['name']} has {found['adapted']}" if found.get("adapted") else ""
 
 
 def not_comparable(record: Record) -> str | None:
@@ -113,9 +120,32 @@ def not_comparable(record: Record) -> str | None:
     return str(reason) if reason and (record["results"] or record["findings"]) else None
 
 
+def tester_faults(record: Record) -> list[str]:
+    """What the tester did wrong by itself in this test, a sentence each."""
+    return [str(each["sentence"]) for each in (record["tester_limits"] or {}).get("faults", ())]
+
+
+def own_loss(record: Record) -> str:
+    """What part of a loss ratio is the tester's own; empty with a sound tester."""
+    loss = (record["tester_limits"] or {}).get("own_loss_ratio")
+    return f"{percent(loss)} of the frames are the tester's own loss" if tester_faults(record) and loss else ""
+
+
+def missing(record: Record) -> list[str]:
+    """Rates that the search was asked for and did not tell, with the reason: `NDR, PDR not found: …`."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in ((record["methods"].get("ndrpdr") or {}).get("missing") or {}).items():
+        reasons.setdefault(str(reason), []).append(str(name))
+    return [f"{', '.join(names)} {reason}" for reason, names in reasons.items()]
+
+
 def caveats(record: Record) -> list[str]:
     """In a word each, what limits the figures of this record."""
-    found = (("noisy", noisy(record)), ("not comparable", not_comparable(record)))
+    found = (
+        ("faulty tester", tester_faults(record)),
+        ("noisy", noisy(record)),
+        ("not comparable", not_comparable(record)),
+    )
     return [word for word, reason in found if reason]
 
 
@@ -140,6 +170,10 @@ def remarks(record: Record) -> list[str]:
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
     found += [f"* {cut_short}"] if cut_short else []
+    for each in (*missing(record), *tester_faults(record)):  # of which the verdict may have told some
+        found += [] if each in "; ".join(found) else [each]
+    found += [own_loss(record)]
+    found += [adapted(record)] if record["results"] else []
     found += [f"noisy: {noise}"] if noise and noise not in "".join(found) else []
     return [each for each in found if each]
 

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Protocol
 
 from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
-from podperf.topology import Engine, TesterSettings
+from podperf.testers.faults import Fault, FaultKind
+from podperf.topology import Engine, Metric, TesterSettings
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
+PACED_SHARE = 0.95  # of what a tester sends as fast as it can, it can send at a steady pace
 UNPACED = 0.0  # a Trial.load: as fast as the tester can send
 
 
@@ -20,8 +22,10 @@ class TesterLimits:
     """What the tester itself can do with one kind of traffic, found on a bare path or known from the link.
 
     `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself;
-    `own_loss_ratio` is what it lost at half of that, None where nobody knows. `source` is "calibration on the bare
-    path", or what took its place.
+    `own_loss_ratio` is the least that it lost in any trial at half of that and below, None where nobody knows, and with
+    95 % confidence its own loss is at most `own_loss_bound`. `source` is "calibration on the bare path", or what took
+    its place. `faults` are what it does wrong by itself: figures that rest on it are no figures of the system under
+    test.
     With `held` no more than this load is allowed, so that no trial is sent as fast as the tester can.
     """
 
@@ -29,6 +33,30 @@ class TesterLimits:
     own_loss_ratio: float | None
     source: str
     held: bool = False
+    own_loss_bound: float | None = None
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def kinds_of_faults(self) -> tuple[FaultKind, ...]:
+        """Which faults it has, without their figures."""
+        return tuple(each.kind for each in self.faults)
+
+    @property
+    def doubts(self) -> Mapping[Metric, str]:
+        """Why no threshold can be held against these figures."""
+        return {metric: self.doubt for each in self.faults for metric in each.spoils}
+
+    @property
+    def doubt(self) -> str:
+        """All faults in words; empty for a sound tester."""
+        return "; ".join(each.sentence for each in self.faults)
+
+    def cannot_tell(self, loss_ratio: float) -> bool:
+        """True when a load with no more loss than this cannot be found: of no loss for any fault, else for a loss of
+        the tester's own that is as large.
+        """
+        own = sum(each.looks_like_loss for each in self.faults)
+        return bool(self.faults) and (loss_ratio == 0 or loss_ratio <= own)
 
     def held_to(self, load: float | None, source: str = "tester.maximum_load of the topology") -> TesterLimits:
         """These limits where no more than this load is allowed, by this `source`; None allows all."""

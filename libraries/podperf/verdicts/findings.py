@@ -146,19 +146,19 @@ def _tail(pairs: int) -> tuple[int, float]:
     return left_out - 1, 1 - beyond[left_out - 1]
 
 
-def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0) -> Finding:
+def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
     """The verdict. `rates` has for each contender its rate in each round, in frames/s and direction.
 
     Confirmed when in every pair the first forwards relevantly more than the second, refuted when in one it forwards
-    relevantly less.
+    relevantly less. With a `doubt` about the tester, in words, nothing is either.
     """
     contenders = order.contenders
     bits = [_bit_rates(each, found) for each, found in zip(contenders, rates, strict=True)]
     compared = [_compare(order, bits, pair) for pair in order.pairs]
     severity: tuple[FindingVerdict, ...] = ("refuted", "inconclusive", "confirmed")
-    verdict = min((each for each, _ in compared), key=severity.index)
+    verdict = "inconclusive" if doubt else min((each for each, _ in compared), key=severity.index)
 
-    sentences = _told(compared)
+    sentences = [*filter(None, [doubt]), *_told(compared)]
     frames = ", ".join(dict.fromkeys(each.frame.name for each in contenders))
     rounds = count(len(rates[0]), "interleaved round")
     sentences.append(f"{rounds} of {frames} frames; more than {percent(order.relevant_difference)} counts")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from podperf.figures import percent, short
 from podperf.model import Chain, FrameSize, l1_bit_rate
@@ -120,13 +121,15 @@ def judge(
     baseline: Metrics | None,
     *,
     noise: str | None = None,
+    doubts: Mapping[Metric, str] = MappingProxyType({}),
 ) -> Verdict:
     """The verdict on one test's figures by the thresholds that apply to it.
 
     `baseline` holds the same run's figures of the bare path (`wire`) at the same size, None when there are none.
     `noise` is the reason why the machine was not quiet, None when it was: a failure stays one, and says so.
+    `doubts` has, by metric, why its figure is not the system's: then nothing is held against it.
     """
-    outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise) for each in thresholds)
+    outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise, doubts.get(each.metric)) for each in thresholds)
     if not outcomes:
         return Verdict(Status.NO_THRESHOLD, "no threshold applies: frames crossed, and their number is not judged")
     found = {each.status for each in outcomes}
@@ -134,11 +137,22 @@ def judge(
     severity = (Status.FAILED, Status.INCONCLUSIVE, Status.PASSED, Status.NOT_JUDGED)
     status = next(each for each in severity if each in found)
     said = {status, Status.NOT_JUDGED}
-    return Verdict(status, "; ".join(each.sentence for each in outcomes if each.status in said), outcomes)
+    sentences = [each.sentence for each in outcomes if each.status in said and each.metric not in doubts]
+    doubted: dict[str, dict[str, None]] = {}  # names of metrics, once each, by the doubt about them
+    for each in outcomes:
+        if each.metric in doubts:
+            doubted.setdefault(doubts[each.metric], {})[METRIC_NAMES[each.metric]] = None
+    sentences += [f"{', '.join(names)} not judged: {doubt}" for doubt, names in doubted.items()]
+    return Verdict(status, "; ".join(sentences), outcomes)
 
 
 def _judge_one(
-    threshold: Threshold, frame: FrameSize, metrics: Metrics, baseline: Metrics | None, noise: str | None
+    threshold: Threshold,
+    frame: FrameSize,
+    metrics: Metrics,
+    baseline: Metrics | None,
+    noise: str | None,
+    doubt: str | None,
 ) -> ThresholdOutcome:
     name = METRIC_NAMES[threshold.metric]
     limit = threshold.minimum if threshold.minimum is not None else threshold.maximum
@@ -149,6 +163,8 @@ def _judge_one(
 
     if limit is None:
         return not_judged("the threshold names neither a minimum nor a maximum")
+    if doubt is not None:
+        return not_judged(doubt)
     result = metrics.get(threshold.metric)
     if result is None:
         return not_judged(f"this test has no {name}")

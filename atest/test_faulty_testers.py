@@ -1,0 +1,170 @@
+"""A run whose tester does something wrong by itself says so, and does not believe it. The testers are real ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podperf.methods import presets
+from podperf.model import Chain, FrameSize
+from podperf.progress import Progress
+from podperf.run import Run
+from podperf.test_in_progress import TestIdentity
+from podperf.testers import software
+from podperf.topology import MethodSettings, Threshold
+
+ROOT = Path(__file__).parents[1]
+SMALL = FrameSize.parse(64)
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
+    pytest.mark.usefixtures("machine_as_before"),
+]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A change to a file of tester/ that makes one frame in a thousand, or the clock, wrong; and the words for it."""
+
+    file: str
+    before: str
+    after: str
+    kind: str
+    said: str
+
+
+FRAME_IS_WRITTEN = "\treturn bpf_redirect_map(&port_map, direction, 0);"
+CLOCK = "plan->now = bpf_ktime_get_ns();"
+TESTERS: Mapping[str, Wrong] = {
+    "loses": Wrong(
+        "sink.bpf.c",
+        "\tif (!counters ||",
+        "\tif (bpf_get_prandom_u32() % 1000 == 0)\n\t\treturn XDP_DROP;\n\tif (!counters ||",
+        "loses",
+        "the tester itself loses frames: at least 0.",
+    ),
+    "counts-twice": Wrong(
+        "accounting.h",
+        "\tcounters->received++;",
+        "\tcounters->received += 1 + (sequence % 1000 == 0);",
+        "counts twice",
+        "the tester itself counts frames twice: at least 0.",
+    ),
+    "sends-twice": Wrong(
+        "sender.bpf.c",
+        FRAME_IS_WRITTEN,
+        f"\tif (bpf_get_prandom_u32() % 1000 == 0)\n\t\tstream->sent--;\n{FRAME_IS_WRITTEN}",
+        "sends twice",
+        "the tester itself sends or counts copies of frames: at least 0.",
+    ),
+    "corrupts": Wrong(
+        "sender.bpf.c",
+        FRAME_IS_WRITTEN,
+        "\t__u8 *frame = (void *)(long)ctx->data;\n"
+        "\tif (bpf_get_prandom_u32() % 1000 == 0 && (void *)frame + HEAD_END <= (void *)(long)ctx->data_end)\n"
+        f"\t\tframe[55] ^= 1;\n{FRAME_IS_WRITTEN}",
+        "corrupts",
+        "the tester itself corrupts frames: at least 0.",
+    ),
+    "fast-clock": Wrong(
+        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 25 * 26;", "clock", "the tester's clock runs "
+    ),
+    "slow-clock": Wrong(
+        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 51 * 50;", "clock", "the tester's clock runs "
+    ),
+}
+
+
+def built(wrong: Wrong, folder: Path) -> Path:
+    """The program with this change."""
+    source = shutil.copytree(ROOT / "tester", folder / "tester")
+    text = (source / wrong.file).read_text()
+    assert text.count(wrong.before) == 1, f"tester/{wrong.file} has changed: change this test as well"
+    (source / wrong.file).write_text(text.replace(wrong.before, wrong.after))
+    subprocess.run(["make", "-s", "-C", source, f"BUILD={folder / 'build'}"], check=True)
+    return folder / "build" / "podperf-tester"
+
+
+@dataclass
+class Outcome:
+    """What a run printed while it measured and in the end, and its records by test."""
+
+    notes: str
+    summary: str
+    records: Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture
+def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Measures the bare path and a bridge, shortly, with this program as the tester."""
+
+    def measured(program: Path) -> Outcome:
+        monkeypatch.setattr(software, "TESTER_BINARY", program)
+        goals = tuple(replace(each, duration_sum=0.6) for each in presets.PRESETS["quick"].goals)
+        short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=4.0)
+        monkeypatch.setattr(presets, "PRESETS", {"quick": short})
+        notes = io.StringIO()
+        run = Run(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
+        run.topology = replace(
+            run.topology,
+            method=MethodSettings("quick", 2, 0.3),
+            thresholds=(Threshold("mrr", "Mpps", minimum=1e-6), Threshold("ndr", "Mpps", minimum=1e-6)),
+        )
+        run.open()
+        try:
+            for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):
+                identity = TestIdentity(name, "faulty testers")
+                run.begin_test(identity, chain, SMALL)
+                run.measure_mrr()
+                run.search_ndr_and_pdr()
+                run.measure_latency()
+                run.judge()
+                run.end_test(identity, "passed")
+        finally:
+            summary = run.close()
+        paths = (tmp_path / "results" / "records").glob("*.json")
+        records = {(record := json.loads(path.read_text()))["test"]["name"]: record for path in paths}
+        return Outcome(notes.getvalue(), summary, records)
+
+    return measured
+
+
+EACH = ["loses", *(pytest.param(each, marks=pytest.mark.slow) for each in TESTERS if each != "loses")]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_tester_that_errs_by_itself_is_not_believed(
+    run_with: Callable[..., Outcome], tmp_path: Path, name: str
+) -> None:
+    wrong = TESTERS[name]
+    outcome = run_with(built(wrong, tmp_path))
+    print(outcome.notes, outcome.summary, sep="\n")
+    said = outcome.notes.index(wrong.said)
+    assert said < outcome.notes.index("MRR, trial 1"), "at the start, before anything is measured"
+    for record in (outcome.records["Bare path"], outcome.records["Linux bridge"]):
+        assert [each["kind"] for each in record["tester_limits"]["faults"]] == [wrong.kind]
+        assert "ndr" not in record["results"] and {"mrr", "pdr"} <= record["results"].keys()
+        assert record["methods"]["ndrpdr"]["missing"]["NDR"].startswith(f"not judged: {wrong.said}")
+        judged = {each["metric"]: each["status"] for each in record["verdict"]["outcomes"]}
+        assert judged["ndr"] == "not judged"
+        assert judged["mrr"] == ("passed" if wrong.kind in {"loses", "sends twice", "corrupts"} else "not judged")
+    summary = " ".join(outcome.summary.split())
+    assert "NDR not judged" in summary and wrong.said in summary
+    assert outcome.summary.count("faulty tester") >= 2
+
+
+def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:
+    outcome = run_with(software.TESTER_BINARY)
+    for record in outcome.records.values():
+        assert record["tester_limits"]["faults"] == []
+        assert record["tester_limits"]["own_loss_bound"] < 0.001
+        assert "ndr" in record["results"] and not record["methods"]["ndrpdr"]["missing"]
+    assert "tester" not in outcome.notes
