@@ -125,7 +125,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
 def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTester:
     """A TRex on the bench's ports, recorded where that is asked for."""
     interfaces = Interfaces("left", "right", kernel=True)
-    endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,)))
+    endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,))).endpoint
     host: Host = bench.ports
     publisher_port = PUBLISHER_PORT
     if RECORD and FROM_PYPI:
@@ -153,7 +153,8 @@ def endpoint() -> Iterator[tuple[RealBench, Endpoint]]:
     with ExitStack() as undo:
         bench = RealBench(undo)
         interfaces = Interfaces("left", "right", kernel=True)
-        yield bench, undo.enter_context(running(bench.ports, TrexServerSettings(TREX), interfaces, (TESTER_CPU,)))
+        server = undo.enter_context(running(bench.ports, TrexServerSettings(TREX), interfaces, (TESTER_CPU,)))
+        yield bench, server.endpoint
 
 
 def session(bench: RealBench, endpoint: Endpoint) -> TrexTester:

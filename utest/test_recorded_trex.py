@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
+from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
+from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.testers.base import Tester
 from podperf.testers.trex import TrexTester
 from podperf.testers.trex_rpc import Endpoint
@@ -21,6 +25,8 @@ from podperf.topology import TrexSettings
 from recorded_trex import FOLDER, RecordedTrex
 from test_trex_contract import dialogue_of
 from tester_contract import (  # noqa: F401
+    LOW,
+    SECONDS,
     test_a_trial_shows_nothing_of_the_one_before,
     test_closing_may_be_repeated_and_ends_it,
     test_everything_that_was_sent_is_received_in_both_directions,
@@ -29,6 +35,9 @@ from tester_contract import (  # noqa: F401
     test_the_tester_says_what_it_is,
     test_what_the_far_end_does_not_get_is_lost,
 )
+
+NOBODY = 1  # a TCP port on which nothing listens
+
 
 pytestmark = [
     pytest.mark.skipif(
@@ -42,12 +51,15 @@ class RecordedBench:
     """A recorded server, and podperf before it."""
 
     def __init__(self, server: RecordedTrex) -> None:
-        endpoint = Endpoint("127.0.0.1", server.port)
-        settings = TrexSettings(interpreter=sys.executable)
-        self.tester: Tester = TrexTester(LocalHost(), settings, endpoint, server.publisher_port, None)
+        self.tester: Tester = connected_to(server, server.publisher_port)
 
     def lose_one_in(self, number: int) -> None:
         """Lost already when it was recorded."""
+
+
+def connected_to(server: RecordedTrex, publisher_port: int) -> TrexTester:
+    settings = TrexSettings(interpreter=sys.executable)
+    return TrexTester(LocalHost(), settings, Endpoint("127.0.0.1", server.port), publisher_port, None)
 
 
 @pytest.fixture
@@ -58,3 +70,35 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RecordedBench]:
         yield bench
         bench.tester.close()
         assert server.complaint is None
+
+
+RECORDING = FOLDER / "one-direction-alone-in-either-way.json.gz"
+
+
+def test_a_server_that_dies_in_mid_trial_is_named_at_once() -> None:
+    """TRex's client would ask for 12 s before it gives up."""
+    with ExitStack() as undo:
+        server = undo.enter_context(closing(RecordedTrex(RECORDING)))
+        tester = undo.enter_context(closing(connected_to(server, server.publisher_port)))
+        death = threading.Timer(0.3, server.close)
+        death.start()
+        began = time.monotonic()
+        with pytest.raises(PodperfError, match=r"is gone: since \d\d:\d\d:\d\d nobody answers at this port"):
+            tester.measure(Trial(Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
+        assert time.monotonic() - began < 3
+        assert tester.broken
+
+
+def test_a_server_that_dies_between_trials_is_named_in_the_next() -> None:
+    with closing(RecordedTrex(RECORDING)) as server, closing(connected_to(server, server.publisher_port)) as tester:
+        server.close()
+        with pytest.raises(PodperfError, match="is gone: since"):
+            tester.measure(Trial(Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
+
+
+@pytest.mark.parametrize("wrong", ["nobody", "rpc"])
+def test_a_publisher_port_of_somebody_else_is_noticed(wrong: str) -> None:
+    with closing(RecordedTrex(RECORDING)) as server:
+        port = {"nobody": NOBODY, "rpc": server.port}[wrong]
+        with pytest.raises(PodperfError, match=f"publishes nothing at port {port}"):
+            connected_to(server, port)

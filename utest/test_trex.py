@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import socket
 import struct
+import sys
+import threading
+import time
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -17,6 +22,7 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
+from podperf.hosts.local import LocalHost
 from podperf.model import (
     BOTH_DIRECTIONS,
     IMIX,
@@ -31,11 +37,12 @@ from podperf.model import (
 from podperf.testbed.machines import Machines
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site, TesterPort
-from podperf.testers.trex import TrexTester, explained, request_line
+from podperf.testers.trex import TrexTester, explained, request_line, require_interpreter
+from podperf.testers.trex_client import until_gone
 from podperf.testers.trex_programs import CLIENT
 from podperf.testers.trex_results import bucket_index, latency_of, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, read_version, server_version
-from podperf.testers.trex_server import Interfaces, configuration, running
+from podperf.testers.trex_server import Interfaces, Server, configuration, running
 from podperf.testers.trex_streams import Stream, intended, streams_of
 from podperf.topology import SCHEMA_PATH, TrexServerSettings, TrexSettings, load_topology
 from scripted_host import ScriptedHost
@@ -340,6 +347,29 @@ def test_nobody_there_is_one_clear_line() -> None:
         server_version(OneCommand(3), ENDPOINT)  # type: ignore[arg-type]
 
 
+def test_a_publisher_port_that_is_not_the_servers_is_said() -> None:
+    silent = OneCommand(0, json.dumps(answers(REFUSED) | {"published": False}))
+    with pytest.raises(PodperfError, match=r"nothing at port 4600 within 5 s: set tester\.trex\.publisher_port"):
+        server_version(silent, ENDPOINT, 4600)  # type: ignore[arg-type]
+
+
+def test_an_interpreter_that_is_not_there_is_one_clear_line() -> None:
+    settings = load_topology(SCHEMA_PATH.parent / "local.yaml").tester
+    settings = replace(settings, trex=TrexSettings(interpreter="/usr/bin/python3.9"))
+    with pytest.raises(PodperfError) as raised:
+        TrexTester.at(Site(OneCommand(1), settings, "auto", (0,)))  # type: ignore[arg-type]
+    assert str(raised.value) == (
+        "on this machine, there is no program /usr/bin/python3.9: tester.trex.interpreter must name a Python that "
+        "TRex's client was written for (3.7 to 3.12 for TRex 3.08)"
+    )
+
+
+@pytest.mark.parametrize(("interpreter", "there"), [("python3", True), ("/usr/bin/env", True), ("/nope", False)])
+def test_an_interpreter_is_a_name_or_a_path(interpreter: str, there: bool) -> None:
+    with nullcontext() if there else pytest.raises(PodperfError, match=f"no program {interpreter}:"):
+        require_interpreter(LocalHost(), interpreter)
+
+
 def test_a_question_that_cannot_be_asked_is_explained() -> None:
     with pytest.raises(PodperfError, match="No module named 'zmq'"):
         server_version(OneCommand(1, stderr="Traceback\nModuleNotFoundError: No module named 'zmq'"), ENDPOINT)  # type: ignore[arg-type]
@@ -392,6 +422,54 @@ def test_a_client_that_is_gone_in_mid_trial_is_stopped_and_the_tester_closed(mon
     assert host.processes[0].stopped and started.broken
     with pytest.raises(PodperfError, match="make a new one"):
         started.measure(PLAIN)
+
+
+GONE = {"error": "Connection refused", "kind": "gone", "at": 1_700_000_000.0}
+
+
+def test_a_server_that_is_gone_is_named_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    host = PlayedHost(dialogue(READY, GONE))
+    started = started_on(host)
+
+    def broken_pipe(line: str) -> None:
+        raise PodperfError("the raw command line of a program that has ended")
+
+    monkeypatch.setattr(host.processes[0], "send", broken_pipe)
+    with pytest.raises(PodperfError) as raised:
+        started.measure(PLAIN)
+    assert str(raised.value) == (
+        "the TRex server v3.08 at 192.0.2.10:4501 is gone: since 22:13:20 nobody answers at this port (Connection "
+        "refused); start it again"
+    )
+    assert started.broken and host.processes[0].stopped
+
+
+def test_a_server_of_ones_own_that_is_gone_is_named_with_its_process_and_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = PlayedHost(dialogue(READY, GONE))
+    monkeypatch.setattr(host, "get", lambda path: b"port 0 : link up\nERROR there are not enough huge-pages\n")
+    own = Server(host, host.spawn(), "/run/podperf/trex.log")
+    started = TrexTester(host, TrexSettings(), ENDPOINT, 4500, None, own=own)
+    monkeypatch.setattr(host.processes[1], "send", lambda line: None)
+    words = r"v3\.08 .*, which podperf had started as process 0, ended at \S+: ERROR there are not enough huge-pages"
+    with pytest.raises(PodperfError, match=words):
+        started.measure(PLAIN)
+
+
+def test_the_client_notices_at_once_that_nobody_listens_any_more() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found: list[str] = []
+        watch = threading.Thread(target=lambda: found.append(until_gone(*server.getsockname())))
+        watch.start()
+        server.accept()[0].close()  # as a server does with whom it does not understand
+        again, _ = server.accept()
+        assert not found, "a server that listens is not gone"
+    again.close()
+    watch.join(5)
+    assert found == ["Connection refused"]
 
 
 def test_a_refused_trial_leaves_the_tester_usable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,7 +534,7 @@ def test_the_clients_program_imports_nothing_of_podperf_and_keeps_to_old_python(
     tree = ast.parse(CLIENT.read_text(), feature_version=(3, 7))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported == {"__future__", "importlib", "json", "os", "sys", "time", "typing"}
+    assert imported <= sys.stdlib_module_names
 
 
 # --- the server ------------------------------------------------------------------------------------------------------
@@ -484,7 +562,7 @@ def test_three_cpus_are_for_master_latency_and_data() -> None:
 def test_a_card_whose_driver_stays_with_the_kernel_is_refused() -> None:
     server = TrexServerSettings("/opt/trex", devices=("0000:81:00.0", "0000:81:00.1"))
     settings = replace(load_topology(SCHEMA_PATH.parent / "local.yaml").tester, trex=TrexSettings(server=server))
-    host = ScriptedHost(answers={"readlink": "../../../bus/pci/drivers/mlx5_core\n"})
+    host = ScriptedHost(answers={"readlink": "../../../bus/pci/drivers/mlx5_core\n", "sh -c test": ""})
     with pytest.raises(PodperfError, match=r"drives 0000:81:00\.0 only together with mlx5_core"):
         TrexTester.at(Site(host, settings, "auto", (0,)))
 
@@ -495,7 +573,7 @@ def test_a_trex_is_not_started_where_others_reach_its_rpc(namespaces: tuple[str 
     settings = replace(settings, trex=TrexSettings(server=TrexServerSettings("/opt/trex")))
     ports = [TesterPort(side, each) for side, each in zip(("left", "right"), namespaces, strict=True)]
     with pytest.raises(PodperfError, match="needs both interfaces in one network namespace, as its RPC is open to"):
-        TrexTester.at(Site(ScriptedHost(), settings, "auto", (0,), *ports))
+        TrexTester.at(Site(ScriptedHost(patient=True), settings, "auto", (0,), *ports))
 
 
 def test_packet_rings_are_larger_than_those_that_lose_by_themselves() -> None:

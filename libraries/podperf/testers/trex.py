@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError
@@ -19,7 +20,7 @@ from podperf.testers.base import UNPACED, Site
 from podperf.testers.trex_programs import HERE, Programs, programs_on
 from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
-from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
+from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, Server, running
 from podperf.testers.trex_streams import streams_of
 from podperf.topology import TrexSettings
 
@@ -27,12 +28,14 @@ CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
 START_TIMEOUT = 30.0  # seconds until the client has loaded its libraries and has taken the ports
 ANSWER_TIMEOUT = 20.0  # seconds that an answer may take beyond the trial itself
 SETTLE = 0.1  # seconds for which no counter may change after a trial
+PYTHONS = "a Python that TRex's client was written for (3.7 to 3.12 for TRex 3.08)"
 
 
 class TrexTester:
     """Two ports of a TRex server that runs, seen from `host`. They are held until `close()`.
 
-    `client` is the folder of the client that came with the server, None for the interpreter's trex-stl-lib.
+    `client` is the folder of the client that came with the server, None for the interpreter's trex-stl-lib. `own` is
+    the server, where podperf started it.
     """
 
     shortest_trial: ClassVar[float] = 0.5  # below, the moments of start and end are not known well enough for a rate
@@ -45,12 +48,13 @@ class TrexTester:
         publisher_port: int,
         client: str | None,
         programs: Programs = HERE,
+        own: Server | None = None,
     ) -> None:
         self._undo = ExitStack()
         self._groups = 1
         self._refused = False
-        self._endpoint, self._client = endpoint, client
-        self._version = server_version(host, endpoint, programs=programs)
+        self._endpoint, self._client, self._own = endpoint, client, own
+        self._version = server_version(host, endpoint, 0 if own else publisher_port, programs=programs)
         options = {
             "client": client,
             "address": endpoint.address,
@@ -76,6 +80,7 @@ class TrexTester:
     def at(cls, site: Site) -> Self:
         """The tester of a topology, with the server started first where that asks for it."""
         settings = site.settings.trex
+        require_interpreter(site.host, settings.interpreter)
         if settings.server is None:
             endpoint = Endpoint(settings.address, settings.port)
             return cls(site.host, settings, endpoint, settings.publisher_port, settings.client)
@@ -84,8 +89,8 @@ class TrexTester:
             client = settings.client or f"{settings.server.directory}/{CLIENT_BELOW_SERVER}"
             elsewhere = site.settings.ssh.address is not None
             programs = programs_on(host, settings.interpreter, client) if elsewhere else HERE
-            endpoint = undo.enter_context(running(host, settings.server, interfaces, site.cpus, programs))
-            tester = cls(host, settings, endpoint, PUBLISHER_PORT, client, programs)
+            server = undo.enter_context(running(host, settings.server, interfaces, site.cpus, programs))
+            tester = cls(host, settings, server.endpoint, PUBLISHER_PORT, client, programs, server)
             tester._undo = undo.pop_all()
         return tester
 
@@ -96,11 +101,16 @@ class TrexTester:
         groups = {direction: self._groups + number for number, direction in enumerate(Direction)}
         self._groups += len(groups)  # never the same again, so that nothing of an earlier trial is in the figures
         try:
-            self._process.send(request_line(trial, self._macs, groups))
+            with suppress(PodperfError):  # a client that has ended has said why, and that is read next
+                self._process.send(request_line(trial, self._macs, groups))
             answer = self._answer(trial.duration + ANSWER_TIMEOUT)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._abandon()
             raise
+        if answer.get("kind") == "gone":
+            words = self._epitaph(answer)
+            self._abandon()
+            raise PodperfError(words)
         if "trial" not in answer:
             self._refused = True
             raise PodperfError(f"the TRex server at {self._endpoint} refused a trial: {answer['error']}")
@@ -133,6 +143,15 @@ class TrexTester:
             "ports": {"left": left, "right": right},
         }
 
+    def _epitaph(self, answer: Mapping[str, Any]) -> str:
+        """That the server is gone, since when, and what is known of why."""
+        when = f"{datetime.fromtimestamp(answer['at']).astimezone():%H:%M:%S}"
+        who = f"the TRex server {self._version.version} at {self._endpoint}"
+        if self._own is None:
+            return f"{who} is gone: since {when} nobody answers at this port ({answer['error']}); start it again"
+        why = self._own.complaints() or "it did not say why"
+        return f"{who}, which podperf had started as process {self._own.process.pid}, ended at {when}: {why}"
+
     def close(self) -> None:
         """Stop the traffic, give the ports back, and stop the server if this started it. Safe to call twice."""
         if self._process is not None:
@@ -157,6 +176,15 @@ class TrexTester:
         """The next answer: an object with "ready", "trial", "closed" or "error"."""
         assert self._process is not None
         return receive_answer(self._process, timeout, {"ready", "trial", "closed", "error"}, "the TRex client")
+
+
+def require_interpreter(host: Host, interpreter: str) -> None:
+    """PodperfError when this interpreter is not there: what is run by it would fail with its whole command line."""
+    there = 'test -x "$(command -v -- "$1")" -a ! -d "$1"'
+    if host.run("sh", "-c", there, "sh", interpreter, check=False).exit_code:
+        raise PodperfError(
+            f"on {host.name}, there is no program {interpreter}: tester.trex.interpreter must name {PYTHONS}"
+        )
 
 
 def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
@@ -209,7 +237,7 @@ def explained(
         case "client":
             return (
                 f"{interpreter} cannot load {whose}: {error}; tester.trex.client names the folder that came with the "
-                "server, and tester.trex.interpreter a Python that it was written for (3.7 to 3.12 for TRex 3.08)"
+                f"server, and tester.trex.interpreter {PYTHONS}"
             )
         case "owner":
             return f"{who}: {error}: wait until they release it, or take it from them in trex-console"

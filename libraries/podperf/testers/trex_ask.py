@@ -1,7 +1,8 @@
-"""`trex_ask.py ADDRESS PORT SECONDS [CLIENT]`: asks a TRex server for its version and for that of its stateless API.
+"""`trex_ask.py ADDRESS PORT PUBLISHER SECONDS [CLIENT]`: asks a TRex server for the versions of itself and of its API.
 
-Prints the server's two answers as JSON; exit code 3 when there is none within SECONDS. Imports nothing of podperf. An
-interpreter without zmq finds that of TRex's client, by the folder CLIENT.
+Prints the server's two answers as JSON, and whether it published anything on its port PUBLISHER (0: not looked at);
+exit code 3 when it does not answer within SECONDS. Imports nothing of podperf. An interpreter without zmq finds that of
+TRex's client, by the folder CLIENT.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Any
 try:
     import zmq
 except ImportError:
-    if len(sys.argv) < 5:
+    if len(sys.argv) < 6:
         raise
-    sys.path.insert(0, sys.argv[4])
+    sys.path.insert(0, sys.argv[5])
     importlib.import_module("trex.stl.api")  # makes the libraries that it brings along known
     import zmq
 
 NOBODY_THERE = 3
 
 
-def ask(address: str, port: int, seconds: float) -> dict[str, Any]:
-    """The answers by method. zmq.Again when time is up."""
+def ask(address: str, port: int, publisher: int, seconds: float) -> dict[str, Any]:
+    """The answers by method, and `published`. zmq.Again when time is up before an answer."""
     host = f"[{address}]" if ":" in address else address
     requests: dict[str, dict[str, Any]] = {
         "get_version": {},
@@ -32,24 +33,31 @@ def ask(address: str, port: int, seconds: float) -> dict[str, Any]:
     }
     # The zmq that TRex's client brings has neither context managers nor JSON.
     context = zmq.Context()
-    socket = context.socket(zmq.REQ)
+    asking, hearing = context.socket(zmq.REQ), context.socket(zmq.SUB)
     try:
-        for option, value in ((zmq.LINGER, 0), (zmq.RCVTIMEO, int(seconds * 1000)), (zmq.IPV6, 1)):
-            socket.setsockopt(option, value)
-        socket.connect(f"tcp://{host}:{port}")
+        for socket in (asking, hearing):
+            for option, value in ((zmq.LINGER, 0), (zmq.RCVTIMEO, int(seconds * 1000)), (zmq.IPV6, 1)):
+                socket.setsockopt(option, value)
+        if publisher:
+            hearing.setsockopt(zmq.SUBSCRIBE, b"")
+            hearing.connect(f"tcp://{host}:{publisher}")
+        asking.connect(f"tcp://{host}:{port}")
         answers = {}
         for method, parameters in requests.items():
             request = {"jsonrpc": "2.0", "id": method, "method": method, "params": parameters}
-            socket.send(json.dumps(request).encode())
-            answers[method] = json.loads(socket.recv())
+            asking.send(json.dumps(request).encode())
+            answers[method] = json.loads(asking.recv())
+        if publisher:  # a server publishes its counters twice a second, whether somebody listens or not
+            answers["published"] = bool(hearing.poll(int(seconds * 1000)))
     finally:
-        socket.close()
+        asking.close()
+        hearing.close()
         context.term()
     return answers
 
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(ask(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))))
+        print(json.dumps(ask(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))))
     except zmq.Again:
         sys.exit(NOBODY_THERE)

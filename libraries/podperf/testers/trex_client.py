@@ -7,15 +7,19 @@ TRex's client brings its own yaml, scapy and zmq, which must not come into podpe
 nothing of podperf and keeps to Python 3.7. `-I` keeps out its own folder, which has another `trex`. One JSON object a
 line: first {"ready": …} or {"error": …, "kind": …}, then for each request {"streams": [of left, of right], "duration":
 s, "unpaced": bool, "settle": s} one {"trial": …} or {"error": …}; {"close": true} ends it. Streams are those of
-`trex_streams.py`. It reports what the server counted, and judges nothing.
+`trex_streams.py`. It reports what the server counted, and judges nothing. When the server is gone it says so by
+{"error": …, "kind": "gone", "at": time} at once, and ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
+import socket
 import sys
+import threading
 import time
 from typing import Any
 
@@ -24,6 +28,9 @@ PATIENCE = 1.0  # seconds beyond the planned end until traffic that does not end
 LONGEST_SETTLING = 5.0  # seconds until counters that never rest are taken as they are
 COUNTERS = ("opackets", "ipackets", "oerrors", "ierrors")
 DESTINATION_MAC_OF_FRAME = 1  # TRex: take the destination as it stands in the frame
+CONNECT_TIMEOUT = 3.0  # seconds
+SILENCE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}  # a machine that is silent for 5 s is gone
+BETWEEN_CONNECTIONS = 0.2  # seconds: a server closes a connection on which nobody speaks its language
 
 
 class Refused(Exception):
@@ -279,16 +286,56 @@ def _text(error: Exception) -> str:
     return " ".join("".join(each for each in text if each.isprintable() or each.isspace()).split())
 
 
+_speaking = threading.Lock()
+
+
 def say(answer: dict[str, Any]) -> None:
     """One answer to podperf."""
     assert sys.__stdout__ is not None
-    sys.__stdout__.write(json.dumps(answer) + "\n")
-    sys.__stdout__.flush()
+    with _speaking:
+        sys.__stdout__.write(json.dumps(answer) + "\n")
+        sys.__stdout__.flush()
+
+
+def until_gone(address: str, port: int) -> str:
+    """Wait until nobody listens at this port any more, and return what the kernel says then.
+
+    TRex's client asks a server that is gone for 12 s before it gives up. A connection that is open ends at once, and
+    costs the server nothing while it lasts.
+    """
+    while True:
+        try:
+            connection = socket.create_connection((address, port), timeout=CONNECT_TIMEOUT)
+        except OSError as error:
+            return error.strerror or str(error)
+        with connection:
+            _await_end(connection)
+        time.sleep(BETWEEN_CONNECTIONS)
+
+
+def _await_end(connection: socket.socket) -> None:
+    """Wait until a connection is closed, reset, or silent although the kernel asks."""
+    connection.settimeout(None)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in SILENCE.items():
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    with contextlib.suppress(OSError):  # a new connection tells whether the server is gone
+        while connection.recv(1024):
+            pass
+
+
+def end_with_server(address: str, port: int) -> None:
+    """End this program as soon as the server is gone: what it would ask has no answer."""
+    why = until_gone(address, port)
+    say({"error": why, "kind": "gone", "at": time.time()})
+    os._exit(1)
 
 
 def main(options: dict[str, Any]) -> int:
     """Answer requests until the end of the input."""
     sys.stdout = sys.stderr  # what TRex's client prints must not come between the answers
+    watched = (options["address"], options["port"])
+    threading.Thread(target=end_with_server, args=watched, daemon=True).start()
     try:
         session = Session(options)
         facts = session.open()

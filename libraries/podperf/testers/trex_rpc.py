@@ -41,10 +41,17 @@ class ServerVersion:
 
 
 def server_version(
-    host: Host, endpoint: Endpoint, timeout: float = ANSWER_TIMEOUT, programs: Programs = HERE
+    host: Host,
+    endpoint: Endpoint,
+    publisher_port: int = 0,
+    timeout: float = ANSWER_TIMEOUT,
+    programs: Programs = HERE,
 ) -> ServerVersion:
-    """The server that answers at this endpoint. PodperfError, with what to do, when none does or it cannot be used."""
-    done = host.run(*command(endpoint, timeout, programs), check=False, timeout=2 * timeout + 10)
+    """The server that answers at this endpoint. PodperfError, with what to do, when none does or it cannot be used.
+
+    Nor can one be used that publishes nothing on its `publisher_port`; 0 does not look at that.
+    """
+    done = host.run(*command(endpoint, timeout, programs, publisher_port), check=False, timeout=3 * timeout + 10)
     if done.exit_code == NOBODY_THERE:
         raise PodperfError(
             f"no TRex server answers at {endpoint} within {timeout:g} s, asked from {host.name}: "
@@ -52,12 +59,21 @@ def server_version(
         )
     if done.exit_code:
         raise PodperfError(f"the TRex server at {endpoint} cannot be asked: {_last_line(done.stderr)}")
-    return read_version(endpoint, json.loads(done.stdout))
+    answers = json.loads(done.stdout)
+    version = read_version(endpoint, answers)
+    if publisher_port and not answers.get("published", True):
+        raise PodperfError(
+            f"the TRex server {version.version} at {endpoint} publishes nothing at port {publisher_port} within "
+            f"{timeout:g} s: set tester.trex.publisher_port to the zmq_pub_port of its configuration (4500 where that "
+            "names none), and let this TCP port through"
+        )
+    return version
 
 
-def command(endpoint: Endpoint, timeout: float, programs: Programs = HERE) -> tuple[str, ...]:
+def command(endpoint: Endpoint, timeout: float, programs: Programs = HERE, publisher_port: int = 0) -> tuple[str, ...]:
     """The command that asks; it succeeds when the server answers within `timeout` seconds."""
-    return (*programs.ask, endpoint.address, str(endpoint.port), f"{timeout:g}", *programs.libraries)
+    numbers = (str(endpoint.port), str(publisher_port), f"{timeout:g}")
+    return (*programs.ask, endpoint.address, *numbers, *programs.libraries)
 
 
 def read_version(endpoint: Endpoint, answers: Mapping[str, Any]) -> ServerVersion:

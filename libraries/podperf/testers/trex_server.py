@@ -6,6 +6,7 @@ nothing but the test ports is: who may enter the namespace is root anyway.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import yaml
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory, shared_memory_prefix
 from podperf.testers.trex_programs import HERE, Programs
@@ -26,6 +27,8 @@ CPUS_OF_ITS_OWN = 3  # for master, latency and one for data; with fewer, all sha
 LOCAL = "127.0.0.1"
 _START = 'cd "$1" && export LD_LIBRARY_PATH="$1" && program=$2 log=$3 && shift 3 && exec "./$program" "$@" >"$log" 2>&1'
 RPC_PORT, PUBLISHER_PORT = 4501, 4500
+LAST_LINES = 20
+_COMPLAINT = re.compile(r"error|cause:|signal|assert|abort|fault|watchdog", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,28 @@ def configuration(interfaces: Interfaces, cpus: Sequence[int], prefix: str, low_
     return yaml.safe_dump([platform], sort_keys=False)
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that podperf started."""
+
+    host: Host
+    process: Process
+    log: str  # path of the file that has what it says
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it answers, seen from its host."""
+        return Endpoint(LOCAL, RPC_PORT)
+
+    def complaints(self) -> str:
+        """What it complained of in its last lines; empty when it did not."""
+        return "; ".join(line for line in _lines(self.host, self.log)[-LAST_LINES:] if _COMPLAINT.search(line))
+
+
 @contextmanager
 def running(
     host: Host, settings: TrexServerSettings, interfaces: Interfaces, cpus: Sequence[int], programs: Programs = HERE
-) -> Iterator[Endpoint]:
+) -> Iterator[Server]:
     """A server on this host, which must be a namespace of its own; gone when the context ends.
 
     PodperfError, with what the server said, when it does not come up.
@@ -104,11 +125,11 @@ def running(
     # The program itself and not the script around it, which leaves helpers and folders behind.
     options = ("-i", "--cfg", path, "--iom", "0", "--hdrh", "--no-scapy-server", "--no-ofed-check", *settings.options)
     process = host.spawn("sh", "-c", _START, "sh", settings.directory, PROGRAM, log, *options)
-    endpoint = Endpoint(LOCAL, RPC_PORT)
+    server = Server(host, process, log)
     try:
-        if not await_success(host, process, START_TIMEOUT, *command(endpoint, 1.0, programs)):
+        if not await_success(host, process, START_TIMEOUT, *command(server.endpoint, 1.0, programs)):
             raise PodperfError(f"the TRex server in {settings.directory} does not come up: {_said(host, log)}")
-        yield endpoint
+        yield server
     finally:
         process.stop()
         host.run("rm", "-rf", folder, f"/run/dpdk/{prefix}")
@@ -117,10 +138,15 @@ def running(
 
 
 def _said(host: Host, log: str) -> str:
-    """What a server that failed complained of, or its last words."""
-    try:
-        lines = [line.strip() for line in host.get(log).decode(errors="replace").splitlines() if line.strip()]
-    except FileNotFoundError:
-        lines = []
-    complaints = [line for line in lines if "error" in line.lower()]
+    """What a server that did not come up complained of, or its last words."""
+    lines = _lines(host, log)
+    complaints = [line for line in lines if _COMPLAINT.search(line)]
     return "; ".join((complaints or lines)[-3:]) or "it said nothing"
+
+
+def _lines(host: Host, log: str) -> list[str]:
+    try:
+        text = host.get(log).decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]
