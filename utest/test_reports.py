@@ -533,6 +533,7 @@ def test_what_a_faulty_tester_measured_says_so_in_the_table(tmp_path: Path) -> N
     record.methods = {"ndrpdr": {"method": "ndrpdr", "missing": why}}
     found = made_up.document(record, trials, tmp_path)
     assert caveats(found) == ["faulty tester"]
+    assert f"<b>faulty tester</b> {fault.sentence}" in embed_html(found), "in Robot's log, too"
     assert remarks(found) == [
         f"NDR {why['NDR']}",
         "PDR not found: no time",

@@ -13,7 +13,17 @@ from typing import Any
 import podperf
 from podperf.figures import count
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
-from podperf.report.results import Record, Run, explanation, noisy, not_comparable, unfinished, verdict_word
+from podperf.report.results import (
+    Record,
+    Run,
+    explanation,
+    missing,
+    noisy,
+    not_comparable,
+    tester_faults,
+    unfinished,
+    verdict_word,
+)
 
 SCHEMA_VERSION = 1
 
@@ -236,6 +246,8 @@ def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
         "verdict": verdict_word(record),
         "explanation": explanation(record),
         "noisy": noisy(record),
+        "tester_faults": tester_faults(record),
+        "missing": missing(record),
         "unfinished": unfinished(record),
         "not_comparable": not_comparable(record),
         "results": record["results"],

@@ -8,7 +8,17 @@ from html import escape
 from podperf.figures import microseconds, number, percent
 from podperf.report.facts import environment_facts, flat, placement_words
 from podperf.report.loss_curve import MARKS, loss_curve
-from podperf.report.results import Record, explanation, noisy, not_comparable, rate_text, unfinished, verdict_word
+from podperf.report.results import (
+    Record,
+    explanation,
+    missing,
+    noisy,
+    not_comparable,
+    rate_text,
+    tester_faults,
+    unfinished,
+    verdict_word,
+)
 from podperf.report.summary import pods_cell
 
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
@@ -19,6 +29,8 @@ def embed_html(record: Record) -> str:
     parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
     if cut_short := unfinished(record):
         parts.append(f"<p><b>* search not finished</b> {escape(cut_short)}</p>")
+    parts += [f"<p><b>faulty tester</b> {escape(each)}</p>" for each in tester_faults(record)]
+    parts += [f"<p><b>no figure</b> {escape(each)}</p>" for each in missing(record)]
     if noise := noisy(record):
         parts.append(f"<p><b>noisy machine</b> {escape(noise)}</p>")
     if reason := not_comparable(record):
@@ -67,7 +79,7 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
         rows.append(("Traffic", f"{frame}, {' and '.join(traffic['directions'])}, flows: {traffic['flows']}"))
     if limits:
         loss = limits["own_loss_ratio"]
-        own = "own loss unknown" if loss is None else f"own loss {percent(loss)} at half of it"
+        own = "own loss unknown" if loss is None else f"own loss {percent(loss)} at half of it and below"
         rows.append(("Tester's limit", f"{number(limits['maximum_load'] / 1e3)} kpps, {own} ({limits['source']})"))
     if words := placement_words(record):
         rows.append(("Placement", words))

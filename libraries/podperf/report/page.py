@@ -364,7 +364,7 @@ def _calibration(conformance: Conformance) -> Html:
     if not rows:
         return NOTHING
     testers = {conformance.told_apart(each): each["tester"] for each in records if each["tester"]}
-    heads = ("Traffic", "Engine", "Highest load it delivers, kpps", "Own loss at half of that", "Found by")
+    heads = ("Traffic", "Engine", "Highest load it delivers, kpps", "Own loss at half of that and below", "Found by")
     return together(
         element("h2", "The tester and its own limits", id="tester"),
         *(

@@ -108,7 +108,7 @@ def _configuration(record: Record) -> Iterator[tuple[str, Content]]:
         yield "Traffic", f"{traffic['frame']['name']} frames with FCS, {ways}, {count(traffic['flows'], 'flow')}"
     if limits:
         loss = limits["own_loss_ratio"]
-        own = "own loss unknown" if loss is None else f"own loss {percent(loss)} at half of it"
+        own = "own loss unknown" if loss is None else f"own loss {percent(loss)} at half of it and below"
         yield "Tester's limit", f"{kpps(limits['maximum_load'])} kpps, {own} ({limits['source']})"
     if preset(record):
         yield "Search preset", preset(record)
