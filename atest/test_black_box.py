@@ -126,7 +126,7 @@ def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
 ) -> None:
     topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
     robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
-    robot.wait_for("| mrr, trial ")
+    robot.wait_for("| offered load ")
     robot.process.kill()
     robot.wait()
     ports = NetworkNamespace("test-ports")

@@ -25,6 +25,7 @@ from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
+pytestmark = pytest.mark.distribution
 SMALL = FrameSize.parse(64)
 CABLED = """
 version: 1

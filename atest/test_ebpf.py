@@ -24,6 +24,7 @@ from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
 
+pytestmark = pytest.mark.distribution
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 
 

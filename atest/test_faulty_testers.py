@@ -75,7 +75,7 @@ TESTERS: Mapping[str, Wrong] = {
         "the tester itself corrupts frames: at least 0.",
     ),
     "fast-clock": Wrong(
-        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 50 * 51;", "clock", "the tester's clock runs "
+        "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 25 * 26;", "clock", "the tester's clock runs "
     ),
     "slow-clock": Wrong(
         "sender.bpf.c", CLOCK, "plan->now = bpf_ktime_get_ns() / 51 * 50;", "clock", "the tester's clock runs "
@@ -137,7 +137,10 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
     return measured
 
 
-@pytest.mark.parametrize("name", TESTERS)
+EACH = ["loses", *(pytest.param(each, marks=pytest.mark.slow) for each in TESTERS if each != "loses")]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_a_tester_that_errs_by_itself_is_not_believed(
     run_with: Callable[..., Outcome], tmp_path: Path, name: str
 ) -> None:
@@ -145,7 +148,7 @@ def test_a_tester_that_errs_by_itself_is_not_believed(
     outcome = run_with(built(wrong, tmp_path))
     print(outcome.notes, outcome.summary, sep="\n")
     said = outcome.notes.index(wrong.said)
-    assert said < outcome.notes.index("mrr, trial 1"), "at the start, before anything is measured"
+    assert said < outcome.notes.index("MRR, trial 1"), "at the start, before anything is measured"
     for record in (outcome.records["Bare path"], outcome.records["Linux bridge"]):
         assert [each["kind"] for each in record["tester_limits"]["faults"]] == [wrong.kind]
         assert "ndr" not in record["results"] and {"mrr", "pdr"} <= record["results"].keys()
@@ -153,7 +156,8 @@ def test_a_tester_that_errs_by_itself_is_not_believed(
         judged = {each["metric"]: each["status"] for each in record["verdict"]["outcomes"]}
         assert judged["ndr"] == "not judged"
         assert judged["mrr"] == ("passed" if wrong.kind in {"loses", "sends twice", "corrupts"} else "not judged")
-    assert "NDR not judged" in outcome.summary and wrong.said in outcome.summary
+    summary = " ".join(outcome.summary.split())
+    assert "NDR not judged" in summary and wrong.said in summary
     assert outcome.summary.count("faulty tester") >= 2
 
 

@@ -15,6 +15,7 @@ from podperf.model import Chain, FrameSize
 from podperf.pods.forwarders import FORWARDERS
 from podperf.pods.forwarders.l2fwd import L2fwd
 
+pytestmark = pytest.mark.distribution
 PODS = {"ovs-dpdk": 1, "memif": 2, "af-xdp": 2}
 
 

@@ -18,6 +18,7 @@ from podperf.kernel import hugepages
 from podperf.model import Chain, FrameSize
 from podperf.testbed import machines
 
+pytestmark = pytest.mark.distribution
 ENOUGH_TURNS = 100  # in the second or two of such a test; there are a few thousand a second
 
 

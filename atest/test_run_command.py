@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,25 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
     pytest.mark.skipif(not (ROOT / ".venv").exists(), reason="not set up; once: sudo ./podperf set-up"),
 ]
+CALLER = 12345
+
+
+def begin(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    """`podperf run` in a process group of its own, as a shell starts it."""
+    return subprocess.Popen(
+        [ROOT / "podperf", "--no-install", "run", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        env={**os.environ, **environment},
+    )
+
+
+def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size > 2000 for path in results.glob("records/*")):
+        assert run.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) -> None:
@@ -41,3 +63,54 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
         each.name: f"log.html#{each.id}" for each in tests
     }
     assert len(records) == 2
+
+
+def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -> None:
+    rows = ["--include", "quickANDptp", "--include", "quickANDmacvlan"]
+    with begin(*rows, "--outputdir", tmp_path / "first") as run:
+        until_it_measures(run, tmp_path / "first")
+        os.killpg(run.pid, signal.SIGINT)  # as the terminal does
+        _, said = run.communicate(timeout=60)
+    assert run.returncode == 253, said
+    assert "Ended early: 1 of 2 tests were not run." in said
+    line = f"run --resume {tmp_path}/first --include quickANDptp --include quickANDmacvlan"
+    assert said.splitlines()[-1] == f"podperf: to measure the rest: {ROOT}/podperf --no-install {line}"
+
+    with begin(*line.split()[1:], "--outputdir", tmp_path / "second") as run:
+        _, said = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    assert len(list((tmp_path / "second" / "records").glob("*.json"))) == 2
+
+    done = subprocess.run(
+        [ROOT / "podperf", "--no-install", "run", "--resume", tmp_path / "second", *rows],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 252
+    assert f"nothing is left to measure of these tests: {tmp_path}/second tells how they ended" in done.stderr
+
+
+def test_the_results_of_a_killed_run_go_to_the_caller_when_the_machine_is_put_back() -> None:
+    results, latest = ROOT / "results", ROOT / "results" / "latest"
+    earlier = set(results.glob("*"))
+    pointed_at = latest.readlink() if latest.is_symlink() else None
+    with begin("--include", "quickANDptp", SUDO_UID=f"{CALLER}", SUDO_GID=f"{CALLER}") as run:
+        deadline = time.monotonic() + 60
+        while not (made := set(results.glob("2*")) - earlier) or not any(made.copy().pop().glob("records/*")):
+            assert run.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        run.kill()
+    (folder,) = made
+    try:
+        assert folder.stat().st_uid == 0
+        done = subprocess.run([ROOT / "podperf", "--no-install", "clean"], capture_output=True, text=True, check=True)
+        assert f"{folder} belongs to the caller of its run now" in done.stdout
+        assert {path.lstat().st_uid for path in (folder, *folder.rglob("*"))} == {CALLER}
+        assert results.stat().st_uid == ROOT.stat().st_uid
+    finally:
+        shutil.rmtree(folder)
+        latest.unlink(missing_ok=True)
+        if pointed_at is not None:
+            latest.symlink_to(pointed_at)

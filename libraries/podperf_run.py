@@ -106,9 +106,9 @@ class Command:
     def _are_parts(self) -> bool:
         return all(SUITES.resolve() in Path(suite).resolve().parents for suite in self.suites)
 
-    def resumed(self, script: str, results: Path) -> str:
+    def resumed(self, script: Sequence[str], results: Path) -> str:
         """The command line that measures what this command, interrupted, has not. It has results of its own."""
-        words = [*(["sudo"] if "SUDO_UID" in os.environ else []), *script.split(), "run"]
+        words = [*(["sudo"] if "SUDO_UID" in os.environ else []), *script, "run"]
         for each in (*self.resume, _as_typed(results)):
             words += ["--resume", each]
         for name, value in self.options.items():
@@ -153,11 +153,11 @@ def main(arguments: Sequence[str]) -> int:
         done = subprocess.run([ROOT / "podperf", "virtual-worker"], check=False)
         if done.returncode:
             return done.returncode
-    return run(command, options, f"{script} --no-install" if install == "no" else script)
+    return run(command, options, [script, "--no-install"] if install == "no" else [script])
 
 
-def run(command: Command, options: dict[str, Any], script: str) -> int:
-    """Robot Framework in this process, so that signals reach it."""
+def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
+    """Robot Framework in this process, so that signals reach it. `script` is how the user called podperf."""
     results = Path(options["outputdir"]).absolute()
     dry_run = bool(options.get("dryrun"))
     words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)

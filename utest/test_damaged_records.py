@@ -52,6 +52,8 @@ def documents() -> list[dict[str, Any]]:
         "missing": {"NDR": "not found"},
     }
     measured["results"]["ndr"]["unfinished"] = True
+    fault = {"kind": "loses", "ratio": 0.001, "sentence": "it loses 0.1 % of the frames by itself"}
+    measured["tester_limits"] |= {"own_loss_ratio": 0.001, "own_loss_bound": 0.002, "faults": [fault]}
     measured["quietness"]["worker"] = dict(measured["quietness"])
     measured["interfaces"] = {"left": {"kind": "veth", "offloads": {"gro": True}, "bus": None}}
     measured["test"]["log"] = "log.html#s1-s2-t3"

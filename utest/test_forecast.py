@@ -146,6 +146,8 @@ def test_of_a_record_only_the_beginning_is_read_and_a_damaged_one_is_left_out(tm
     other.write_text(other.read_text()[:500])
     (other.parent / "empty.json").write_text("")
     (other.parent / "odd.json").write_text(json.dumps([1, 2]))
+    (other.parent / "deep.json").write_text("[" * 20_000)
+    os.mkfifo(other.parent / "pipe.json")
     assert earlier_durations(tmp_path / "this", digest) == {"Linux bridge, 64 B": 20}
 
 

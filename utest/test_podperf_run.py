@@ -105,11 +105,11 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     monkeypatch.delenv("SUDO_UID", raising=False)
     monkeypatch.chdir(RESULTS.parent)
     command = Command.parse(["-ifull", "--test", "PTP, 64 B", "-X", "--outputdir", "out", "my lab.yaml", KERNEL])
-    line = command.resumed("./podperf --no-install", RESULTS / "first")
+    line = command.resumed(["/opt/pod perf/podperf", "--no-install"], RESULTS / "first")
     assert line == (
-        "./podperf --no-install run --resume results/first --test 'PTP, 64 B' --include full --exitonfailure "
-        f"'my lab.yaml' {KERNEL}"
+        "'/opt/pod perf/podperf' --no-install run --resume results/first "
+        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {KERNEL}"
     )
     monkeypatch.setenv("SUDO_UID", "1000")
-    again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed("./podperf", RESULTS / "second")
+    again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")
     assert again == "sudo ./podperf run --resume results/first --resume results/second --include full"

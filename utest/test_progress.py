@@ -123,8 +123,14 @@ def test_what_has_no_figure_has_no_dangling_colon(monkeypatch: pytest.MonkeyPatc
     progress.test_ends("passed")
     progress.test_begins("Forwards")
     progress.test_ends("failed", "", "no frame crossed")
+    progress.test_begins("Claim")
+    progress.test_ends("confirmed", "", "confirmed: it is faster")
     ends = re.findall(r"^.*\(0 s\)$", stream.getvalue(), re.M)
-    assert ends == ["[1/3] Default Route passed (0 s)", "[2/3] Forwards failed: no frame crossed (0 s)"]
+    assert ends == [
+        "[1/3] Default Route passed (0 s)",
+        "[2/3] Forwards failed: no frame crossed (0 s)",
+        "[3/3] Claim confirmed: it is faster (0 s)",
+    ]
 
 
 def test_why_a_test_was_skipped_takes_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

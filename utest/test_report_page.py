@@ -272,6 +272,15 @@ def test_an_mrr_above_the_testers_limit_is_explained(tmp_path: Path) -> None:
     )
 
 
+def test_a_tester_with_a_fault_is_named_at_the_top_and_in_each_row(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "r.json").write_text(json.dumps(DOCUMENTS[0]))
+    text = Seen(command.write_reports(tmp_path).read_text()).text
+    assert text.index("The tester has a fault: it loses 0.1 %") < text.index("The data planes, the fastest first")
+    assert "passed faulty tester" in text
+    assert "0.1 % of the frames are the tester's own loss" in text
+
+
 def test_a_record_is_shown_readably(eventful: Path) -> None:
     """Figures with their interval, each limit's sentence, configuration, and a curve."""
     found = re.findall(r"<details class='record'>.*?</details>", eventful.read_text(), re.DOTALL)
@@ -310,6 +319,9 @@ def poisoned(document: dict[str, Any], payload: str) -> dict[str, Any]:
         worse[name] = document[name] and json.loads(json.dumps(document[name]))
     if document["verdict"]:
         worse["verdict"]["sentence"] += payload
+        worse["tester_limits"]["faults"] = [
+            {**each, "sentence": payload} for each in document["tester_limits"].get("faults", ())
+        ]
         for each in worse["verdict"]["outcomes"]:
             each["sentence"] += payload
             each["metric"] += payload

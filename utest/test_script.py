@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -476,6 +477,40 @@ def test_the_exit_code_is_robots(with_robot: Machine) -> None:
 )
 def test_nothing_ends_in_silence(with_robot: Machine, arguments: list[str], words: str) -> None:
     assert words.format(root=with_robot.root) in with_robot.podperf("run", *arguments).stderr
+
+
+SLOW_SUITE = """*** Settings ***
+Library    OperatingSystem
+
+*** Test Cases ***
+Slow
+    [Tags]    quick
+    Create File    ${OUTPUT DIR}/records/slow.json
+    Sleep    60
+Not Begun
+    [Tags]    quick
+    No Operation
+"""
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_has_an_exit_code_of_its_own_and_shows_how_to_resume_it(
+    with_robot: Machine, way: signal.Signals
+) -> None:
+    (with_robot.root / "tests" / "suite.robot").write_text(SLOW_SUITE)
+    command = [str(with_robot.root / "podperf"), "run", "--exclude", "full"]
+    with subprocess.Popen(
+        command, env=with_robot.environment, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as run:
+        while not list(with_robot.root.glob("results/*/records/slow.json")):
+            assert run.poll() is None
+            time.sleep(0.05)
+        os.killpg(run.pid, way)  # as the terminal does
+        _, said = run.communicate(timeout=30)
+    assert run.returncode == 253
+    (results,) = (path.parents[1] for path in with_robot.root.glob("results/2*/records/slow.json"))
+    line = f"'{with_robot.root}/podperf' run --resume '{results}' --exclude full"
+    assert said.splitlines()[-1] == f"podperf: to measure the rest: {line}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

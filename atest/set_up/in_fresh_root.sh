@@ -1,19 +1,27 @@
 #!/bin/bash
-# Tries the set-up as a new machine would: in_fresh_root.sh SUITE [arguments of podperf run]
+# Tries podperf as a new machine would: in_fresh_root.sh SUITE [command of podperf, with its arguments]
+#
+#   in_fresh_root.sh trixie                                           only the set-up, twice
+#   in_fresh_root.sh noble run --include quick                        and a run
+#   in_fresh_root.sh trixie test -e atest -- -m distribution          and tests
 #
 # SUITE is a Debian release that debootstrap knows, or noble: Ubuntu 24.04, whose keys are in the package ubuntu-keyring.
 # The checkout is copied into a minimal root of it, with a space in its path. There the set-up runs twice, and the second
-# time without a network. Then, where arguments follow, `podperf run` runs with them, in a network namespace of its own.
-# Prints how long each took. Needs root.
+# time without a network. Then the command runs, in a network namespace of its own. Prints how long each took and ends
+# with the exit code of the first one that failed. Needs root.
 #
-# The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. All else is gone
-# when this ends, mounts too.
+# The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. Everything else is gone when this
+# ends, also when it is interrupted: mounts, files, processes, hugepages. What is left when it is killed by SIGKILL is
+# removed the next time.
 set -euo pipefail
 
 suite=${1:?which Debian release? for example bookworm}
-shift
 here=$(dirname "$(readlink -f "$0")")
 roots=${PODPERF_ROOTS:-/var/tmp/podperf-roots}
+
+# In a mount namespace of our own. Not a PID namespace, where the kernel's threads could not be pinned.
+[ -n "${PODPERF_IN_FRESH_ROOT-}" ] || PODPERF_IN_FRESH_ROOT=yes exec unshare --mount "$0" "$@"
+shift
 
 if [ ! -d "$roots/$suite" ]; then
     mkdir -p "$roots"
@@ -30,16 +38,48 @@ if [ ! -d "$roots/$suite" ]; then
     mv "$roots/$suite.new" "$roots/$suite"
 fi
 
-if [ -z "${PODPERF_IN_FRESH_ROOT-}" ]; then
-    scratch=$(mktemp -d "$roots/scratch.XXXXXX")
-    trap 'rm -rf "$scratch"' EXIT
-    PODPERF_IN_FRESH_ROOT=$scratch unshare --mount "$0" "$suite" "$@"
-    exit
-fi
-
-# From here on in a mount namespace of our own. Not a PID namespace, where the kernel's threads could not be pinned.
-scratch=$PODPERF_IN_FRESH_ROOT
+# Whoever uses a scratch folder holds its lock.
+for old in "$roots"/scratch.*; do
+    [ ! -d "$old" ] || flock --nonblock "$old" rm -rf "$old" || true
+done
+scratch=$(mktemp -d "$roots/scratch.XXXXXX")
 root=$scratch/root
+exec 9<"$scratch"
+flock 9
+job=''
+measures=''
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+trap end EXIT
+
+inhabitants() {
+    local each
+    for each in /proc/[0-9]*; do
+        [ "$(readlink "$each/root")" != "$root" ] || echo "${each#/proc/}"
+    done 2>/dev/null
+}
+
+# Processes first: those in the root hold its mounts. A test or a run has time to undo what it did to the kernel, and
+# `clean` undoes the rest. A set-up changes nothing outside the root.
+end() {
+    trap '' INT TERM HUP
+    set +e
+    local left deadline=$SECONDS
+    if [ -n "$job" ]; then
+        echo "$suite: interrupted; ending what runs..." >&2
+        [ -z "$measures" ] || deadline=$((SECONDS + 20))
+        disown "$job"
+        kill -INT -- "-$job" 2>/dev/null
+    fi
+    while left=$(inhabitants) && [ -n "$left" ]; do
+        [ $SECONDS -lt $deadline ] || xargs --no-run-if-empty kill -KILL <<<"$left" 2>/dev/null
+        sleep 0.1
+    done
+    [ -z "$job" ] || [ -z "$measures" ] || inside ./podperf clean >&2
+    umount --recursive --lazy "$root" 2>/dev/null
+    rm -rf --one-file-system "$scratch"
+}
+
 mkdir "$root" "$scratch/changes" "$scratch/work"
 mount -t overlay overlay -o "lowerdir=$roots/$suite,upperdir=$scratch/changes,workdir=$scratch/work" "$root"
 mount --rbind /proc "$root/proc"
@@ -54,22 +94,35 @@ mkdir -p "$root/$checkout"
 git -C "$here" ls-files -z --cached --others --exclude-standard --full-name "$(git -C "$here" rev-parse --show-toplevel)" |
     tar -C "$(git -C "$here" rev-parse --show-toplevel)" --null --files-from - --create | tar -C "$root/$checkout" --extract
 
+# A job of its own, so that a signal interrupts `wait` at once, and so that it ends with us.
 inside() {
+    local status=0 prefix=(setpriv --pdeathsig TERM)
+    [ -z "${network-}" ] || prefix+=(unshare --net)
+    set -m
     # shellcheck disable=SC2016 # expanded inside
     env --ignore-environment HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
         PIP_CERT=/host.crt PIP_INDEX_URL="${PIP_INDEX_URL:-https://pypi.org/simple}" \
         http_proxy="${http_proxy-}" https_proxy="${https_proxy-}" no_proxy="${no_proxy-}" \
-        "${prefix[@]}" chroot "$root" bash -c 'cd "$0" && exec "$@"' "$checkout" "$@"
+        "${prefix[@]}" chroot "$root" bash -c 'cd "$0" && exec "$@"' "$checkout" "$@" </dev/null &
+    job=$!
+    set +m
+    wait "$job" || status=$?
+    job=''
+    return $status
 }
 
 timed() {
-    local start=$EPOCHREALTIME
-    "${@:2}"
+    local start=$EPOCHREALTIME status=0
+    "${@:2}" || status=$?
     printf '%s: %s took %.1f s\n' "$suite" "$1" "$(awk "BEGIN { print $EPOCHREALTIME - $start }")"
+    return $status
 }
 
-prefix=()
 timed 'set-up' inside ./podperf set-up
-prefix=(unshare --net)
+# What else the tests need comes from the network.
+[ "${1-}" != test ] || timed 'set-up of the tests' inside ./podperf test --notest "${@:2}"
+network=own
 timed 'second set-up, offline' inside ./podperf set-up
-[ $# = 0 ] || timed 'run' inside sh -c 'mount -t sysfs sysfs /sys && ip link set lo up && exec ./podperf run "$@"' sh "$@"
+measures=$*
+[ $# = 0 ] ||
+    timed "$1" inside sh -c 'mount -t sysfs sysfs /sys && ip link set lo up && exec ./podperf "$@"' sh "$@"

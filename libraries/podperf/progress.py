@@ -71,7 +71,10 @@ class Progress:
         seconds = time.monotonic() - self._test_began
         self.forecast.test_ended(self._number - 1, seconds)
         end = f"{self._count} {self._name} {verdict}"
-        took, said = f" ({seconds:.0f} s)", figures or reason
+        took, said = (
+            f" ({seconds:.0f} s)",
+            figures or reason.removeprefix(f"{verdict}: "),
+        )  # as that of a finding begins
         if verdict == "skipped" and self.stream.isatty():
             said = _clipped(said, columns(self.stream) - 1 - len(f"{end}: {took}"))
         self._write(f"{end}: {said}{took}" if said else f"{end}{took}", stays=True)

@@ -290,10 +290,9 @@ def _page_folders(question: Question) -> str:
 
 def _digest(question: Question) -> str:
     """This machine has podperf's own programs; another one gets a copy."""
-    here, copy = question.words[-2:]
+    *here, copy = question.words[2:]
     found = {copy: question.host.files[copy]} if copy in question.host.files else {}
-    if question.host.name == THIS_MACHINE and Path(here).is_file():
-        found[here] = Path(here).read_bytes()
+    found |= {path: Path(path).read_bytes() for path in here if Path(path).is_file()}
     return "".join(f"{hashlib.sha256(content).hexdigest()}  {path}\n" for path, content in found.items())
 
 
@@ -365,6 +364,10 @@ def _cpus_of_node(host: ImaginaryHost, found: re.Match[str]) -> str:
     return format_cpu_list(cpu for cpu in host.cpus.online if host.cpus.node(cpu) == int(found[1]))
 
 
+def _boot(host: ImaginaryHost, found: re.Match[str]) -> str:
+    return Path(found[1]).read_text() if host.name == THIS_MACHINE else "another machine's"
+
+
 _SERVER = {
     "get_version": {"result": {"version": "as it runs there"}},
     "api_sync_v2": {"error": {"specific_err": "server: '5.1'"}},
@@ -424,5 +427,6 @@ _FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]],
         (r"/sys/devices/system/node/node(\d+)/cpulist", _cpus_of_node),
         (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
         (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
+        (r"(/proc/sys/kernel/random/boot_id)", _boot),
     )
 ]

@@ -38,7 +38,7 @@ def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
     with suppress(OSError):
         owner = path.parent.stat()
         LocalHost().put(json.dumps({"of": _of(), "best": shortest}).encode(), str(path))
-        os.chown(path, owner.st_uid, owner.st_gid)
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _of() -> list[str]:

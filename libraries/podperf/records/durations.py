@@ -35,6 +35,8 @@ def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, f
 
 
 def _head(path: Path) -> Any:
+    if not path.is_file():  # a pipe would keep its reader waiting for ever
+        raise OSError("no regular file")
     with path.open("rb") as file:
         text = file.read(HEAD).decode(errors="replace")
     head, separator, _ = text.partition(_AFTER)
@@ -43,4 +45,4 @@ def _head(path: Path) -> Any:
 
 def _seconds(record: Any) -> float:
     started, ended = (datetime.fromisoformat(record[each]) for each in ("started", "ended"))
-    return (ended - started).total_seconds()
+    return max(0.0, (ended - started).total_seconds())

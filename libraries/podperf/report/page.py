@@ -27,6 +27,7 @@ from podperf.report.results import (
     not_comparable,
     preset,
     remarks,
+    tester_faults,
     verdict_word,
 )
 from podperf.report.summary import rate_cell
@@ -96,6 +97,7 @@ def _head(conformance: Conformance) -> Html:
     tiles += [(str(words[each]), each) for each in ("measured", "skipped", *_DOUBTFUL[2:]) if words[each]]
     tiles += [(f"{words['confirmed']} of {judged}", "claims confirmed")] if judged else []
     reasons = dict.fromkeys(reason for each in records if (reason := not_comparable(each)))
+    faults = dict.fromkeys(fault for each in records for fault in tester_faults(each))
     said = [f"{run.name}: {each}" if len(runs) > 1 else each for run in runs for each in run.problems]
     problems = [element("li", each) for each in said]
     return together(
@@ -115,6 +117,7 @@ def _head(conformance: Conformance) -> Html:
             class_="tiles",
         ),
         element("p", _coverage(conformance)),
+        *(element("p", f"The tester has a fault: {each}", class_="note") for each in faults),
         *(element("p", f"Not comparable: {reason}", class_="note") for reason in reasons),
         element("div", "Files that could not be read, and are missing here:", element("ul", *problems), class_="note")
         if problems

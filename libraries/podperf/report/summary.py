@@ -233,7 +233,9 @@ def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]
     """Tests without figures: a full line each, and below those that share it the reason."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for each in records:
-        groups.setdefault((", ".join([verdict_word(each), *caveats(each)]), "; ".join(remarks(each))), []).append(each)
+        word = verdict_word(each)
+        reason = "; ".join(remarks(each)).removeprefix(f"{word}: ")  # as that of a finding begins
+        groups.setdefault((", ".join([word, *caveats(each)]), reason), []).append(each)
     if not groups:
         return
     size = max(len(verdict) for verdict, _ in groups)
