@@ -11,7 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -34,7 +37,7 @@ from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
 from podperf.topology import PortSettings, TesterSettings, TrexServerSettings, TrexSettings
 from test_trex_contract import dialogue_of
 from tester_contract import *  # noqa: F403
-from tester_contract import ELSEWHERE, LOW, SECONDS, SMALL
+from tester_contract import ATTEMPTS, ELSEWHERE, LOW, SECONDS, SMALL, valid
 from trex_dialogue import Dialogue, RecordingHost
 
 TREX = os.environ.get("PODPERF_TREX")
@@ -89,6 +92,11 @@ class RealBench:
     def lose_one_in(self, number: int) -> None:
         self._nft("insert", "rule", "netdev", "from_s0", "forward", "numgen", "inc", "mod", str(number), "0", "drop")
 
+    def let_through(self, rate: int, burst: int) -> None:
+        """From now on so many frames/s from left to right, and `burst` frames beyond."""
+        limit = ("limit", "rate", "over", f"{rate}/second", "burst", str(burst), "packets", "drop")
+        self._nft("insert", "rule", "netdev", "from_s0", "forward", *limit)
+
     def flows_seen(self) -> int:
         found = json.loads(self._nft("-j", "list", "set", "netdev", "from_s0", "seen"))["nftables"]
         return self._told(sum(len(each["set"].get("elem", [])) for each in found if "set" in each))
@@ -140,6 +148,40 @@ def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTest
         host = RecordingHost(bench.ports, dialogue)
     settings = TrexSettings(interpreter=PYTHON)
     return TrexTester(host, settings, endpoint, publisher_port, CLIENT)
+
+
+def test_frames_cross_in_the_time_that_was_planned(bench: RealBench) -> None:
+    """A device of a known rate tells: sent within a shorter time than planned, more frames are lost."""
+    rate, burst = 20_000, 2_000
+    bench.let_through(rate, burst)
+    results = []
+    for _ in range(ATTEMPTS):
+        results.append(valid(bench, Trial(SMALL, rate + burst, 1.0)).loss_ratio)
+        if results[-1] < 0.005:  # a stall of 5 ms while the device's bucket is full costs as much
+            return
+    raise AssertionError(f"frames of one second cross in less: lost {results}")
+
+
+# --- a TRex that podperf started --------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(TREX is None, reason="PODPERF_TREX names no TRex")
+def test_a_trex_that_is_killed_in_mid_trial_is_named_at_once() -> None:
+    assert TREX is not None
+    with ExitStack() as undo:
+        bench = RealBench(undo)
+        interfaces = Interfaces("left", "right", kernel=True)
+        server = undo.enter_context(running(bench.ports, TrexServerSettings(TREX), interfaces, (TESTER_CPU,)))
+        settings = TrexSettings(interpreter=PYTHON)
+        tester = TrexTester(bench.ports, settings, server.endpoint, PUBLISHER_PORT, CLIENT, own=server)
+        undo.callback(tester.close)
+        pid = server.process.pid
+        killing = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
+        killing.start()
+        began = time.monotonic()
+        with pytest.raises(PodperfError, match=f"started as process {pid}, ended at .*: it did not say why"):
+            tester.measure(Trial(SMALL, LOW, 5.0))
+        assert time.monotonic() - began < 3
 
 
 # --- a TRex that runs already ----------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from podperf.testers.trex_programs import CLIENT
 from podperf.testers.trex_results import bucket_index, latency_of, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, read_version, server_version
 from podperf.testers.trex_server import Interfaces, Server, configuration, running
-from podperf.testers.trex_streams import Stream, intended, streams_of
+from podperf.testers.trex_streams import LEAD, Stream, intended, streams_of
 from podperf.topology import SCHEMA_PATH, TrexServerSettings, TrexSettings, load_topology
 from scripted_host import ScriptedHost
 from trex_dialogue import Dialogue, PlayedHost
@@ -106,6 +106,12 @@ def test_latency_frames_are_part_of_the_load_and_a_small_one(load: float) -> Non
     assert intended(streams) == round(load * 10)
 
 
+@given(frame=frames, load=st.floats(10, 1e7))
+def test_no_frame_leaves_before_the_servers_clock_is_right(frame: FrameSize, load: float) -> None:
+    streams = streams_of(Trial(Traffic(frame), load, 1.0), LEFT_TO_RIGHT, MACS, 1)
+    assert min(stream.delay for stream in streams) == pytest.approx(LEAD * 1e6)
+
+
 def test_an_unpaced_trial_asks_for_the_whole_link() -> None:
     streams = streams_of(Trial(Traffic(IMIX), UNPACED, 1.0), LEFT_TO_RIGHT, MACS, 1)
     assert sum(stream.share for stream in streams) == pytest.approx(100)
@@ -159,7 +165,7 @@ def test_a_request_has_a_list_of_streams_for_each_port() -> None:
     left, right = request["streams"]
     assert left == []
     assert right[0]["frame"].startswith("020000000001020000000002")
-    assert (request["duration"], request["unpaced"]) == (2.0, False)
+    assert (request["duration"], request["lead"], request["unpaced"]) == (2.0, LEAD, False)
     assert set(right[0]) == set(Stream.__dataclass_fields__)
 
 

@@ -21,7 +21,7 @@ from podperf.testers.trex_programs import HERE, Programs, programs_on
 from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, Server, running
-from podperf.testers.trex_streams import streams_of
+from podperf.testers.trex_streams import LEAD, streams_of
 from podperf.topology import TrexSettings
 
 CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
@@ -217,7 +217,10 @@ def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction,
         wanted = streams_of(trial, direction, (macs[sender], macs[receiver]), groups[direction])
         streams[sender] = [each.as_request() for each in wanted]
     unpaced = trial.load == UNPACED
-    return json.dumps({"streams": streams, "duration": trial.duration, "unpaced": unpaced, "settle": SETTLE})
+    lead = 0.0 if unpaced else LEAD
+    return json.dumps(
+        {"streams": streams, "lead": lead, "duration": trial.duration, "unpaced": unpaced, "settle": SETTLE}
+    )
 
 
 def explained(

@@ -5,10 +5,11 @@
 
 TRex's client brings its own yaml, scapy and zmq, which must not come into podperf's process; and this program imports
 nothing of podperf and keeps to Python 3.7. `-I` keeps out its own folder, which has another `trex`. One JSON object a
-line: first {"ready": …} or {"error": …, "kind": …}, then for each request {"streams": [of left, of right], "duration":
-s, "unpaced": bool, "settle": s} one {"trial": …} or {"error": …}; {"close": true} ends it. Streams are those of
-`trex_streams.py`. It reports what the server counted, and judges nothing. When the server is gone it says so by
-{"error": …, "kind": "gone", "at": time} at once, and ends.
+line: first {"ready": …} or {"error": …, "kind": …}, then for each request {"streams": [of left, of right], "lead": s,
+"duration": s, "unpaced": bool, "settle": s} one {"trial": …} or {"error": …}; {"close": true} ends it. Streams are
+those of `trex_streams.py`, and their first frames leave `lead` seconds after the start. It reports what the server
+counted, and judges nothing. When the server is gone it says so by {"error": …, "kind": "gone", "at": time} at once, and
+ends.
 """
 
 from __future__ import annotations
@@ -165,8 +166,9 @@ class Session:
         began, asked = time.time(), time.monotonic()
         # The end comes by itself even when this program is killed; virtual time, so never before `duration`.
         self.client.start(ports=sending, mult="1", force=True, duration=request["duration"] + PATIENCE)
-        samples, cut_short = self.watch(sending, asked, request["duration"], request["unpaced"])
-        wall = time.monotonic() - asked
+        due = asked + request["lead"]
+        samples, cut_short = self.watch(sending, due, request["duration"], request["unpaced"])
+        wall = time.monotonic() - due
         after, settled = self.settled(request["settle"])
         groups = [each["latency_group"] for port in sending for each in streams[port]]
         return {
@@ -182,21 +184,21 @@ class Session:
         }
 
     def watch(
-        self, sending: list[int], asked: float, duration: float, unpaced: bool
+        self, sending: list[int], due: float, duration: float, unpaced: bool
     ) -> tuple[list[dict[str, Any]], bool]:
-        """Wait for the end of the traffic.
+        """Wait for the end of the traffic, whose first frame is `due`.
 
         Returns two samples of what was sent, with their times, from within the traffic, and whether it had to be
         stopped. The server keeps virtual time, so only samples tell how fast it really sends.
         """
         samples = []
         for share in (0.1, 0.9):
-            time.sleep(max(0.0, asked + share * duration - time.monotonic()))
+            time.sleep(max(0.0, due + share * duration - time.monotonic()))
             earliest = time.monotonic()
             counted = [each["opackets"] for each in self.counters()]
-            samples.append({"earliest": earliest - asked, "latest": time.monotonic() - asked, "sent": counted})
-        time.sleep(max(0.0, asked + duration - time.monotonic()))
-        limit = asked + (duration if unpaced else duration * 1.05 + PATIENCE)
+            samples.append({"earliest": earliest - due, "latest": time.monotonic() - due, "sent": counted})
+        time.sleep(max(0.0, due + duration - time.monotonic()))
+        limit = due + (duration if unpaced else duration * 1.05 + PATIENCE)
         while any(self.sending(port) for port in sending):
             if time.monotonic() >= limit:
                 self.client.stop(ports=sending)

@@ -25,6 +25,9 @@ UDP_SOURCE_PORT, UDP_DESTINATION_PORT = 0xC020, 7  # RFC 2544, appendix C.2.6.4
 TTL = 64
 SOURCE_HOST, DESTINATION_HOST = 28, 32  # where the low halves of the addresses stand in a frame
 
+# Seconds from the start of the traffic to the first frame. TRex is behind its own clock when it starts, and sends what
+# was due meanwhile at once: without this lead 9 to 16 ms worth of frames, so that a trial was that much too short.
+LEAD = 0.05
 LATENCY_LOAD, LATENCY_SHARE = 1000.0, 0.1  # frames/s of the latency stream, and its largest share of a load
 
 
@@ -69,13 +72,13 @@ def _paced(trial: Trial, direction: Direction, macs: tuple[str, str], group: int
     for position, size in enumerate(sequence):
         count = (total - of_latency - position + len(sequence) - 1) // len(sequence)
         if count > 0:
-            delay = position / load * 1e6
+            delay = LEAD * 1e6 + position / load * 1e6
             stream = _stream(trial.traffic, direction, macs, size)
             yield Stream(**{**stream, "rate": load / len(sequence), "count": count, "delay": delay})
     if of_latency:
         stream = _stream(trial.traffic, direction, macs, sequence[0])
         rate = trial.load * of_latency / total
-        yield Stream(**{**stream, "rate": rate, "count": of_latency, "latency_group": group})
+        yield Stream(**{**stream, "rate": rate, "count": of_latency, "delay": LEAD * 1e6, "latency_group": group})
 
 
 def _unpaced(traffic: Traffic, direction: Direction, macs: tuple[str, str], group: int) -> Iterator[Stream]:
