@@ -1,9 +1,9 @@
 """TRex's own client from PyPI, and podperf's program around it, keep the testers' contract before a TRex 2.82.
 
 The server was recorded on its sockets, frame counters and all, by `PODPERF_TREX=/opt/trex/v2.82 PODPERF_TREX_RECORD=1
-PODPERF_TREX_CLIENT=trex-stl-lib PODPERF_TREX_PYTHON=… pytest atest/test_tester_contract.py -k trex`. At that time streams
-began without a lead (`trex_streams.LEAD`). A script added it to the recorded streams, and to the moments of what was asked
-after their start.
+PODPERF_TREX_CLIENT=trex-stl-lib PODPERF_TREX_PYTHON=… pytest atest/test_tester_contract.py -k trex`. At that
+time streams began without a lead (`trex_streams.LEAD`). A script added it to the recorded streams, and to the moments
+of what was asked after their start.
 """
 
 from __future__ import annotations
