@@ -136,6 +136,14 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
     assert re.search(r"installing \d+ Debian packages\.\.\.", done.stdout)
 
 
+def test_what_the_set_up_starts_does_not_get_the_password(machine: Machine) -> None:
+    machine.environment["PODPERF_SSH_PASSWORD"] = "swordfish"
+    machine.tool("make", f"env; cd '{machine.root}/build' && mkdir -p tester bpf")
+    machine.podperf("set-up")
+    log = (machine.root / "build/set-up.log").read_text()
+    assert "CALLS=" in log and "swordfish" not in log
+
+
 def test_a_second_set_up_does_nothing(ready: Machine) -> None:
     seconds = []
     for _ in range(3):  # a busy machine may hold up one, not all
