@@ -87,7 +87,9 @@ def test_the_trap_works(trap: Trap) -> None:
         (["run", "--include", "quickANDwire", "--outputdir", "{results}"], (0,)),
     ],
 )
-def test_a_command_imports_nothing_from_the_current_folder(trap: Trap, arguments: list[str | Path], code: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_command_imports_nothing_from_the_current_folder(
+    trap: Trap, arguments: list[str | Path], code: tuple[int, ...], tmp_path: Path
+) -> None:
     words = [str(word).replace("{results}", str(tmp_path / "results")) for word in arguments]
     done = trap.run(ROOT / "podperf", "--no-install", *words)
     assert done.returncode in code, done.stdout + done.stderr
