@@ -106,6 +106,7 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     """A folder of tests with the plugin and the rule of atest about slow tests."""
     monkeypatch.delenv(time_left.STAGES_VARIABLE, raising=False)
     monkeypatch.delenv("PODPERF_TESTS", raising=False)
+    monkeypatch.delenv("TOX_ENV_NAME", raising=False)
     source = CONFTEST.read_text()
     rule = source[source.index("def pytest_collection_modifyitems") : source.index("@pytest.hookimpl(tryfirst=True)")]
     pytester.makeconftest(
