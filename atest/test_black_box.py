@@ -120,7 +120,7 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     assert not filters("test-ports")
 
 
-@pytest.mark.parametrize("gone", ["namespace", "interfaces"])
+@pytest.mark.parametrize("gone", ["namespace", pytest.param("interfaces", marks=pytest.mark.slow)])
 def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
     box: NetworkNamespace, tmp_path: Path, gone: str
 ) -> None:

@@ -89,6 +89,7 @@ def test_kill_then_clean(long_run: Robot) -> None:
     assert "nothing" in podperf("clean").stdout
 
 
+@pytest.mark.slow
 def test_the_next_run_cleans_up_after_a_killed_one(long_run: Robot, tmp_path: Path, suite: Path) -> None:
     long_run.process.kill()
     long_run.wait()
@@ -98,6 +99,7 @@ def test_the_next_run_cleans_up_after_a_killed_one(long_run: Robot, tmp_path: Pa
     assert "removed what an earlier run left: podperf-" in following.output.read_text()
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, suite: Path) -> None:
     tests = ("--test", "Forwards", "--test", "Fails*", str(suite))
     killed = Robot(tmp_path, *tests, trials=4, duration=0.5)
@@ -157,6 +159,7 @@ def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> Non
     assert robot.wait() == 0, robot.output.read_text()
 
 
+@pytest.mark.slow
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
     robot.wait_for("| offered load ")

@@ -84,7 +84,7 @@ def test_the_trap_works(trap: Trap) -> None:
         (["clean"], (0,)),
         (["set-up"], (0,)),
         (["run", "--dryrun"], (0,)),
-        (["run", "--include", "quickANDwire", "--outputdir", "{results}"], (0,)),
+        pytest.param(["run", "--include", "quickANDwire", "--outputdir", "{results}"], (0,), marks=pytest.mark.slow),
     ],
 )
 def test_a_command_imports_nothing_from_the_current_folder(

@@ -34,7 +34,8 @@ def fall_silent(machine: SshMachine) -> None:
     machine.let_packets_in()
 
 
-@pytest.mark.parametrize("lose", [cut_connections, pytest.param(fall_silent, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lose", [cut_connections, fall_silent])
 def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path, lose: object) -> None:  # noqa: F811
     assert callable(lose)
     before = ports(lab)

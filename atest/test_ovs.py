@@ -92,7 +92,10 @@ The Next One
 
 @pytest.mark.parametrize(
     ("process", "cause"),
-    [("ovs-vswitchd", "ovs-vswitchd has ended"), ("dpdk-testpmd", "testpmd has ended in namespace podperf-pod1")],
+    [
+        ("ovs-vswitchd", "ovs-vswitchd has ended"),
+        pytest.param("dpdk-testpmd", "testpmd has ended in namespace podperf-pod1", marks=pytest.mark.slow),
+    ],
 )
 def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
     need("ovs-dpdk")

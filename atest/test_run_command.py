@@ -42,6 +42,7 @@ def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) -> None:
     results = tmp_path / "results"
     rows = [word for name in ("wire", "ptp") for word in ("--include", f"quickAND{name}")]
@@ -65,6 +66,7 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     assert len(records) == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_in_order_and_shows_how_to_resume_it(tmp_path: Path) -> None:
     rows = ["--include", "quickANDptp", "--include", "quickANDmacvlan"]
     with begin(*rows, "--outputdir", tmp_path / "first") as run:

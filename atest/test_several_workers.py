@@ -113,6 +113,7 @@ def made_testbed(file: str, tester: Host, worker: Host, others: list[Host]) -> T
     return Testbed(settings, place(settings, cpus, read_cpus(worker)), tester, worker, further)
 
 
+@pytest.mark.slow
 def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     pair: tuple[SshMachine, SshMachine], tmp_path: Path
 ) -> None:

@@ -361,6 +361,7 @@ def left_there(there: SshMachine) -> list[str]:
         host.close()
 
 
+@pytest.mark.slow
 def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before(
     lab: SshMachine, tmp_path: Path
 ) -> None:
@@ -497,6 +498,7 @@ def test_what_a_killed_run_left_on_the_machine_is_put_back(lab: SshMachine, tmp_
     assert left_there(lab) == []
 
 
+@pytest.mark.slow
 def test_the_next_run_puts_back_what_a_killed_one_left_on_the_machine(lab: SshMachine, tmp_path: Path) -> None:
     before = ports(lab)
     kill_a_run(lab, tmp_path)
