@@ -44,10 +44,17 @@ def test_a_later_file_counts_more(tmp_path: Path) -> None:
     Expected().write(usual, stages={"lint": 20, "utest": 60}, tests={"a": 1})
     Expected().write(learned, stages={"utest": 90}, tests={"a": 2})
     found = Expected.read(usual, learned)
-    assert (found.stage("lint"), found.stage("utest"), found.test("a")) == (20, 90, 2)
+    assert (found.stage("lint"), found.stage("utest"), found.tests["a"]) == (20, 90, 2)
     assert found.later_stages("lint", STAGES) == 90 + time_left.UNKNOWN_STAGE
     assert found.later_stages("atest", STAGES) == 0
     assert found.later_stages("called by hand", STAGES) == 0
+
+
+def test_tests_without_a_figure_share_what_the_others_leave_of_their_stage() -> None:
+    expected = Expected({"utest": 60}, {"long": 50})
+    assert expected.of(["long", "a", "b"], "utest", STAGES) == {"long": 50, "a": 5, "b": 5}
+    assert expected.of(["a"], "utest", ()) == {"a": time_left.UNKNOWN_TEST}
+    assert Expected({"utest": 10}, {"long": 50}).of(["long", "a"], "utest", STAGES) == {"long": 50, "a": 0}
 
 
 def test_a_slow_machine_corrects_the_estimate_as_the_run_goes_on() -> None:
@@ -62,7 +69,7 @@ def test_the_line_names_stage_test_and_time(monkeypatch: pytest.MonkeyPatch) -> 
     expected = Expected({"atest": 300}, {"utest/test_a.py::test_one_thing": 10, "utest/test_a.py::test_two": 20})
     out = io.StringIO()
     line = TimeLeft(out, "utest", expected, STAGES)
-    line._tests = list(expected.tests)
+    line.plan(list(expected.tests))
     line.pytest_runtest_logstart("utest/test_a.py::test_one_thing")
     assert line.seconds_left == 330
     now = 4.0

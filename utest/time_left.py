@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 USUAL = Path(__file__).with_name("usual_seconds.json")
 LEARNED = ROOT / "build/test-seconds.json"
 STAGES_VARIABLE = "PODPERF_TEST_STAGES"
-UNKNOWN_TEST = 0.3  # seconds that a test takes of which nothing is known
+UNKNOWN_TEST = 0.3  # seconds of a test without a figure, where it is chosen by hand
 UNKNOWN_STAGE = 20.0  # seconds
 TRUST = 30.0  # seconds that must have passed before this run's pace counts as much as the earlier runs' figures
 
@@ -49,8 +49,12 @@ class Expected:
                 tests |= {str(name): float(seconds) for name, seconds in found["tests"].items()}
         return cls(stages, tests)
 
-    def test(self, name: str) -> float:
-        return self.tests.get(name, UNKNOWN_TEST)
+    def of(self, tests: Sequence[str], stage: str, stages: Sequence[str]) -> dict[str, float]:
+        """Seconds of each of these tests. In a planned stage the tests without a figure share what the others leave."""
+        unknown = [each for each in tests if each not in self.tests]
+        known = sum(self.tests[each] for each in tests if each in self.tests)
+        share = max(0.0, self.stage(stage) - known) / max(1, len(unknown)) if stage in stages else UNKNOWN_TEST
+        return {each: self.tests.get(each, share) for each in tests}
 
     def later_stages(self, stage: str, stages: Sequence[str]) -> float:
         """Seconds of the stages that follow this one."""

@@ -27,9 +27,10 @@ class TimeLeft:
         self._stream = stream
         self._stage = stage
         self._expected = expected
+        self._stages = stages
         self._later = expected.later_stages(stage, stages)
+        self._expected_seconds: dict[str, float] = {}  # of each test of this stage
         self._seconds: dict[str, float] = {}  # of each test that has ended
-        self._tests: list[str] = []
         self._current = ""
         self._began = self._test_began = self._last_line = time.monotonic()
         self._lock = threading.Lock()
@@ -39,10 +40,14 @@ class TimeLeft:
     # --- pytest's hooks ----------------------------------------------------------------------------------------------
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._tests = [each.nodeid for each in session.items]
+        self.plan([each.nodeid for each in session.items])
         self._began = self._test_began = time.monotonic()
         self._last_line = self._began - LINE_INTERVAL
         self._clock.start()
+
+    def plan(self, tests: Sequence[str]) -> None:
+        """These tests will run."""
+        self._expected_seconds = self._expected.of(tests, self._stage, self._stages)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         with self._lock:
@@ -69,7 +74,7 @@ class TimeLeft:
             self._clock.join()
         if self._stream.isatty():
             self._write("", stays=False)
-        everything = len(self._seconds) == len(self._tests) and exitstatus == 0
+        everything = len(self._seconds) == len(self._expected_seconds) and exitstatus == 0
         spent = {self._stage: time.monotonic() - self._began} if everything and STAGES_VARIABLE in os.environ else {}
         self._expected.write(LEARNED, stages=spent, tests=self._seconds)
 
@@ -78,16 +83,16 @@ class TimeLeft:
     @property
     def seconds_left(self) -> float:
         """Of all that `podperf test` does. A test that takes longer than expected is expected to end now."""
-        done = sum(map(self._expected.test, self._seconds))
+        done = sum(self._expected_seconds[each] for each in self._seconds)
         spent = sum(self._seconds.values())
-        here = sum(self._expected.test(each) for each in self._tests if each not in self._seconds)
-        in_this = min(time.monotonic() - self._test_began, self._expected.test(self._current))
+        here = sum(each for name, each in self._expected_seconds.items() if name not in self._seconds)
+        in_this = min(time.monotonic() - self._test_began, self._expected_seconds[self._current])
         return max(0.0, estimate(here + self._later, spent, done) - in_this)
 
     def _line(self) -> str:
         file, _, test = self._current.partition("::")
         name = f"{Path(file).name}: {test.replace('_', ' ').removeprefix('test ')}"
-        begun = f"[{min(len(self._seconds) + 1, len(self._tests))}/{len(self._tests)}]"
+        begun = f"[{min(len(self._seconds) + 1, len(self._expected_seconds))}/{len(self._expected_seconds)}]"
         return f"{self._stage} {begun} {written(self.seconds_left)} left | {name}"
 
     def _watch(self) -> None:
