@@ -22,7 +22,7 @@ from podperf.hosts.local import LocalHost
 from podperf.model import Direction, FrameSize, Traffic, Trial
 from podperf.testers.base import Tester
 from podperf.testers.trex import TrexTester
-from podperf.testers.trex_rpc import Endpoint
+from podperf.testers.trex_rpc import Endpoint, server_version
 from podperf.topology import TrexSettings
 from recorded_trex import FOLDER, RecordedTrex
 from test_trex_contract import dialogue_of
@@ -103,4 +103,4 @@ def test_a_publisher_port_of_somebody_else_is_noticed(wrong: str) -> None:
     with closing(RecordedTrex(RECORDING)) as server:
         port = {"nobody": NOBODY, "rpc": server.port}[wrong]
         with pytest.raises(PodperfError, match=f"publishes nothing at port {port}"):
-            connected_to(server, port)
+            server_version(LocalHost(), Endpoint("127.0.0.1", server.port), port, timeout=0.5)
