@@ -116,6 +116,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
     assert (tmp_path / "both" / "conformance.html").exists()
 
 
+@pytest.mark.slow
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
     first.wait_for("| offered load ")

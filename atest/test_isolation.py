@@ -91,6 +91,7 @@ def test_a_topology_is_refused_with_all_reasons_and_a_wrong_namespace_is_named(l
     assert lab.namespace in right
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine_as_before")
 def test_the_suite_of_section_5_shows_that_the_test_network_is_isolated(tmp_path: Path) -> None:
     if shutil.which("tcpdump") is None:

@@ -90,6 +90,7 @@ The Next One
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("process", "cause"),
     [

@@ -68,6 +68,7 @@ def test_frames_are_sent_from_there_across_a_chain_here(cabled: SshMachine, tmp_
     assert left_there(cabled) == []
 
 
+@pytest.mark.slow
 def test_tester_and_worker_may_be_one_machine_there(there: SshMachine, tmp_path: Path) -> None:
     before = ports(there)
     robot = Robot(tmp_path, mrr_suite(tmp_path, MACVLAN="macvlan    1    64"), topology=topology(there, cabled=False))

@@ -144,7 +144,7 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
         Chain("macvlan", 2, workers=2),
         Chain("routed", 2, workers=2),
         Chain("xdp-redirect", 2, workers=2),
-        Chain("ovs-dpdk", 2, workers=2),
+        pytest.param(Chain("ovs-dpdk", 2, workers=2), marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -186,6 +186,7 @@ def test_what_two_workers_cannot_do_is_said(testbed: Testbed) -> None:
             raise AssertionError(f"{chain} was built")
 
 
+@pytest.mark.slow
 def test_a_switch_that_floods_is_no_way_through_the_chain(
     there: SshMachine, behind: SshMachine, tmp_path: Path
 ) -> None:

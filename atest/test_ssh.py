@@ -426,6 +426,7 @@ def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: P
     assert ports(lab) == before
 
 
+@pytest.mark.slow
 def test_the_password_is_in_nothing_that_a_run_writes(
     lab: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
