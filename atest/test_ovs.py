@@ -93,10 +93,7 @@ The Next One
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("process", "cause"),
-    [
-        ("ovs-vswitchd", "ovs-vswitchd has ended"),
-        pytest.param("dpdk-testpmd", "testpmd has ended in namespace podperf-pod1", marks=pytest.mark.slow),
-    ],
+    [("ovs-vswitchd", "ovs-vswitchd has ended"), ("dpdk-testpmd", "testpmd has ended in namespace podperf-pod1")],
 )
 def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
     need("ovs-dpdk")
