@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.local import LocalHost
 from podperf.methods.trials import ValidTrials
 from podperf.model import FrameSize, Traffic, Trial, TrialResult
@@ -154,6 +154,20 @@ def test_half_made_images_are_forgotten_and_whole_ones_only_when_asked(
     assert image.forget(LocalHost(), everything=False) == [str(tmp_path / "building-1234-5")]
     assert image.forget(LocalHost(), everything=True) == [str(tmp_path / "1234")]
     assert not list(tmp_path.iterdir())
+
+
+def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+
+    def adapt(_host: Host, _recipe: Recipe, half: Path) -> None:
+        modes.append(half.stat().st_mode & 0o777)
+        raise PodperfError("that will do")
+
+    monkeypatch.setattr(image, "_gather_packages", lambda *_: None)
+    monkeypatch.setattr(image, "_adapt", adapt)
+    with pytest.raises(PodperfError, match="that will do"):
+        image.build(LocalHost(), Recipe(), tmp_path / "abcd", lambda _: None)
+    assert modes == [0o700]
 
 
 def test_a_build_that_fails_leaves_nothing_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

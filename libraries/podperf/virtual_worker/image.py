@@ -126,6 +126,7 @@ def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) 
         undo.callback(_remove, host, half)
         say("virtual worker: building its image, once; this takes three to eight minutes")
         _gather_packages(host, recipe, root, say)
+        half.chmod(0o700)  # from here on it holds private keys; before, apt's own user must reach it
         say("virtual worker: making its disk and its keys")
         _adapt(host, recipe, half)
         for name in ("vmlinuz", "initrd"):
