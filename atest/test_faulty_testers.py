@@ -96,7 +96,7 @@ def built(wrong: Wrong, folder: Path) -> Path:
 
 @dataclass
 class Outcome:
-    """What a run printed while it measured and in the end, and its records by test."""
+    """The text that a run printed while it measured and at its end, and its records by test."""
 
     notes: str
     summary: str

@@ -95,7 +95,7 @@ PLANTED = (
 
 @pytest.fixture
 def planted() -> Iterator[list[Path]]:
-    """What another user puts where programs of a run have their shared memory."""
+    """Files and folders of another user, in the folder where programs of a run have their shared memory."""
     subprocess.run([*AS_USER, "sh", "-c", PLANTED], check=True)
     paths = [Path("/dev/shm/podperf-folder/x"), Path("/dev/shm/podperf-file"), Path("/dev/shm/podperf-link")]
     yield paths

@@ -11,8 +11,8 @@
 # with the exit code of the first one that failed. Needs root.
 #
 # The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. Everything else is gone when this
-# ends, also when it is interrupted: mounts, files, processes, hugepages. What is left when it is killed by SIGKILL is
-# removed the next time.
+# ends, also when it is interrupted: mounts, files, processes, hugepages. SIGKILL leaves files, which the next call
+# removes.
 set -euo pipefail
 
 suite=${1:?which Debian release? for example bookworm}
@@ -38,7 +38,7 @@ if [ ! -d "$roots/$suite" ]; then
     mv "$roots/$suite.new" "$roots/$suite"
 fi
 
-# Whoever uses a scratch folder holds its lock.
+# Each call holds the lock of the scratch folder that it uses.
 for old in "$roots"/scratch.*; do
     [ ! -d "$old" ] || flock --nonblock "$old" rm -rf "$old" || true
 done
@@ -119,7 +119,7 @@ timed() {
 }
 
 timed 'set-up' inside ./podperf set-up
-# What else the tests need comes from the network.
+# The tests need further packages, which come from the network.
 [ "${1-}" != test ] || timed 'set-up of the tests' inside ./podperf test --notest "${@:2}"
 network=own
 timed 'second set-up, offline' inside ./podperf set-up
