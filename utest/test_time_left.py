@@ -140,6 +140,12 @@ def test_slow_tests_run_when_all_are_asked_for(tests: pytest.Pytester, monkeypat
     assert tests.runpytest_subprocess().parseoutcomes() == {"passed": 2, "failed": 1}
 
 
+def test_tests_that_are_skipped_on_this_machine_take_no_time(tests: pytest.Pytester) -> None:
+    tests.makepyfile(test_other="import pytest\n\n@pytest.mark.skipif(True, reason='no')\ndef test_other(): pass\n")
+    lines = tests.runpytest_subprocess("-k", "quick or other").outlines
+    assert any(line.startswith("tests [1/1] ") for line in lines), lines
+
+
 def test_a_failure_is_named_when_it_happens_and_there_are_no_dots(tests: pytest.Pytester) -> None:
     lines = tests.runpytest_subprocess().outlines
     first = next(number for number, line in enumerate(lines) if line.startswith("tests [1/2] "))

@@ -40,13 +40,13 @@ class TimeLeft:
     # --- pytest's hooks ----------------------------------------------------------------------------------------------
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.plan([each.nodeid for each in session.items])
+        self.plan([each.nodeid for each in session.items if not is_left_out(each)])
         self._began = self._test_began = time.monotonic()
         self._last_line = self._began - LINE_INTERVAL
         self._clock.start()
 
     def plan(self, tests: Sequence[str]) -> None:
-        """These tests will run."""
+        """These tests will run. Others, which are skipped, take no time and are not counted."""
         self._expected_seconds = self._expected.of(tests, self._stage, self._stages)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -56,7 +56,8 @@ class TimeLeft:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         with self._lock:
-            self._seconds[nodeid] = time.monotonic() - self._test_began
+            if nodeid in self._expected_seconds:
+                self._seconds[nodeid] = time.monotonic() - self._test_began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -86,7 +87,7 @@ class TimeLeft:
         done = sum(self._expected_seconds[each] for each in self._seconds)
         spent = sum(self._seconds.values())
         here = sum(each for name, each in self._expected_seconds.items() if name not in self._seconds)
-        in_this = min(time.monotonic() - self._test_began, self._expected_seconds[self._current])
+        in_this = min(time.monotonic() - self._test_began, self._expected_seconds.get(self._current, 0.0))
         return max(0.0, estimate(here + self._later, spent, done) - in_this)
 
     def _line(self) -> str:
@@ -111,6 +112,11 @@ class TimeLeft:
                 text = f"\r\x1b[K{text if stays else text[:width]}"
             self._stream.write(f"{text}\n" if stays else text)
             self._stream.flush()
+
+
+def is_left_out(test: pytest.Item) -> bool:
+    """Whether it is known before its start that this test is skipped, as those on the virtual worker mostly are."""
+    return any(mark.args[:1] == (True,) for mark in test.iter_markers("skipif"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
