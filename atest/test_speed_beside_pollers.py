@@ -23,7 +23,11 @@ def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
             undo.callback(each.kill)
             os.sched_setaffinity(each.pid, {cpu})
         take_turns(LocalHost(), {cpu: [each.pid for each in loops]}, undo)
-        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
-        times_of(cpu)
-        preempted = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw - before
-    assert preempted <= 2, "moved there and back, and left alone in between"
+        attempts = [preemptions_while_timing(cpu) for _ in range(3)]  # the kernel's own work may spoil one, not all
+    assert min(attempts) <= 2, f"moved there and back, and left alone in between: {attempts}"
+
+
+def preemptions_while_timing(cpu: int) -> int:
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+    times_of(cpu)
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw - before
