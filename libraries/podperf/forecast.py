@@ -32,7 +32,10 @@ class Forecast:
         return (PRIOR + sum(taken for _, taken in self._ended)) / (PRIOR + sum(expected for expected, _ in self._ended))
 
     def seconds_left(self, number: int, elapsed: float) -> float:
-        """Of the test of this number, counted from 0, which runs for `elapsed` seconds, and of all after it."""
+        """Seconds for the rest of this test, which has run for `elapsed` seconds, and for all later tests.
+
+        Tests are counted from 0.
+        """
         pace = self.pace
         this = self.expected[number] if 0 <= number < len(self.expected) else 0.0
         return max(0.0, this * pace - elapsed) + pace * sum(self.expected[number + 1 :])

@@ -67,7 +67,7 @@ class Process(Protocol):
         """True while the process runs."""
 
     def errors(self) -> str:
-        """What the process has written to standard error so far; of more than 1 MiB the last part."""
+        """The text that the process has written to standard error so far, at most its last 1 MiB."""
 
     def stop(self, timeout: float = 5.0) -> None:
         """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when it is gone; safe to repeat."""

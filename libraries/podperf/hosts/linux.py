@@ -116,7 +116,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
 
 
 def _hold(host: Host, thread: int, cpu: int) -> str | None:
-    """Hold a thread to a CPU, before ordinary processes there. What was said against it, or None."""
+    """Hold a thread to a CPU, before ordinary processes there. Returns the reason of a refusal, else None."""
     for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
         done = host.run(*command, str(thread), check=False)
         if done.exit_code:

@@ -1,4 +1,4 @@
-"""What processes say, gathered while they run. Memory has an end, also where a process says something without one."""
+"""Output of processes, gathered while they run. It has a limit, so that endless output does not fill the memory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Lines:
         self._lost = False
 
     def add(self, chunk: bytes) -> None:
-        """What was said. Never refuses, so that no process waits for who does not read."""
+        """Take output. It is never refused, so that no process waits because nobody reads."""
         if self._lost:
             return
         self._rest += chunk

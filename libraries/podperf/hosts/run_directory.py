@@ -11,7 +11,7 @@ from podperf.hosts.base import Host
 RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
 SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
 # In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case. Every
-# user may write to /dev/shm. What root has not made there, no run has.
+# user may write to /dev/shm. Files there that are not root's are of no run.
 _FREE = """
 for folder in /dev/shm $(findmnt --noheadings --types hugetlbfs --output TARGET); do
   find "$folder" -mindepth 1 -maxdepth 1 -name "$1-*" -type f -user 0 -delete || exit

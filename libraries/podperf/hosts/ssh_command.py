@@ -19,7 +19,7 @@ from podperf.hosts.output import MOST_ERRORS, Latest, Lines, Overflow, Whole, as
 
 # Run by `sh -c` with a command as its arguments, which keeps this shell's process number. The shell's parent is the
 # SSH server's process for the connection: when that ends, the kernel kills the command (PR_SET_PDEATHSIG, prctl(2)).
-# Of what it writes nobody else may write any, whatever umask the login has.
+# Nobody else may write to the files that it makes, whatever umask the login has.
 _TIED_TO_THE_CONNECTION = (
     'PATH=$PATH:/usr/sbin:/sbin; umask go-w; echo "podperf $$ $PPID" >&2; exec setpriv --pdeathsig KILL -- "$@"'
 )

@@ -110,7 +110,7 @@ def _reach(login: Login) -> socket.socket:
 
 @dataclass(frozen=True)
 class _KnownHosts:
-    """What a file in the format of sshd(8), SSH_KNOWN_HOSTS, says. `revoked` are keys that are never trusted.
+    """The content of a file in the format of sshd(8), SSH_KNOWN_HOSTS. `revoked` are keys that are never trusted.
 
     Certificates are not understood.
     """
