@@ -110,7 +110,7 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
     def measured(program: Path) -> Outcome:
         monkeypatch.setattr(software, "TESTER_BINARY", program)
         goals = tuple(replace(each, duration_sum=0.6) for each in presets.PRESETS["quick"].goals)
-        short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=4.0)
+        short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
         run = Run(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
@@ -164,5 +164,9 @@ def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:
     for record in outcome.records.values():
         assert record["tester_limits"]["faults"] == []
         assert record["tester_limits"]["own_loss_bound"] < 0.001
-        assert "ndr" in record["results"] and not record["methods"]["ndrpdr"]["missing"]
+        # A short search on a noisy machine may end before it has found NDR. No figure is withheld because of the tester.
+        missing = record["methods"]["ndrpdr"]["missing"]
+        assert not [why for why in missing.values() if why.startswith("not judged")]
+        assert "ndr" in record["results"] or missing["NDR"]
+        assert {each["metric"]: each["status"] for each in record["verdict"]["outcomes"]}["mrr"] == "passed"
     assert "the tester itself" not in outcome.notes and "the tester's clock" not in outcome.notes
