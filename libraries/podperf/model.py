@@ -14,6 +14,8 @@ from types import MappingProxyType
 
 from podperf.noise import Noise
 
+DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section numbers podperf uses
+
 FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
 MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NAME = "draft-dcn-bmwg-containerized-infra-10"
+from podperf.model import DRAFT
+
+NAME = DRAFT
 TITLE = "Considerations for Benchmarking Network Performance in Containerized Infrastructures"
 URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
 
