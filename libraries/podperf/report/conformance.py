@@ -175,8 +175,8 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
     if section.informative:
         return SectionReport(section, SectionStatus.INFORMATIVE, "nothing to measure")
     reason = section.not_covered
-    if section.suite:
-        reason = f"none of its tests ran: `--include {section.tag}` runs {section.suite}"
+    if section.suites:
+        reason = f"none of its tests ran: `--include {section.tag}` runs those of {', '.join(section.suites)}"
     return SectionReport(section, SectionStatus.NOT_COVERED, reason)
 
 
