@@ -1,7 +1,8 @@
 """The values that everything above the hosts speaks in. No I/O.
 
 Units, everywhere: loads and rates in frames per second and per direction, durations in seconds, latencies in
-nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009.
+nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009;
+MRR as in FD.io CSIT.
 """
 
 from __future__ import annotations
