@@ -220,7 +220,7 @@ class Run:
         record = identity.record(chain.data_plane, count(chain.pods, "pod"), where, inside, frame.name, _way(traffic))
         kind = DATA_PLANES.get(chain.data_plane)
         record.model = kind.model if kind else None
-        record.chain = replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
+        record.chain = _with_forwarder(chain)
         record.thresholds = applicable(self.topology.thresholds, chain, frame)
         test = self._begin(record, traffic)
         if chain.workers > 1:
@@ -251,6 +251,7 @@ class Run:
                 raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
             self.testbed.demand(contender.chain)
         placed = {str(each): self._placed(each) for each in order.contenders}
+        record.contenders = {str(each): (_with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
         cpus = {cpu for each in placed.values() for cpu in each.cpus}
         workers = max(each.chain.workers for each in order.contenders)
         if workers > 1 or not cpus <= set(self.placement.sut):
@@ -458,6 +459,12 @@ def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | No
         rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
         found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
     return found
+
+
+def _with_forwarder(chain: Chain) -> Chain:
+    """The chain with the name of its forwarder, where a test leaves that to the data plane."""
+    kind = DATA_PLANES.get(chain.data_plane)
+    return replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
 
 
 def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:

@@ -22,7 +22,9 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_VERSION
+from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
@@ -73,6 +75,7 @@ class TestRecord:
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
+    contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
@@ -99,6 +102,8 @@ class TestRecord:
             "tester": plain(self.tester),
             "tester_limits": plain(self.limits),
             "link_bits_per_second": plain(self.link_bits_per_second),
+            "special_capabilities": special_capabilities(self.data_plane or {}),
+            "parameters": parameters_of(self._set_ups),
             "environment": plain(self.environment),
             "interfaces": plain(self.interfaces),
             "methods": plain(self.methods),
@@ -112,6 +117,24 @@ class TestRecord:
             "findings": plain(self.findings),
             "trials": list(trials),
         }
+
+    @property
+    def _set_ups(self) -> dict[str, SetUp]:
+        """The chains of this test: its own, or all that it compares. Those of a tester are not on their path."""
+        environment, descriptions = self.environment or {}, self.data_plane or {}
+        if not self.contenders:
+            own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
+            return {"": SetUp(self.chain, self.placement, (), descriptions, own, environment)}
+        found = {}
+        for name, (chain, placed) in self.contenders.items():
+            own = {
+                key.removeprefix(f"{name}: "): each
+                for key, each in self.interfaces.items()
+                if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
+            }
+            described = descriptions.get(name) or {}
+            found[name] = SetUp(chain, placed.placement, placed.shared, described, own, environment)
+        return found
 
     def why_noisy(self) -> str | None:
         """Why figures of this test may be the neighbours', or None."""
