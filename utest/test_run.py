@@ -209,6 +209,16 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
         assert run._patience.left == left
 
 
+def test_a_test_waits_for_itself_alone(run: Run) -> None:
+    """Its record says how long it waited: that of a test without trials must not have the seconds of the one before."""
+    run.begin_test(Identity("patient", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.patience.spend(2)
+    run.end_test(Identity("patient", "suite"), "passed")
+    run.end_test(Identity("isolated", "suite"), "passed")
+    paths = sorted((run.results / "records").glob("*.json"))
+    assert [json.loads(path.read_text())["waited_for_quietness"] for path in paths] == [0.0, 2.0]
+
+
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
     taken_down = []

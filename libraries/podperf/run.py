@@ -81,7 +81,7 @@ class Run:
         self._baselines: dict[TrafficKind, Metrics] = {}
         self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
-        self._patience = Patience(0)
+        self._patience = Patience()
         self._lost: list[str] = []  # what is to be said of records that are not in the results folder
 
     def open(self) -> None:
@@ -305,15 +305,13 @@ class Run:
         if self._test is not None:
             raise PodperfError("this test has measured already, and its record is of that: give each chain a test")
         record.topology, record.traffic, record.environment = self.topology, traffic, self.environment
-        patience = Patience(0)
+        self._patience.grant(0.0 if traffic is None else self.topology.method.patience)
         if traffic is not None:
             self._take_lost_machines_again()
             said = remarks(self.placement, self.worker_cpus, len(traffic.directions))
             record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
-            # What one test leaves of its patience is the next one's: the neighbours of a machine come and go.
-            patience = self._patience = Patience(self._patience.left + self.topology.method.patience)
         writer = RecordWriter(self.results / "records", record)  # with what is known of the test by now
-        self._test = TestInProgress(record, writer, self.progress, self._quietness, patience)
+        self._test = TestInProgress(record, writer, self.progress, self._quietness, self._patience)
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
@@ -427,7 +425,7 @@ class Run:
         test = self._test or self._begin(identity.record(identity.name))
         self._test = None
         if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
-            self._patience = Patience(max(0.0, self._patience.left - self.topology.method.patience))
+            self._patience.withdraw(self.topology.method.patience)
         ended = test.end(outcome, reason)
         self._lost += ended.problems if ended.lost else ()
         return ended
