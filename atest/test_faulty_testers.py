@@ -17,8 +17,7 @@ import pytest
 from podperf.methods import presets
 from podperf.model import Chain, FrameSize
 from podperf.progress import Progress
-from podperf.run import Run
-from podperf.test_in_progress import TestIdentity
+from podperf.run import Run, Session, TestIdentity
 from podperf.testers import software
 from podperf.topology import MethodSettings, Threshold
 
@@ -113,12 +112,13 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
         short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
-        run = Run(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
-        run.topology = replace(
-            run.topology,
+        session = Session(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
+        session.topology = replace(
+            session.topology,
             method=MethodSettings("quick", 2, 0.3),
             thresholds=(Threshold("mrr", "Mpps", minimum=1e-6), Threshold("ndr", "Mpps", minimum=1e-6)),
         )
+        run = Run(session)
         run.open()
         try:
             for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from secrets import randbits
 from typing import Any
 
-from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
-from podperf.hosts.base import Host
-from podperf.hosts.environment import collect, interface_details, podperf_version
-from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh_login import take_password
-from podperf.kernel.cpus import read_cpus
+from podperf.hosts.environment import interface_details
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
@@ -32,26 +25,20 @@ from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.trials import Patience, ValidTrials, await_quietness
 from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
-from podperf.progress import Progress
-from podperf.quietness.machines import watch
-from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, set_aside, topology_digest
+from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, topology_digest
 from podperf.report.command import summary, write_reports
-from podperf.test_in_progress import Ended, TestIdentity, TestInProgress
-from podperf.testbed.access import behind_ssh, lock, machines_of
-from podperf.testbed.machines import FurtherWorker, further_workers
-from podperf.testbed.placement import nic_node, place, remarks
-from podperf.testbed.run_lock import RUN, RunLock
+from podperf.run.session import Session
+from podperf.run.test_in_progress import Ended, TestIdentity, TestInProgress
+from podperf.testbed.placement import remarks
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
-from podperf.topology import Engine, Metric, Topology, load_topology
+from podperf.topology import Engine, Metric, Topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
 from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
-from podperf.virtual_worker.boot import boot
 
 NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
 
@@ -61,21 +48,10 @@ TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's 
 class Run:
     """The testbed, its calibration, and the test that runs now. `close` writes the reports."""
 
-    def __init__(
-        self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
-    ) -> None:
-        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
-        out of there."""
-        take_password()
-        self.topology: Topology = load_topology(topology, DATA_PLANES)
-        self.results = results
-        self.progress = progress or Progress()
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.progress = session.progress
         self.clock = time.monotonic  # what the tester's clock is held against
-        self._host = LocalHost()
-        self._password = password
-        self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
-        self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
-        self._undo = ExitStack()
         self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._right_clocks: set[Engine] = set()  # of testers whose clock was held against this machine's
         self._baselines: dict[TrafficKind, Metrics] = {}
@@ -84,103 +60,42 @@ class Run:
         self._patience = Patience()
         self._lost: list[str] = []  # what is to be said of records that are not in the results folder
 
+    @property
+    def topology(self) -> Topology:
+        """The topology of the run."""
+        return self.session.topology
+
+    @property
+    def testbed(self) -> Testbed:
+        """The testbed in use."""
+        return self.session.equipment.testbed
+
     def open(self) -> None:
         """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
-        try:
-            self._open()
-        except BaseException:
-            self._undo.close()
-            raise
-
-    def _open(self) -> None:
-        if self.topology.uses_this_machine and os.geteuid() != 0:
-            raise PodperfError(
-                "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
-            )
-        self._undo.enter_context(RunLock(RUN, self.progress.note))
-        if earlier := set_aside(self.results):
-            self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
-        self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
-        for leftover in put_back(self._host):
-            self.progress.note(f"removed what an earlier run left: {leftover}")
-        if self.topology.worker.connection == "virtual":
-            self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
-        self._machines = machines_of(self.topology, self._host, self._undo, self._password)
-        self._take_machines()
-
-    def _take_machines(self) -> None:
-        undo = self._undo.enter_context(ExitStack())
-        self._give_machines_back = undo.close
-        tester, worker, *others = self._machines
-        for machine in behind_ssh(self._machines):
-            lock(machine, undo, RUN, self.progress.note)
-            undo.callback(put_back, machine, keep=True)  # as for this machine
-            for leftover in put_back(machine):
-                self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
-        apart = worker is not tester
-        cpus = read_cpus(tester)
-        self.worker_cpus = read_cpus(worker) if apart else cpus
-        node = nic_node(worker, self.topology.worker)
-        self.placement = place(self.topology, cpus, self.worker_cpus if apart else None, node)
-        further = further_workers(self.topology, cpus, others)
-        self.testbed = Testbed(self.topology, self.placement, tester, worker, further)
-        self.testbed.refuse_shared_ports()
-        self.testbed.refuse_unpinnable()
-        undo.callback(self.testbed.close)
-        self._quietness = self._watch(self.placement.sut, undo)
-        self.environment = {
-            **collect(worker),
-            "podperf": podperf_version(self._host),
-            **({"tester": collect(tester)} if apart else {}),
-            **({"further_workers": {each.host.name: _facts(each) for each in further}} if further else {}),
-        }
-        self._losses = [each.losses for each in behind_ssh(self._machines)]
-
-    def _take_lost_machines_again(self) -> None:
-        """What held a machine ended with the connection to it, and what a test had set up there still stands."""
-        machines = behind_ssh(self._machines)
-        if [each.losses for each in machines] != self._losses:
-            self.progress.note("an SSH connection was lost: logging in again")
-            for machine in machines:
-                machine.log_in_again()
-            with suppress(PodperfError):
-                self._give_machines_back()
-            self._take_machines()
-
-    def _watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-        """Watches the tester's CPUs, these of the system under test, and those of what more workers there are."""
-        tester, worker = self._machines[:2]
-        own = () if self.topology.tester.runs_already else self.placement.tester
-        if worker is not tester:
-            beyond: Quietness | None = None
-            for each in reversed(self.testbed.further[: workers - 1]):
-                beyond = watch(each.host, each.placement.sut, undo, worker=beyond)
-            return watch(tester, own, undo, worker=watch(worker, sut, undo, worker=beyond))
-        # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
-        return watch(tester, (*sut, *own), undo)
+        self.session.open()
 
     def close(self) -> str:
         """Give the machine back and write the reports; returns the summary table and where the reports are."""
         said = []
         try:
-            self._undo.close()
+            self.session.close()
         except Exception as error:  # nor has a signal, which Robot Framework makes one of, a part in what was measured
             said.append(f"podperf: {error}; once: sudo ./podperf clean {self.topology.path}")
         said += [f"podperf: {each}" for each in self._lost]
         return "\n\n".join([*self._reports(), *said])
 
     def _reports(self) -> list[str]:
-        if not any((self.results / "records").glob("*")):
+        if not any((self.session.results / "records").glob("*")):
             return ["no test was measured, so there is nothing to report"]
         try:
-            report = f"Conformance: {write_reports(self.results)}"
+            report = f"Conformance: {write_reports(self.session.results)}"
         except PodperfError as error:
             report = f"podperf: {error}"
-        return [summary(self.results, self.progress.stream), report]
+        return [summary(self.session.results, self.progress.stream), report]
 
     def plan(self, tests: Sequence[TestIdentity]) -> None:
         """All tests of the run, in their order: tell whoever watches how long they may take."""
-        earlier = earlier_durations(self.results, topology_digest(self.topology))
+        earlier = earlier_durations(self.session.results, topology_digest(self.topology))
         offered = {each: self._offers(each) for each in DATA_PLANES if any(each in test.tags for test in tests)}
 
         def expected(test: TestIdentity) -> float:
@@ -225,7 +140,9 @@ class Run:
         test = self._begin(record, traffic)
         if chain.workers > 1:
             self.testbed.demand(chain)
-            test.quietness = self._watch(self.placement.sut, test.undo, chain.workers)
+            test.quietness = self.session.equipment.watch(
+                self.session.equipment.placement.sut, test.undo, chain.workers
+            )
         sut = test.undo.enter_context(self.testbed.build(chain, frame, traffic.directions))
         record.traffic = addressed(traffic, sut)
         sut.probe(record.traffic)
@@ -253,8 +170,8 @@ class Run:
         placed = {str(each): self._placed(each) for each in order.contenders}
         cpus = {cpu for each in placed.values() for cpu in each.cpus}
         workers = max(each.chain.workers for each in order.contenders)
-        if workers > 1 or not cpus <= set(self.placement.sut):
-            test.quietness = self._watch(sorted(cpus), test.undo, workers)
+        if workers > 1 or not cpus <= set(self.session.equipment.placement.sut):
+            test.quietness = self.session.equipment.watch(sorted(cpus), test.undo, workers)
         limits: dict[str, TesterLimits] = {}
         doubts: dict[str, None] = {}  # in the order in which they were raised
         described: dict[str, Mapping[str, Any]] = {}
@@ -289,7 +206,7 @@ class Run:
 
     def _placed(self, contender: Contender) -> Placed:
         if contender.scenario is None:
-            return Placed(self.placement)
+            return Placed(self.session.equipment.placement)
         return self.testbed.place_scenario(contender.scenario, contender.chain)
 
     def _traffic(
@@ -304,14 +221,19 @@ class Run:
     def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
         if self._test is not None:
             raise PodperfError("this test has measured already, and its record is of that: give each chain a test")
-        record.topology, record.traffic, record.environment = self.topology, traffic, self.environment
+        record.topology, record.traffic, record.environment = self.topology, traffic, self.session.equipment.environment
         self._patience.grant(0.0 if traffic is None else self.topology.method.patience)
         if traffic is not None:
-            self._take_lost_machines_again()
-            said = remarks(self.placement, self.worker_cpus, len(traffic.directions))
-            record.placement, record.environment = self.placement, {**self.environment, "placement_remarks": said}
-        writer = RecordWriter(self.results / "records", record)  # with what is known of the test by now
-        self._test = TestInProgress(record, writer, self.progress, self._quietness, self._patience)
+            self.session.take_lost_machines_again()
+            said = remarks(
+                self.session.equipment.placement, self.session.equipment.worker_cpus, len(traffic.directions)
+            )
+            record.placement, record.environment = (
+                self.session.equipment.placement,
+                {**self.session.equipment.environment, "placement_remarks": said},
+            )
+        writer = RecordWriter(self.session.results / "records", record)  # with what is known of the test by now
+        self._test = TestInProgress(record, writer, self.progress, self.session.equipment.quietness, self._patience)
         return self._test
 
     def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
@@ -322,7 +244,7 @@ class Run:
         kind = _kind_of(traffic)
         known = self._limits.get((kind, engine))
         if known is None or known.faults:
-            await_quietness(self._quietness, self._patience, self.progress.waiting)
+            await_quietness(self.session.equipment.quietness, self._patience, self.progress.waiting)
             limits = self._calibrated(traffic, engine).held_to(self.topology.tester.maximum_load)
             if known is None or limits.kinds_of_faults != known.kinds_of_faults:
                 self._limits[kind, engine] = limits
@@ -474,10 +396,6 @@ def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
         for name, port in sut.ports.items()
     }
     return ends | {f"tester {name}": interface_details(host, name) for name, host in sut.tester_ports.items()}
-
-
-def _facts(worker: FurtherWorker) -> dict[str, Any]:
-    return {**collect(worker.host), "placement": asdict(worker.placement)}
 
 
 def _kind_of(traffic: Traffic) -> TrafficKind:
