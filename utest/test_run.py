@@ -145,7 +145,7 @@ def run(tmp_path: Path) -> Run:
     session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
-    made.clock = lambda: simulated(made).now
+    made.limits.clock = lambda: simulated(made).now
     return made
 
 

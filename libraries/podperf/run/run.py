@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -11,7 +10,6 @@ from secrets import randbits
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count
 from podperf.hosts.environment import interface_details
@@ -23,10 +21,12 @@ from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
-from podperf.methods.trials import Patience, ValidTrials, await_quietness
-from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
+from podperf.methods.trials import Patience, ValidTrials
+from podperf.model import Chain, Direction, FrameSize, Traffic
 from podperf.records import Outcome, RecordWriter, TestRecord, earlier_durations, topology_digest
 from podperf.report.command import summary, write_reports
+from podperf.run.baselines import Baselines
+from podperf.run.limits import KnownLimits
 from podperf.run.session import Session
 from podperf.run.test_in_progress import Ended, TestIdentity, TestInProgress
 from podperf.testbed.placement import remarks
@@ -34,15 +34,10 @@ from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
-from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
-from podperf.topology import Engine, Metric, Topology
+from podperf.topology import Metric, Topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
-from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
-
-NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
-
-TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
+from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Verdict, applicable
 
 
 class Run:
@@ -51,13 +46,10 @@ class Run:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.progress = session.progress
-        self.clock = time.monotonic  # what the tester's clock is held against
-        self._limits: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
-        self._right_clocks: set[Engine] = set()  # of testers whose clock was held against this machine's
-        self._baselines: dict[TrafficKind, Metrics] = {}
-        self._baseline_records: dict[TrafficKind, str] = {}  # where a test has measured them, its record
         self._test: TestInProgress | None = None
         self._patience = Patience()
+        self.limits = KnownLimits(session, self._patience)
+        self._baselines = Baselines()
         self._lost: list[str] = []  # what is to be said of records that are not in the results folder
 
     @property
@@ -150,7 +142,7 @@ class Run:
         record.tester = sut.tester.describe()
         record.interfaces = _interfaces(sut)
         record.link_bits_per_second = _link_speed(record.interfaces)
-        record.limits = self._limits_on(record.link_bits_per_second, traffic, record.tester["engine"])
+        record.limits = self.limits.on_link(record.link_bits_per_second, traffic, record.tester["engine"])
         test.sut = sut
 
     def compare(self, identity: TestIdentity, order: Order) -> Finding:
@@ -188,7 +180,7 @@ class Run:
                     on_path = _interfaces(sut)
                     named = {f"{name}: {interface}": each for interface, each in on_path.items()}
                     record.interfaces = {**record.interfaces, **named}
-                    limits[name] = self._limits_on(_link_speed(on_path), traffics[name], record.tester["engine"])
+                    limits[name] = self.limits.on_link(_link_speed(on_path), traffics[name], record.tester["engine"])
                     doubts.update(dict.fromkeys(filter(None, [limits[name].doubt])))
                 yield test.trials(sut, name, traffics[name], limits[name])
 
@@ -235,41 +227,6 @@ class Run:
         writer = RecordWriter(self.session.results / "records", record)  # with what is known of the test by now
         self._test = TestInProgress(record, writer, self.progress, self.session.equipment.quietness, self._patience)
         return self._test
-
-    def _limits_for(self, traffic: Traffic, engine: Engine) -> TesterLimits:
-        """What the tester can do with such traffic. One that showed a fault is tried again in each test.
-
-        As long as it is the same fault, the first figures stay, so that all rows say the same.
-        """
-        kind = _kind_of(traffic)
-        known = self._limits.get((kind, engine))
-        if known is None or known.faults:
-            await_quietness(self.session.equipment.quietness, self._patience, self.progress.waiting)
-            limits = self._calibrated(traffic, engine).held_to(self.topology.tester.maximum_load)
-            if known is None or limits.kinds_of_faults != known.kinds_of_faults:
-                self._limits[kind, engine] = limits
-                if limits.faults:
-                    self.progress.note(f"{limits.doubt}. {NOT_BELIEVED}")
-        return self._limits[kind, engine]
-
-    def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
-        if self.topology.tester.has_ports_of_its_own:
-            most = self.topology.tester.maximum_load
-            return calibrate_sending(self.testbed.tester_with_ports(), traffic, most=most)
-        with self.testbed.bare_path(traffic.frame, engine) as bare:
-            if engine not in self._right_clocks:
-                fault = check_clock(bare.tester, traffic, self.clock)
-                if fault is not None:
-                    return calibrate(bare.tester, traffic, known=(fault,))
-                self._right_clocks.add(engine)
-            return calibrate(bare.tester, traffic)
-
-    def _limits_on(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
-        """The same on a link of so many bit/s: what does not fit on it is no loss of the system under test."""
-        limits = self._limits_for(traffic, engine)
-        if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
-            return limits.held_to(rate, "the line rate of the link")
-        return limits
 
     def measure_mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
@@ -318,24 +275,7 @@ class Run:
 
     def judge(self) -> Verdict:
         """The figures of this test against the testbed's thresholds."""
-        record = self.current.record
-        assert record.chain is not None and record.traffic is not None
-        kind = _kind_of(record.traffic)
-        baseline = _baseline_of(record.limits, self._baselines.get(kind, {}))
-        if any(each.unit == "ratio of baseline" for each in record.thresholds):
-            record.baseline = self._baseline_records.get(kind)
-        record.verdict = judge(
-            record.thresholds,
-            record.traffic.frame,
-            record.metrics,
-            baseline,
-            noise=record.why_noisy(),
-            doubts=record.limits.doubts if record.limits else {},
-        )
-        if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
-            self._baselines[kind] = record.metrics
-            self._baseline_records[kind] = record.id
-        return record.verdict
+        return self._baselines.judge(self.current.record)
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""
@@ -360,26 +300,6 @@ class Run:
         return result
 
 
-def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
-    """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
-
-    Where the calibration found more, that counts: on a noisy machine a baseline is too low, and flatters what is held
-    against it. A rate above what the load is held to (line rate, topology) counts as that: the path under test is
-    offered no more.
-    """
-    if limits is None:
-        return measured or None
-    limit = Measured(limits.maximum_load, lower_bound=True)
-    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
-    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
-    known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
-    found |= {each: limit for each in known if found[each].value < limit.value}
-    if limits.held:
-        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
-    return found
-
-
 def _link_speed(interfaces: Mapping[str, Mapping[str, Any]]) -> float | None:
     """That of the slowest port, in bit/s; None where none has one, as veth."""
     speeds = [each.get("speed_bits_per_second") for each in interfaces.values()]
@@ -396,10 +316,6 @@ def _interfaces(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
         for name, port in sut.ports.items()
     }
     return ends | {f"tester {name}": interface_details(host, name) for name, host in sut.tester_ports.items()}
-
-
-def _kind_of(traffic: Traffic) -> TrafficKind:
-    return traffic.frame, traffic.directions, traffic.flows
 
 
 def _way(traffic: Traffic) -> str:
