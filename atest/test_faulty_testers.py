@@ -124,10 +124,10 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
             for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):
                 identity = TestIdentity(name, "faulty testers")
                 run.begin_test(identity, chain, SMALL)
-                run.measure_mrr()
-                run.search_ndr_and_pdr()
-                run.measure_latency()
-                run.judge()
+                run.measurement.mrr()
+                run.measurement.ndr_and_pdr()
+                run.measurement.latency()
+                run.measurement.judge()
                 run.end_test(identity, "passed")
         finally:
             summary = run.close()

@@ -83,7 +83,8 @@ class Testbed:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
         self._run = run
-        logger.info(f"testbed {run.topology.name}: {run.topology.description}")
+        opened = run.session.topology
+        logger.info(f"testbed {opened.name}: {opened.description}")
 
     @keyword
     def close_testbed(self) -> None:

@@ -2,6 +2,6 @@
 
 from podperf.run.run import Run
 from podperf.run.session import Session
-from podperf.run.test_in_progress import Ended, TestIdentity, TestInProgress
+from podperf.run.test_in_progress import TestIdentity
 
-__all__ = ["Ended", "Run", "Session", "TestIdentity", "TestInProgress"]
+__all__ = ["Run", "Session", "TestIdentity"]

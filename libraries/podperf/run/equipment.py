@@ -14,7 +14,7 @@ from podperf.model import Placement
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
 from podperf.testbed.machines import FurtherWorker, further_workers
-from podperf.testbed.placement import nic_node, place
+from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
 
@@ -49,6 +49,11 @@ class Equipment:
         undo.callback(testbed.close)
         quietness = _watch(testbed, placement.sut, undo)
         return cls(testbed, placement, worker_cpus, _environment(testbed, here), quietness)
+
+    def environment_for(self, directions: int) -> dict[str, Any]:
+        """The environment, with what is to be known of the placement in a test that sends in so many directions."""
+        said = remarks(self.placement, self.worker_cpus, directions)
+        return {**self.environment, "placement_remarks": said}
 
     def watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
         """A watch over the tester's CPUs, these of the worker, and those of so many workers in all, until `undo`."""
