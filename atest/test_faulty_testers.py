@@ -164,7 +164,7 @@ def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:
     for record in outcome.records.values():
         assert record["tester_limits"]["faults"] == []
         assert record["tester_limits"]["own_loss_bound"] < 0.001
-        # A short search on a noisy machine may end before it has found NDR. No figure is withheld because of the tester.
+        # A short search on a noisy machine may end before it has found NDR. No figure is withheld for the tester.
         missing = record["methods"]["ndrpdr"]["missing"]
         assert not [why for why in missing.values() if why.startswith("not judged")]
         assert "ndr" in record["results"] or missing["NDR"]
