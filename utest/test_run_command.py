@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from robot.errors import DataError
 
-from podperf_run import RESULTS, SUITES, TOPOLOGIES, Command
+from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
 KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
