@@ -252,3 +252,9 @@ def test_trials_that_were_left_are_counted_by_what_can_be_read(tmp_path: Path) -
     (left,) = tmp_path.iterdir()
     left.write_text(left.read_text() + "[]\n7\n" + "[" * 200_000)
     assert read_record(left)["reason"] == "interrupted after 3 trials"
+
+
+def test_the_text_of_an_error_is_no_markup_in_robots_log() -> None:
+    """Robot Framework takes a message for HTML that begins with `*HTML*`."""
+    assert str(PodperfError("*HTML*<script>alert(1)</script>")) == "\\*HTML*<script>alert(1)</script>"
+    assert str(PodperfError("exit code 1: *HTML*<b>")) == "exit code 1: *HTML*<b>"
