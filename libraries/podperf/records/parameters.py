@@ -64,12 +64,12 @@ class SetUp:
     @property
     def pollers(self) -> Sequence[Data]:
         """The CPUs with polling threads."""
-        return [each for found in _values_of("pollers", self.description) if isinstance(found, list) for each in found]
+        return [each for found in values_of("pollers", self.description) if isinstance(found, list) for each in found]
 
     @property
     def sockets(self) -> Sequence[Data]:
         """The AF_XDP sockets of the switch and of the pods' applications."""
-        return [each for found in _values_of("sockets", self.description) if isinstance(found, list) for each in found]
+        return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
 
     @property
     def nodes(self) -> Mapping[int, int]:
@@ -152,7 +152,7 @@ def _numa_of_nic(found: SetUp) -> str | None:
 
 
 def _hugepage_size(found: SetUp) -> str | None:
-    sizes = dict.fromkeys(found for found in _values_of("hugepages_of_mib", found.description))
+    sizes = dict.fromkeys(found for found in values_of("hugepages_of_mib", found.description))
     if not sizes:
         return "none: the kernel forwards" if found.in_kernel else None
     return ", ".join(f"{size} MiB" if size else "none" for size in sizes)
@@ -240,7 +240,7 @@ def parameters_of(set_ups: Mapping[str, SetUp]) -> dict[str, str | None]:
 
 def special_capabilities(description: Any) -> list[str]:
     """What runs in the system under test for the benchmark's sake alone (section 5 of the draft), a sentence each."""
-    return list(dict.fromkeys(map(str, _values_of(SPECIAL_CAPABILITY, description))))
+    return list(dict.fromkeys(map(str, values_of(SPECIAL_CAPABILITY, description))))
 
 
 def _read(parameter: Parameter, found: SetUp) -> str | None:
@@ -259,17 +259,17 @@ def _told(values: Mapping[str, str | None]) -> str | None:
     return "; ".join(f"{name}: {value or 'not read'}" for name, value in values.items())
 
 
-def _values_of(key: str, data: Any) -> Iterator[Any]:
+def values_of(key: str, data: Any) -> Iterator[Any]:
     """The values under this key, at any depth."""
     if isinstance(data, Mapping):
         for name, value in data.items():
             if name == key:
                 yield value
             else:
-                yield from _values_of(key, value)
+                yield from values_of(key, value)
     elif isinstance(data, list | tuple):
         for each in data:
-            yield from _values_of(key, each)
+            yield from values_of(key, each)
 
 
 def _nodes_of(cpus: Sequence[int], nodes: Mapping[int, int]) -> str | None:

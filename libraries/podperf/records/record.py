@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from podperf.dataplanes.base import ALSO_MODEL
 from podperf.figures import PHASES
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
 from podperf.noise import Noise, total, why_noisy
@@ -22,7 +23,7 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
-from podperf.records.parameters import SetUp, parameters_of, special_capabilities
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities, values_of
 from podperf.records.schema import SCHEMA_VERSION
 from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
@@ -86,7 +87,7 @@ class TestRecord:
                 "name": self.name,
                 "suite": self.suite,
                 "tags": list(self.tags),
-                "sections": list(sections_of(self.tags)),
+                "sections": self._sections(),
                 "log": self.log,
             },
             "started": _timestamp(self.started),
@@ -117,6 +118,12 @@ class TestRecord:
             "findings": plain(self.findings),
             "trials": list(trials),
         }
+
+    def _sections(self) -> list[str]:
+        """Those that the tags name, and that of the second category which the data plane turned out to be of."""
+        second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
+        known = [each.section for each in NetworkingModel if each in second]
+        return list(dict.fromkeys([*sections_of(self.tags), *known]))
 
     @property
     def _set_ups(self) -> dict[str, SetUp]:

@@ -91,7 +91,8 @@ SECTIONS = (
         "eBPF Acceleration Model",
         "Forwarding at the tc and XDP hooks, AF_XDP in pods, AF_XDP below a user-space vSwitch.",
         "Own BPF programs at the tc hook (with and without peer redirect) and the XDP hook, pods on AF_XDP sockets "
-        "with and without busy polling, Open vSwitch on AF_XDP; 1 to N pods.",
+        "with and without busy polling, Open vSwitch on AF_XDP; OVS-DPDK (4.1.2) where its ports are AF_XDP devices of "
+        "DPDK and its pods have vhost-user; 1 to N pods.",
         suites=("4.1.3_ebpf.robot", "4.1_findings.robot"),
     ),
     Section(
