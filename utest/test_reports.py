@@ -120,7 +120,8 @@ def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> 
     found = statuses(TestRecord("x", "x", "x", ["sec-5"], 0, 1, "passed"), folder=tmp_path)
     assert found["4.1.1"] == (
         "not covered",
-        "none of its tests ran: `--include sec-4.1.1` runs those of 4.1.1_kernel_space.robot, 4.1_findings.robot",
+        "none of its tests ran: `--include sec-4.1.1` runs those of 4.1.1_kernel_space.robot, "
+        "4.1.1_kernel_space_sweep.robot, 4.1_findings.robot",
     )
     assert found["4.2.2"] == ("not covered", "not implemented in this version")
     assert found["4.2.4"][0] == "not covered"
