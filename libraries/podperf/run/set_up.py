@@ -49,7 +49,7 @@ def set_up(
     record.tester = sut.tester.describe()
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)
-    record.limits = limits = known.on_link(record.link_bits_per_second, traffic, record.tester["engine"])
+    record.limits = limits = known.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
     test.undo.callback(_last_look, record, sut)
     return Measurement(test, sut, traffic, limits, session.topology.method, baselines)
 
