@@ -167,7 +167,7 @@ def open_run() -> Run:
 def measure_and_judge(order: Order) -> None:
     """Measure the contenders of an order by turns. The verdict becomes the test's message, and fails no test."""
     finding = open_run().compare(running_test(), order)
-    logger.info(f"{finding.claim!r}: {finding.detail}")
+    logger.info(f"{finding.claim!r} ({finding.source or 'podperf expects it'}): {finding.detail}")
     BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ PORTS = {"left": {"mac": "02:00:00:00:00:01"}, "right": {"mac": "02:00:00:00:00:
 READY = {"ready": {"version": "1", "engine": "xdp", "ports": PORTS}}
 REFUSED = {"error": "loading BPF programs is not permitted", "kind": "no-bpf"}
 
-FRONT = """#!{python}
+FRONT = """#!/usr/bin/env python3
 import os, signal, sys, time
 def say(text): print(text, flush=True)
 engine = sys.argv[sys.argv.index("--engine") + 1]
@@ -57,7 +56,7 @@ def front(tmp_path: Path) -> Callable[[str], str]:
 
     def make(script: str) -> str:
         path = tmp_path / "front"
-        path.write_text(FRONT.format(python=sys.executable, script=script))
+        path.write_text(FRONT.format(script=script))
         path.chmod(0o755)
         return str(path)
 

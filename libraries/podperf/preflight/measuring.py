@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane, ForSomePorts
+from podperf.dataplanes.base import DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
@@ -153,7 +153,5 @@ def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    if not isinstance(kind, ForSomePorts):
-        return None
     ports = (testbed.topology.worker.left, testbed.topology.worker.right)
     return kind.refused(testbed.worker_host, [port.interface for port in ports if port is not None])
