@@ -160,7 +160,7 @@ def run(tmp_path: Path) -> Run:
     session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
-    made.limits.clock = lambda: simulated(made).now
+    made.kept.limits.clock = lambda: simulated(made).now
     return made
 
 
@@ -237,7 +237,7 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
-        assert run.patience.left == left
+        assert run.kept.patience.left == left
 
 
 def test_a_test_waits_for_itself_alone(run: Run) -> None:
