@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from ChosenNames import ChosenNames
 from LastWords import LastWords
 from podperf.errors import PodperfError
 from podperf.nearness import proposed_paths
+from podperf.ownership import Owner, is_open_to_others, ways_to
 from podperf.topology import load_topology
 from RemainingTests import RemainingTests
 from ResultsFolder import ResultsFolder
@@ -173,14 +175,39 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
     except PodperfError as error:
         say(f"podperf: {error}")
         return NOT_STARTED
+    if not dry_run and (sentence := _unsafe(options)):
+        say(f"podperf: {sentence}")
+        return NOT_STARTED
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
     options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
     code: int = robot.run(*command.sources, **options)
+    with suppress(OSError):  # it is not empty, as a run has results
+        results.rmdir()
+        RESULTS.rmdir()
     if code == NOT_STARTED and command.resume and not names.unknown:
         say(f"podperf: nothing is left to measure of these tests: {' and '.join(command.resume)} tells how they ended")
     if words.interrupted and options.get("statusrc", True):
         return INTERRUPTED
     return code
+
+
+def _unsafe(options: Mapping[str, Any]) -> str | None:
+    """Why root must not write where these options say. The folder of the results is made first: then it is root's."""
+    results = Path(options["outputdir"]).absolute()
+    checkout = (ROOT, *ROOT.parents)  # who can change these has root do what he likes, whatever is written where
+    trusted = {caller.user for caller in [Owner.caller(os.environ)] if caller} | {
+        Owner.of(each).user for each in checkout
+    }
+    with suppress(OSError):  # Robot Framework says so
+        results.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        for path in ways_to(results / str(options.get(name, ""))):
+            if path not in checkout and is_open_to_others(path, trusted):
+                return (
+                    f"another user owns {path}, or can write there, and could have root overwrite any file: "
+                    f"choose another --{name}"
+                )
+    return None
 
 
 def _no_suite(path: str) -> str:
