@@ -15,6 +15,7 @@ from robot.result import TestCase
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
+from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import Run
@@ -82,6 +83,9 @@ class Testbed:
             run.open()
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
+            raise
+        except Exception as error:  # as when a machine behind SSH gives an answer that is none
+            Progress().note(f"podperf: {printable(f'{type(error).__name__}: {error}')}")
             raise
         self._run = run
         logger.info(f"testbed {run.topology.name}: {run.topology.description}")
