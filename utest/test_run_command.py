@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 from robot.errors import DataError
 
-import podperf_run
-from podperf_run import RESULTS, SUITES, TOPOLOGIES, Command
+import run_command.__main__ as command_line
+from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
 KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
@@ -104,7 +105,7 @@ def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
     planted: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Robot Framework follows links, as of `output.xml` to /etc/passwd."""
-    monkeypatch.setattr(podperf_run.robot, "run", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(command_line.robot, "run", lambda *_, **__: pytest.fail("it ran"))
     (theirs := tmp_path / "theirs").mkdir()
     chosen = {"folder": theirs, "parent": theirs / "new", "link": tmp_path / "link", "writable": theirs}.get(planted)
     if planted == "link":
@@ -120,7 +121,7 @@ def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
         os.chown(theirs, SOMEBODY, SOMEBODY)
     mine = [] if option == "--outputdir" else ["--outputdir", str(tmp_path / "mine")]
     value = tmp_path / "file" if chosen is None else chosen if option == "--outputdir" else chosen / "x.xml"
-    assert podperf_run.main(["podperf", "no", *mine, option, str(value)]) == 252
+    assert command_line.main(["podperf", "no", *mine, option, str(value)]) == 252
     assert f"could have root overwrite any file: choose another {option}\n" in capsys.readouterr().err
 
 
@@ -130,7 +131,7 @@ def test_root_writes_where_only_root_and_the_caller_can(
     of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    monkeypatch.setattr(podperf_run.robot, "run", lambda *_, outputdir, **__: called.append(outputdir) or 0)
+    monkeypatch.setattr(command_line.robot, "run", lambda *_, outputdir, **__: called.append(outputdir) or 0)
     monkeypatch.setenv("SUDO_UID", str(SOMEBODY))
     monkeypatch.setenv("SUDO_GID", str(SOMEBODY))
     results = tmp_path / "results"
@@ -140,7 +141,7 @@ def test_root_writes_where_only_root_and_the_caller_can(
         os.chown(results, SOMEBODY, SOMEBODY)
     else:
         tmp_path.chmod(0o1777)
-    assert podperf_run.main(["podperf", "no", "--outputdir", str(results)]) == 0
+    assert command_line.main(["podperf", "no", "--outputdir", str(results)]) == 0
     assert called == [str(results)]
 
 
@@ -160,7 +161,7 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     line = command.resumed(["/opt/pod perf/podperf", "--no-install"], RESULTS / "first")
     assert line == (
         "'/opt/pod perf/podperf' --no-install run --resume results/first "
-        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {KERNEL}"
+        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {shlex.quote(KERNEL)}"
     )
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")
