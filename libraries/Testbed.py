@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -150,13 +151,14 @@ class Testbed:
             return
         progress, message = self._run.progress, result.message
         ended = self._run.end_test(_identity(result, place_in_log(result.id)), _outcome(result), message)
-        if ended.html:  # in the test itself: there is no keyword to open first
-            logger.info(ended.html, html=True)
         said = (ended.figures, message) if result.passed else (message, ended.figures)
         result.message = "; ".join(filter(None, said))
         progress.test_ends(ended.verdict, ended.figures, message)
         for problem in ended.problems:  # which Robot Framework would show nobody, of a listener
             progress.note(f"podperf: {problem}")
+        if ended.html:  # in the test itself: there is no keyword to open first
+            with suppress(OSError):  # the disk is full, and Robot Framework will say that of its whole output
+                logger.info(ended.html, html=True)
 
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""

@@ -105,7 +105,7 @@ def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
     planted: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Robot Framework follows links, as of `output.xml` to /etc/passwd."""
-    monkeypatch.setattr(command_line.robot, "run", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(command_line, "run_robot", lambda *_: pytest.fail("it ran"))
     (theirs := tmp_path / "theirs").mkdir()
     chosen = {"folder": theirs, "parent": theirs / "new", "link": tmp_path / "link", "writable": theirs}.get(planted)
     if planted == "link":
@@ -131,7 +131,7 @@ def test_root_writes_where_only_root_and_the_caller_can(
     of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    monkeypatch.setattr(command_line.robot, "run", lambda *_, outputdir, **__: called.append(outputdir) or 0)
+    monkeypatch.setattr(command_line, "run_robot", lambda _, given, __: called.append(given["outputdir"]) or 0)
     monkeypatch.setenv("SUDO_UID", str(SOMEBODY))
     monkeypatch.setenv("SUDO_GID", str(SOMEBODY))
     results = tmp_path / "results"

@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import robot
 from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
@@ -26,6 +25,7 @@ from run_command.chosen_names import ChosenNames
 from run_command.last_words import LastWords
 from run_command.remaining_tests import RemainingTests
 from run_command.results_folder import ResultsFolder
+from run_command.robot_framework import run_robot
 from run_command.safe_results import unsafe_results
 
 NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
-    """Robot Framework in this process, so that signals reach it. `script` is how the user called podperf."""
+    """Run Robot Framework. `script` is how the user called podperf."""
     results = Path(options["outputdir"]).absolute()
     dry_run = bool(options.get("dryrun"))
     words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
@@ -76,7 +76,7 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
         return NOT_STARTED
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
     options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
-    code: int = robot.run(*command.sources, **options)
+    code = run_robot(command.sources, options, say)
     with suppress(OSError):  # it is not empty, as a run has results
         results.rmdir()
         RESULTS.rmdir()
