@@ -16,7 +16,6 @@ from robot.result import TestCase
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
-from podperf.printable import printable
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import Run, Session, TestIdentity
@@ -85,7 +84,7 @@ class Testbed:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
         except Exception as error:  # as when a machine behind SSH gives an answer that is none
-            Progress().note(f"podperf: {printable(f'{type(error).__name__}: {error}')}")
+            Progress().note(f"podperf: {type(error).__name__}: {error}")
             raise
         self._run = run
         opened = run.session.topology
@@ -100,7 +99,7 @@ class Testbed:
         summary = run.close()
         if self._stopping and run.progress.not_begun:
             summary += f"\n\nEnded early: {run.progress.not_begun} of {run.progress.expected} tests were not run."
-        run.progress.note("\n" + summary)
+        run.progress.table("\n" + summary)
 
     @keyword
     def set_up_chain(

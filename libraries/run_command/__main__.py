@@ -19,6 +19,7 @@ from typing import Any
 from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
+from podperf.printable import printable
 from podperf.topology import load_topology
 from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
@@ -98,7 +99,7 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
 
 def say(text: str) -> None:
     """To whoever looks: the table and the progress of a run go to the same stream."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
