@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from podperf.errors import PodperfError
 from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.printable import printable
 from podperf.records import Outcome, RecordWriter, TestRecord
 from podperf.report.command import summary, write_reports
 from podperf.run.comparison import compare
@@ -41,8 +42,8 @@ class Run:
         try:
             self.session.close()
         except Exception as error:  # Robot Framework makes an exception of a signal, too: the reports are still due
-            said.append(f"podperf: {error}; once: sudo ./podperf clean {self.session.topology.path}")
-        said += [f"podperf: {each}" for each in self._lost]
+            said.append(f"podperf: {printable(str(error))}; once: sudo ./podperf clean {self.session.topology.path}")
+        said += [f"podperf: {printable(each)}" for each in self._lost]
         return "\n\n".join([*self._reports(), *said])
 
     def _reports(self) -> list[str]:
