@@ -18,6 +18,7 @@ import chromium
 import made_up
 from every_place import with_every_text
 from podperf import report
+from podperf.metrics import Measured
 from podperf.noise import Noise
 from podperf.records import TestRecord
 from podperf.records.schema import schema_errors
@@ -28,7 +29,6 @@ from podperf.report.html import element, table, together
 from podperf.report.page import page
 from podperf.report.results import Run
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured
 from test_damaged_records import DOCUMENTS
 
 

@@ -23,6 +23,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
+from podperf.metrics import Measured
 from podperf.model import (
     BOTH_DIRECTIONS,
     Chain,
@@ -43,9 +44,9 @@ from podperf.test_in_progress import TestIdentity as Identity
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
+from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, topology_schema
 from podperf.verdicts.claims import Claim
-from podperf.verdicts.thresholds import Measured, Status
+from podperf.verdicts.thresholds import Status
 
 SMALL = FrameSize.parse(64)
 LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
@@ -246,7 +247,7 @@ def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) ->
 FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials on the bare path"
 
 
-def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
+def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: str) -> Any:
     """The record of a test that measures all there is across this chain, with such thresholds."""
     run.topology = replace(run.topology, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
@@ -337,7 +338,7 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
 def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Run) -> None:
     """What slowed it would make every chain look better than it is."""
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("mrr", Measured(1e5, lower_bound=True))
+    run.current.keep({"mrr": Measured(1e5, lower_bound=True)})
     run.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     record = measured(run, "linux-bridge", 1, "after")
@@ -486,7 +487,7 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
 
 @pytest.mark.parametrize(("preset", "rate"), [("quick", "pdr"), ("rfc2544", "ndr")])
 def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no_pdr(
-    run: Run, preset: str, rate: Metric
+    run: Run, preset: str, rate: str
 ) -> None:
     run.topology = replace(run.topology, method=replace(run.topology.method, search=preset))
     run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
@@ -500,7 +501,7 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:
     run.topology = replace(run.topology, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(3e4, unfinished=True))
+    run.current.keep({"pdr": Measured(3e4, unfinished=True)})
     assert run.measure_latency()
     found = run.current.record
     assert found.methods["latency"]["statement"] == "1 s at 50% of the PDR of an unfinished search"
@@ -512,7 +513,7 @@ CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
 
 @pytest.mark.parametrize("found", [{}, {"ndr": CUT_SHORT, "pdr": CUT_SHORT}], ids=["nothing", "upper bounds"])
 def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is_judged(
-    run: Run, found: dict[Metric, Measured]
+    run: Run, found: dict[str, Measured]
 ) -> None:
     run.topology = replace(run.topology, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
@@ -523,12 +524,12 @@ def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is
 
 def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run: Run) -> None:
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("pdr", Measured(1e6, unfinished=True))
+    run.current.keep({"pdr": Measured(1e6, unfinished=True)})
     run.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     run.topology = replace(run.topology, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
     run.begin_test(Identity("bridge", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(5e5))
+    run.current.keep({"pdr": Measured(5e5)})
     assert "the search for the PDR of `wire` was not finished" in run.judge().sentence
 
 

@@ -27,10 +27,10 @@ from podperf.methods.base import Method, MethodResult
 from podperf.methods.comparison import Comparison
 from podperf.methods.durations import usual_duration
 from podperf.methods.latency import LatencyAtShare, LatencyResult
-from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.trials import Patience, ValidTrials, await_quietness
+from podperf.metrics import METRICS, RATE, RATIO, Measured, Metrics, Need
 from podperf.model import Chain, Direction, FrameSize, Traffic, line_rate
 from podperf.progress import Progress
 from podperf.quietness.machines import watch
@@ -47,10 +47,10 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
-from podperf.topology import Engine, Metric, Topology, load_topology
+from podperf.topology import Engine, Topology, load_topology
 from podperf.verdicts.findings import Contender, Finding, Order
 from podperf.verdicts.findings import judge as judge_order
-from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Metrics, Verdict, applicable, judge
+from podperf.verdicts.thresholds import Verdict, applicable, judge
 from podperf.virtual_worker.boot import boot
 
 NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
@@ -356,7 +356,6 @@ class Run:
         result = self._measure(method("mrr", self.topology.method))
         assert isinstance(result, MrrResult)
         self.current.delivered_load = result.delivered_load
-        self.current.keep("mrr", of_mrr(result))
         return result
 
     def search_ndr_and_pdr(self) -> SearchResult:
@@ -369,31 +368,17 @@ class Run:
         # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
         result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, test.delivered_load)))
         assert isinstance(result, SearchResult)
-        goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
-        for metric, name in goals.items():
-            goal = result.goal(name)
-            measured = of_goal(goal) if goal else None
-            if measured is not None:
-                self.current.keep(metric, measured)
         return result
 
     def measure_latency(self) -> bool:
         """Latency at half the PDR, or the NDR where the preset seeks no PDR. False when there is no load to halve."""
         record = self.current.record
-        rates: tuple[Metric, ...] = ("pdr", "ndr")
-        found = [each for each in rates if each in record.metrics and not record.metrics[each].upper_bound]
-        if not found:
+        latency = LatencyAtShare.below(record.metrics)
+        if latency is None:
             return False
-        rate, name = record.metrics[found[0]], METRIC_NAMES[found[0]]
-        of = f"{name} of an unfinished search" if rate.unfinished else name
-        result = self._measure(LatencyAtShare(rate.value, of))
+        result = self._measure(latency)
         assert isinstance(result, LatencyResult)
-        if result.latency is not None:
-            record.latency, record.latency_of = result.latency, result.statement
-            metrics: dict[Metric, float] = {"latency_p50": 50, "latency_p99": 99}
-            for metric, percent in metrics.items():
-                # At half of a rate that is not known it is not what a threshold on it means.
-                self.current.keep(metric, Measured(result.latency.percentile(percent), unfinished=rate.unfinished))
+        record.latency, record.latency_of = result.latency, result.statement
         return True
 
     def judge(self) -> Verdict:
@@ -402,7 +387,7 @@ class Run:
         assert record.chain is not None and record.traffic is not None
         kind = _kind_of(record.traffic)
         baseline = _baseline_of(record.limits, self._baselines.get(kind, {}))
-        if any(each.unit == "ratio of baseline" for each in record.thresholds):
+        if any(each.unit == RATIO for each in record.thresholds):
             record.baseline = self._baseline_records.get(kind)
         record.verdict = judge(
             record.thresholds,
@@ -437,6 +422,7 @@ class Run:
         assert test.sut is not None
         result = method.run(test.trials(test.sut, method.name, limits=limits))
         test.record.methods = {**test.record.methods, method.name: result.as_record()}
+        test.keep(result.metrics)
         return result
 
 
@@ -450,13 +436,14 @@ def _baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | No
     if limits is None:
         return measured or None
     limit = Measured(limits.maximum_load, lower_bound=True)
-    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
-    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
+    rates = [each for each in METRICS.values() if each.quantity is RATE]
+    # The calibration lets a little loss pass, so it tells nothing about a rate without loss.
+    calibrated = [each.name for each in rates if Need.NO_LOSS not in each.needs]
+    found: dict[str, Measured] = {**dict.fromkeys(calibrated, limit), **measured}
     known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
     found |= {each: limit for each in known if found[each].value < limit.value}
     if limits.held:
-        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
+        found |= {each.name: limit for each in rates if each.name in found and found[each.name].value > limit.value}
     return found
 
 

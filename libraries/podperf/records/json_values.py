@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
 
+from podperf.metrics import Measured
 from podperf.model import (
     Direction,
     DirectionResult,
@@ -25,7 +26,6 @@ from podperf.noise import Noise, Speed
 from podperf.records.histogram import to_hdr
 from podperf.testers.base import UNPACED
 from podperf.topology import Threshold
-from podperf.verdicts.thresholds import Measured
 
 
 def rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from podperf.figures import PHASES
+from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
@@ -26,7 +27,7 @@ from podperf.records.schema import SCHEMA_VERSION
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Metrics, Verdict
+from podperf.verdicts.thresholds import Verdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
