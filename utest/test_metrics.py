@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 from made_up import trial
-from podperf.methods.mrr import MrrResult
-from podperf.methods.ndrpdr import Bound, GoalResult
+from podperf.methods.latency import LatencyAtShare
+from podperf.methods.mrr import Mrr, MrrResult
+from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
 from podperf.methods.presets import preset
-from podperf.metrics import Measured
+from podperf.metrics import METRICS, Measured
 from podperf.model import Direction, FrameSize, Traffic
+from simulated_dut import SimulatedDut
 
 GOAL = preset("quick").goals[0]
 LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)
@@ -57,3 +61,22 @@ def test_mrr_is_the_median_between_its_trials() -> None:
     trials = tuple(trial(traffic, 1e6, capacity) for capacity in (250e3, 281e3, 290e3))
     assert MrrResult(trials, 1e6).metrics == {"mrr": Measured(281e3, 250e3, 290e3)}
     assert MrrResult(trials, 290e3).metrics["mrr"].lower_bound
+
+
+def test_what_schemas_pages_and_the_template_say_of_metrics_is_what_the_table_says() -> None:
+    script = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_metrics.py"))
+    for path, made in script["MADE"].items():
+        text = path.read_text(encoding="utf-8")
+        assert made(text) == text, f"{path} is out of date; make it again with: .venv/bin/python docs/make_metrics.py"
+
+
+def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
+    source = SimulatedDut(1e6, 4e6)
+    mrr, search = Mrr(trials=1, duration=0.1).run(source), NdrPdr(preset("quick"), clock=source.clock).run(source)
+    latency = LatencyAtShare.below(search.metrics)
+    assert latency is not None
+    found = {"mrr": mrr.metrics, "ndrpdr": search.metrics, "latency": latency.run(source).metrics}
+    assert {name: list(metrics) for name, metrics in found.items()} == {
+        method: [each.name for each in METRICS.values() if each.method == method] for method in found
+    }
+    assert {each.method for each in METRICS.values()} == found.keys()

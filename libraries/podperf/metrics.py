@@ -155,7 +155,7 @@ METRICS: dict[str, Metric] = {
             head="p99",
             quantity=LATENCY,
             method="latency",
-            meaning="the same for 99 % of the frames",
+            meaning="the latency that 99 % of the frames do not exceed, at half the PDR",
             legend="99 % of the frames",
             needs=frozenset((Need.CLOCK,)),
         ),

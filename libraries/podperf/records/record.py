@@ -19,7 +19,7 @@ from podperf.records.json_values import (
     latency_summary,
     noise_to_json,
     plain,
-    rate_to_json,
+    result_to_json,
     threshold_to_json,
     traffic_to_json,
 )
@@ -125,13 +125,12 @@ class TestRecord:
         return together and {**together, "noisy": reason is not None, "reason": reason}
 
     def _results(self) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        for metric, measured in self.metrics.items():
-            if metric.startswith("latency"):
-                results[metric] = {"nanoseconds": measured.value, "lower_bound": measured.lower_bound}
-            elif self.traffic is not None:
-                results[metric] = rate_to_json(measured, self.traffic, self.link_bits_per_second)
-        return results
+        if self.traffic is None:
+            return {}
+        return {
+            metric: result_to_json(metric, measured, self.traffic, self.link_bits_per_second)
+            for metric, measured in self.metrics.items()
+        }
 
 
 def record_id(*words: str) -> str:
