@@ -14,26 +14,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.metrics import METRICS, RATIO, Quantity
+from podperf.metrics import METRICS, RATIO, by_quantity
 from podperf.records.schema import SCHEMA_PATH as RECORD_SCHEMA
 from podperf.records.schema import schemas_of_results
+from podperf.report.cells import typeset
 from podperf.topology import SCHEMA_PATH as TOPOLOGY_SCHEMA
 from podperf.topology.reading import threshold_keys
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def quantities() -> Mapping[Quantity, list[str]]:
-    """The names of the metrics of each quantity."""
-    found: dict[Quantity, list[str]] = {}
-    for each in METRICS.values():
-        found.setdefault(each.quantity, []).append(each.name)
-    return found
-
-
-def typeset(unit: str) -> str:
-    """A unit as pages write it."""
-    return "µs" if unit == "us" else unit
 
 
 def table(*rows: Sequence[str]) -> str:
@@ -69,8 +57,8 @@ def with_metrics(page: str) -> str:
 def with_units(page: str) -> str:
     """The page that explains thresholds."""
     rows = [
-        (", ".join(f"`{name}`" for name in names), f"`{quantity.bound}`", f"`{unit.name}`", unit.meaning)
-        for quantity, names in quantities().items()
+        (", ".join(f"`{each.name}`" for each in metrics), f"`{quantity.bound}`", f"`{unit.name}`", unit.meaning)
+        for quantity, metrics in by_quantity(METRICS.values()).items()
         for unit in quantity.units
     ]
     every = ("every metric", "as above", f"`{RATIO}`", "a share of the figure of the bare path")
@@ -80,8 +68,9 @@ def with_units(page: str) -> str:
 def with_allowed_units(template: str) -> str:
     """The template of a topology."""
     lines = (
-        f"# - {', '.join(names)}: a {quantity.bound}, in {', '.join(each.name for each in quantity.units)}, {RATIO}\n"
-        for quantity, names in quantities().items()
+        f"# - {', '.join(each.name for each in metrics)}: a {quantity.bound}, in "
+        f"{', '.join(each.name for each in quantity.units)}, {RATIO}\n"
+        for quantity, metrics in by_quantity(METRICS.values()).items()
     )
     return re.sub(r"(?<=allowed for them:\n)(# - .*\n)+", "".join(lines), template)
 

@@ -7,7 +7,7 @@ the schemas and pages anew with `docs/make_metrics.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +40,7 @@ class Quantity:
     unit: str
     scale: float
     units: tuple[Unit, ...]
+    unit_words: str = ""  # what `unit` stands for, where a reader of the terminal may not know it
 
     @property
     def bound(self) -> str:
@@ -61,6 +62,7 @@ RATE = Quantity(
             lambda rate, frame: l1_bit_rate(rate, frame) / 1e9,
         ),
     ),
+    unit_words="thousand frames/s per direction",
 )
 LATENCY = Quantity(
     "latency",
@@ -97,8 +99,8 @@ class Metric:
     meaning: str
     legend: str
     needs: frozenset[Need]
-    colour: str = ""  # of its mark on an axis of rates; empty: it has none
-    headline: bool = False  # data planes are ranked by it, and runs are set beside each other
+    colour: str = "#616e7c"  # of its mark in a plot
+    headline: int = 0  # its place among the few by which data planes are ranked, and runs compared; 0: it has none
 
 
 METRICS: dict[str, Metric] = {
@@ -114,7 +116,7 @@ METRICS: dict[str, Metric] = {
             legend="under overload",
             needs=frozenset((Need.COUNT, Need.CLOCK)),
             colour="#364fc7",
-            headline=True,
+            headline=2,
         ),
         Metric(
             "ndr",
@@ -137,7 +139,7 @@ METRICS: dict[str, Metric] = {
             legend="at most 0.5 % loss",
             needs=frozenset((Need.COUNT, Need.CLOCK)),
             colour="#b35c00",
-            headline=True,
+            headline=1,
         ),
         Metric(
             "latency_p50",
@@ -161,6 +163,24 @@ METRICS: dict[str, Metric] = {
         ),
     )
 }
+
+
+def by_quantity(metrics: Iterable[Metric]) -> Mapping[Quantity, Sequence[Metric]]:
+    """These metrics, in their order, those of one quantity together."""
+    found: dict[Quantity, list[Metric]] = {}
+    for each in metrics:
+        found.setdefault(each.quantity, []).append(each)
+    return found
+
+
+def rates() -> list[Metric]:
+    """The metrics that are rates."""
+    return [each for each in METRICS.values() if each.quantity is RATE]
+
+
+def headlines() -> list[Metric]:
+    """The metrics by which data planes are ranked, the most important first."""
+    return sorted((each for each in METRICS.values() if each.headline), key=lambda each: each.headline)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from podperf.documents.schema_check import schema_problems, with_defaults
 from podperf.documents.yaml_document import read_yaml
 from podperf.errors import PodperfError
-from podperf.metrics import METRICS, RATIO, Metric
+from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
 from podperf.topology.settings import Topology
@@ -41,10 +41,10 @@ def _schema_with(metrics: tuple[Metric, ...]) -> Mapping[str, Any]:
     return schema
 
 
-def threshold_keys(metrics: Iterable[Metric]) -> Mapping[str, Mapping[str, Any]]:
+def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any]]:
     """The words of the schema about a threshold's keys that depend on which metrics there are."""
     names = [each.name for each in metrics]
-    quantities = dict.fromkeys(each.quantity for each in metrics)
+    quantities = by_quantity(metrics)
     units = {unit.name: unit.meaning for each in quantities for unit in each.units}
     nouns = {bound: [each.noun for each in quantities if each.bound == bound] for bound in ("minimum", "maximum")}
     ratio = f"{RATIO}: of the same run's result on the bare path (wire) at the same frame size"
