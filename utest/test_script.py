@@ -79,7 +79,7 @@ class Machine:
             rf"""case "$*" in
 *-c\ *) echo {version} ;;
 *venv*) rm -rf "${{!#}}"; mkdir -p "${{!#}}"/{{bin,lib/python{version}/site-packages}}; cp "$0" "${{!#}}/bin/python" ;;
-*podperf_run*) echo $$ ;;
+*run_command*) echo $$ ;;
 esac""",
         )
         self.environment["PODPERF_PYTHON"] = str(self.tools / "python3")
@@ -271,7 +271,7 @@ def test_an_unknown_failure_shows_its_last_lines(machine: Machine) -> None:
 
 def test_pip_offline_and_later_online(machine: Machine) -> None:
     working = (machine.tools / "python3").read_text()
-    machine.tool("python3", working.replace("*podperf_run*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
+    machine.tool("python3", working.replace("*run_command*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
     assert "pip cannot reach its package index" in error(machine.podperf("set-up"))
     machine.python("3.11")
     assert machine.podperf("set-up").returncode == 0
@@ -377,7 +377,7 @@ def test_run_becomes_robot_so_that_signals_reach_it(ready: Machine) -> None:
 def test_run_hands_its_arguments_over(ready: Machine) -> None:
     ready.podperf("--no-install", "run", "--include", "full", "a suite")
     script = f"{ready.root}/podperf"
-    assert ready.calls() == [f"python -I -m podperf_run {script} no --include full a suite"]
+    assert ready.calls() == [f"python -I -m run_command {script} no --include full a suite"]
 
 
 def test_the_environment_of_the_caller_does_not_steer_python(ready: Machine) -> None:

@@ -29,6 +29,7 @@ from podperf.report.results import (
     not_comparable,
     preset,
     remarks,
+    said_by,
     shown,
     tester_faults,
     verdict_word,
@@ -200,7 +201,7 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
         Row(
             (
                 cells.named(record, conformance),
-                each["claim"],
+                together(each["claim"], element("div", said_by(each), class_="small muted")),
                 each["detail"],
                 together(cells.state(each["verdict"]), " ", " ".join(caveats(record))),
             )
