@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pytest
@@ -23,7 +24,8 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
-from podperf.metrics import Measured
+from podperf.methods.base import TrialSource
+from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
     BOTH_DIRECTIONS,
     Chain,
@@ -37,6 +39,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
+from podperf.records import read_record
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
@@ -45,7 +48,8 @@ from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, topology_schema
+from podperf.testers.faults import Fault, FaultKind
+from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, load_topology, topology_schema
 from podperf.verdicts.claims import Claim
 from podperf.verdicts.thresholds import Status
 
@@ -596,6 +600,76 @@ def test_a_test_ends_with_the_word_that_the_table_has_for_it(
     assert (ended.verdict, ended.problems) == (word, ())
     assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
     assert f"1 test: 1 {word}" in run.close()
+
+
+TIDINESS = Metric(
+    "tidiness",
+    label="tidiness",
+    head="tidy",
+    quantity=Quantity(
+        "tidiness",
+        more_is_better=True,
+        key="millipoints",
+        unit="pt",
+        scale=1e3,
+        units=(Unit("points", "points of 1 to 10", lambda millipoints, _: millipoints / 1e3),),
+    ),
+    method="inspection",
+    meaning="how few frames lie about",
+    legend="",
+    needs=frozenset((Need.COUNT,)),
+)
+
+
+class Inspected:
+    """An inspection's result."""
+
+    metrics: Metrics = MappingProxyType({"tidiness": Measured(4200.0)})
+
+    def as_record(self) -> Mapping[str, Any]:
+        return {"method": "inspection"}
+
+
+class Inspection:
+    """A method that nobody else knows."""
+
+    name = "inspection"
+
+    def run(self, source: TrialSource) -> Inspected:
+        source.measure(1000, 0.1)
+        return Inspected()
+
+
+def test_a_new_metric_is_an_entry_of_the_table_and_a_method_that_measures_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(METRICS, "tidiness", TIDINESS)
+    topology = tmp_path / "topology.yaml"
+    topology.write_text("version: 1\nname: t\nthresholds: [{metric: tidiness, unit: points, minimum: 5}]\n")
+    configure(run, thresholds=load_topology(topology).thresholds)
+    run.begin_test(Identity("Sweep, 64 B", "suite", ["sec-4.1.1"]), Chain("linux-bridge", 1), SMALL)
+    run.measurement.measure(Inspection())
+
+    verdict = run.measurement.judge()
+    assert verdict.sentence == "tidiness 4.2 points, at least 5 points was asked for: failed"
+    ended = run.end_test(Identity("Sweep, 64 B", "suite"), "failed", verdict.sentence)
+    assert ended.figures == "tidy 4.20 pt" and "tidiness" in ended.html
+
+    table = run.close()
+    assert re.search(r"^ +tidy\nTest +pt  Verdict$", table, re.M)
+    assert re.search(r"^Sweep, 64 B  4\.20  failed$", table, re.M)
+    (path,) = (tmp_path / "records").glob("*.json")
+    record = read_record(path)
+    assert record["results"] == {"tidiness": {"millipoints": 4200.0, "lower_bound": False}}
+    page = (tmp_path / "conformance.html").read_text()
+    assert all(words in page for words in (">tidy, pt</th>", ">4.20<", "tidy at least 5 points", "tidy missed"))
+    assert "tidiness" in Fault(FaultKind.COUNTS_TWICE, 1.0, "").spoils
+
+    monkeypatch.delitem(METRICS, "tidiness")
+    with pytest.raises(PodperfError, match="'tidiness' was unexpected"):
+        read_record(path)
+    with pytest.raises(PodperfError, match=r"thresholds\[0\]\.metric: found 'tidiness'; allowed: mrr, ndr, pdr"):
+        load_topology(topology)
 
 
 def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(

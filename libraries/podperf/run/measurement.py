@@ -36,7 +36,7 @@ class Measurement:
 
     def mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
-        result = self._measure(method("mrr", self.settings), self.limits)
+        result = self.measure(method("mrr", self.settings))
         assert isinstance(result, MrrResult)
         self.delivered_load = result.delivered_load
         return result
@@ -49,7 +49,7 @@ class Measurement:
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
         # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
-        result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
+        result = self.measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
         assert isinstance(result, SearchResult)
         return result
 
@@ -59,7 +59,7 @@ class Measurement:
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
             return False
-        result = self._measure(latency, self.limits)
+        result = self.measure(latency)
         assert isinstance(result, LatencyResult)
         record.latency, record.latency_of = result.latency, result.statement
         return True
@@ -68,8 +68,9 @@ class Measurement:
         """The figures of this test against the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
-    def _measure(self, method: Method, limits: TesterLimits) -> MethodResult:
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
+    def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
+        """What this method finds, with other limits than the tester's where given. Its figures go into the record."""
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits or self.limits))
         record = self.test.record
         record.methods = {**record.methods, method.name: result.as_record()}
         self.test.keep(result.metrics)
