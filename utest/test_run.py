@@ -616,7 +616,6 @@ TIDINESS = Metric(
     ),
     method="inspection",
     meaning="how few frames lie about",
-    legend="",
     needs=frozenset((Need.COUNT,)),
 )
 

@@ -87,8 +87,7 @@ class Metric:
     """One metric.
 
     `name` is its word in records and topologies, `label` the one in sentences, `head` the one above its column.
-    `method` is the name of the method that measures it. `meaning` explains it in a table of the documentation,
-    `legend` beside a plot.
+    `method` is the name of the method that measures it. `meaning` explains it in the documentation.
     """
 
     name: str
@@ -97,10 +96,10 @@ class Metric:
     quantity: Quantity
     method: str
     meaning: str
-    legend: str
     needs: frozenset[Need]
     colour: str = "#616e7c"  # of its mark in a plot
-    headline: int = 0  # its place among the few by which data planes are ranked, and runs compared; 0: it has none
+    legend: str = ""  # of its bar, where data planes are ranked by it
+    headline: int = 0  # of a rate, its place among those by which data planes are ranked; 0: it has none
 
 
 METRICS: dict[str, Metric] = {
@@ -125,7 +124,6 @@ METRICS: dict[str, Metric] = {
             quantity=RATE,
             method="ndrpdr",
             meaning="the highest load without loss",
-            legend="no loss",
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             colour="#0b7285",
         ),
@@ -148,7 +146,6 @@ METRICS: dict[str, Metric] = {
             quantity=LATENCY,
             method="latency",
             meaning="the latency that half of the frames do not exceed, at half the PDR, where queues are short",
-            legend="half of the frames",
             needs=frozenset((Need.CLOCK,)),
         ),
         Metric(
@@ -158,7 +155,6 @@ METRICS: dict[str, Metric] = {
             quantity=LATENCY,
             method="latency",
             meaning="the latency that 99 % of the frames do not exceed, at half the PDR",
-            legend="99 % of the frames",
             needs=frozenset((Need.CLOCK,)),
         ),
     )
@@ -179,8 +175,8 @@ def rates() -> list[Metric]:
 
 
 def headlines() -> list[Metric]:
-    """The metrics by which data planes are ranked, the most important first."""
-    return sorted((each for each in METRICS.values() if each.headline), key=lambda each: each.headline)
+    """The rates by which data planes are ranked and runs compared, the most important first."""
+    return sorted((each for each in rates() if each.headline), key=lambda each: each.headline)
 
 
 @dataclass(frozen=True)

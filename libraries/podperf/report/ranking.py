@@ -21,8 +21,7 @@ def rank(records: Sequence[Record]) -> list[Record]:
 
 def _bars(record: Record) -> dict[Metric, Record]:
     """The rates of a record that are drawn, the most important first."""
-    drawn = (each for each in headlines() if each.quantity is RATE)
-    return {each: record["results"][each.name] for each in drawn if each.name in record["results"]}
+    return {each: record["results"][each.name] for each in headlines() if each.name in record["results"]}
 
 
 def _kind(metric: Metric) -> str:
@@ -49,7 +48,7 @@ def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html
 
 
 def _legend() -> list[Html]:
-    marks = [(_kind(each), f"{each.label}, {each.legend}") for each in headlines() if each.quantity is RATE]
+    marks = [(_kind(each), f"{each.label}, {each.legend}") for each in headlines()]
     marks.insert(1, ("whisker", "its interval"))
     return [element("span", element("i", class_=kind), words) for kind, words in marks]
 
