@@ -13,7 +13,7 @@ import pytest
 from chains import need
 from podperf.model import Chain
 from podperf.testbed.run_lock import CHECK, RunLock
-from robot_run import ROOT, SETTINGS, Robot, podperf
+from robot_run import SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
 
@@ -108,7 +108,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
     killed.wait()
     (tmp_path / "rest").mkdir()
     modifier = f"run_command.remaining_tests.RemainingTests:{killed.results}"
-    rest = Robot(tmp_path / "rest", "--pythonpath", f"{ROOT}/libraries", "--prerunmodifier", modifier, *tests)
+    rest = Robot(tmp_path / "rest", "--prerunmodifier", modifier, *tests)
     assert rest.wait() == 1, rest.output.read_text()
     (record,) = rest.records()
     assert (record["test"]["name"], record["outcome"]) == ("Fails In The Middle", "failed")
