@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
 from datetime import datetime
@@ -112,7 +113,7 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     line = command.resumed(["/opt/pod perf/podperf", "--no-install"], RESULTS / "first")
     assert line == (
         "'/opt/pod perf/podperf' --no-install run --resume results/first "
-        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {KERNEL}"
+        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {shlex.quote(KERNEL)}"
     )
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")

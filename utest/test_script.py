@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -84,9 +85,10 @@ esac""",
         )
         self.environment["PODPERF_PYTHON"] = str(self.tools / "python3")
 
-    def podperf(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def podperf(self, *arguments: str, umask: int = -1) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.root / "podperf"), *arguments],
+            umask=umask,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -422,6 +424,14 @@ Long
 def with_robot(ready: Machine) -> Machine:
     run_real_robot(ready)
     return ready
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0, 0o755), (0o002, 0o755), (0o022, 0o755), (0o077, 0o700)])
+def test_nobody_else_can_write_what_root_makes(with_robot: Machine, umask: int, mode: int) -> None:
+    shutil.rmtree(with_robot.root / "build")
+    assert with_robot.podperf("run", umask=umask).returncode == 0
+    made = [with_robot.root / "build", *with_robot.root.glob("results"), *with_robot.root.glob("results/2*")]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [mode] * 3
 
 
 def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: Machine) -> None:

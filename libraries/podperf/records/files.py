@@ -36,14 +36,14 @@ def replace_file(path: Path, content: bytes) -> None:
 def read_regular(path: Path, most: int) -> bytes:
     """The first `most` bytes of a regular file. OSError when there is none.
 
-    Others may write in the folder, and can put a pipe, or a link to a file of the kernel, where a file was a moment ago:
+    Others may write in the folder, and put a pipe, or a link to a file of the kernel, where a file was a moment ago:
     neither keeps the reader waiting.
     """
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        with open(file, "rb", closefd=False) as content:  # noqa: PTH123
+        with open(file, "rb", closefd=False) as content:
             return content.read(most)
     finally:
         os.close(file)
