@@ -47,14 +47,17 @@ from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
-<<<<<<< HEAD
-from podperf.testers.base import UNPACED
-from podperf.testers.faults import Fault, FaultKind
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Threshold, Topology, load_topology, topology_schema
-=======
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
->>>>>>> main
+from podperf.testers.faults import Fault, FaultKind
+from podperf.topology import (
+    SCHEMA_PATH,
+    Engine,
+    MethodSettings,
+    Threshold,
+    Topology,
+    load_topology,
+    topology_schema,
+)
 from podperf.verdicts.claims import Claim
 from podperf.verdicts.thresholds import Status
 
