@@ -1,5 +1,7 @@
 """One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework.
 
+Its parts:
+
     run                                 the tests, one after the other, and the reports at the end
     session, equipment                  the machines, taken and given back; the testbed and the watch on them
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
