@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import ALSO_MODEL, DataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
@@ -170,6 +170,8 @@ class OvsDpdk(DataPlane):
         return {
             "packages": package_versions(self._worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
             "device_driver": self._device_driver,
+            # Section 4.1.3: "using user-space vSwitch which support AFXDP PMD: OVS-DPDK and VPP".
+            **({ALSO_MODEL: NetworkingModel.EBPF.value} if self._device_driver == DEVICE_DRIVERS[0] else {}),
             "devices": dict(self._ports),
             "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if self._hugepages else "no hugepages",
             "hugepages_mib": {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
-from podperf.topology import Engine, Metric, TesterSettings
+from podperf.topology import Engine, TesterSettings
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
@@ -42,7 +42,7 @@ class TesterLimits:
         return tuple(each.kind for each in self.faults)
 
     @property
-    def doubts(self) -> Mapping[Metric, str]:
+    def doubts(self) -> Mapping[str, str]:
         """Why no threshold can be held against these figures."""
         return {metric: self.doubt for each in self.faults for metric in each.spoils}
 
