@@ -53,7 +53,7 @@ def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
     need("memif")
     host, pool = LocalHost(), local_testbed().placement.tester + local_testbed().placement.sut
     with RunLock(), local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
-        share_cpus(next(iter(sut.port_hosts.values())), 2, pool)
+        share_cpus(next(iter(sut.data_plane.ports.values())), 2, pool)
         for pod in ("podperf-pod1", "podperf-pod2"):
             for process in host.run("ip", "netns", "pids", pod).stdout.split():
                 said = host.run("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()

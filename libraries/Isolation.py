@@ -102,7 +102,7 @@ class Isolation:
             raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
         sut = open_run().current.sut
         assert sut is not None
-        host = next(iter(sut.port_hosts.values()))
+        host = next(iter(sut.data_plane.ports.values()))
         inside = FrameWatch(host, self._undo)
         traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)
         sut.tester.measure(Trial(traffic, load=1000, duration=0.2))

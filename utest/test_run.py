@@ -16,8 +16,8 @@ import pytest
 from robot.errors import ExecutionFailed
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane
-from podperf.errors import PodperfError
+from podperf.dataplanes.base import DataPlane, RunningDataPlane
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
@@ -52,21 +52,19 @@ LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
-class Described:
-    """A data plane that stands, with nothing in it."""
-
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
-
-class Broken(Described):
-    """One that cannot be looked at."""
+class Sound:
+    """A part of a data plane that has not ended."""
 
     def check(self) -> None:
         return
 
-    def describe(self) -> Mapping[str, Any]:
-        raise IndexError
+
+def cannot_be_read() -> Mapping[str, Any]:
+    """A description of what is gone."""
+    raise IndexError
+
+
+BROKEN = RunningDataPlane({}, {}, cannot_be_read, [Sound()])
 
 
 class SimulatedTester:
@@ -101,6 +99,7 @@ class SimulatedTester:
 class SimulatedTestbed:
     """Chains stand at once. `engine` is the one that really sends across them; `calibrated` those of bare paths."""
 
+    data_plane: ClassVar[RunningDataPlane] = RunningDataPlane({}, {}, dict)
     ports: ClassVar[Mapping[str, Host]] = {}
     tester_ports: ClassVar[Mapping[str, Host]] = {}
 
@@ -135,7 +134,7 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, Described(), {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
 
 
 @pytest.fixture
@@ -209,12 +208,21 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
         assert run._patience.left == left
 
 
+def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is_described(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = replace(BROKEN, not_in_force=lambda: "nothing is polled")
+    monkeypatch.setattr(SimulatedTestbed, "data_plane", idle)
+    with pytest.raises(Unavailable, match="nothing is polled"):
+        run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
     taken_down = []
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     assert run.current.sut is not None
-    run.current.sut = replace(run.current.sut, data_plane=Broken())  # type: ignore[arg-type]
+    run.current.sut = replace(run.current.sut, data_plane=BROKEN)
     run.current.undo.callback(taken_down.append, True)
     with pytest.raises(IndexError):
         run.tear_down_chain()

@@ -131,7 +131,7 @@ def worker() -> Worker:
     left = WorkerPort("w-left", "02:00:00:00:00:01", "02:00:00:00:00:aa")
     right = WorkerPort("w-right", "02:00:00:00:00:02", "02:00:00:00:00:bb")
     placement, vfs = Placement((0,), (1,)), VirtualFunctionSettings()
-    return Worker(None, "", left, right, None, 1500, placement, "/run", {}, vfs)  # type: ignore[arg-type]
+    return Worker(None, "", left, right, None, 1500, placement, "/run", vfs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 5])

@@ -8,7 +8,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Traffic, TrialResult
@@ -113,7 +112,7 @@ class TestInProgress:
         """Undo what was set up, after a last look at what its processes have counted. Safe to repeat."""
         sut, self.sut = self.sut, None
         with self.undo:  # whatever the look brings
-            if sut is not None and isinstance(sut.data_plane, Perishable):
+            if sut is not None and sut.counts:
                 with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
                     sut.check()
                     self.record.data_plane = sut.describe()

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
-from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named, write_attribute
-from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.poller_sharing import take_turns
 from podperf.kernel.xdp_sockets import describe_sockets
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
@@ -38,36 +38,42 @@ class AfXdp(DataPlane):
     busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
     interface_settings: ClassVar[Mapping[str, int]] = {}
 
-    _worker: Worker
-    _pods: Sequence[Pod]
-    _applications: list[Application]
-    _turns: Turns
-
     @staticmethod
     def unavailable(host: Host) -> str | None:
         return missing_drivers(host, "net_af_xdp") or CniPlugins(host).missing("host-device")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
-        self._worker, self._pods = worker, self._start_pods(worker, chain, undo)
-        self._applications = []
+        pods = self._start_pods(worker, chain, undo)
+        applications = []
         in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
         pollers: defaultdict[int, list[int]] = defaultdict(list)
         cpus = [worker.cpus[number % len(worker.cpus)] for number in range(chain.pods)]
-        for pod, cpu in zip(self._pods, cpus, strict=True):
+        for pod, cpu in zip(pods, cpus, strict=True):
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)
             devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
             share = Share(cpu, in_hugepages)
-            self._applications.append(forwarder_of(chain).launch(pod.host, pod.name, devices, share, undo))
-        for application, cpu in zip(self._applications, cpus, strict=True):
+            applications.append(forwarder_of(chain).launch(pod.host, pod.name, devices, share, undo))
+        for application, cpu in zip(applications, cpus, strict=True):
             application.begin()
             pollers[cpu] += application.pollers()
         for interface, cpu in (("net1", worker.cpus[0]), ("net2", worker.cpus[-1])):
             pollers[cpu] += threads_named(worker.host, f"napi/{interface}-")
-        self._turns = take_turns(worker.host, pollers, undo)
-        return {}
+        turns = take_turns(worker.host, pollers, undo)
+
+        def describe() -> Mapping[str, Any]:
+            said = {each.name: {**each.describe(), "sockets": _sockets(each)} for each in applications}
+            return {**describe_kernel(worker, pods), "applications": said, "pollers": turns.describe()}
+
+        # The pods pass frames on as they are, and each port has the name of its pod's interface now.
+        ports = {"net1": pods[0].host, "net2": pods[-1].host}
+        return RunningDataPlane({}, ports, describe, [*applications, turns], partial(self.not_in_force, applications))
+
+    def not_in_force(self, applications: Sequence[Application]) -> str | None:
+        """See RunningDataPlane.not_in_force."""
+        return None
 
     def _start_pods(self, worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
         pods = []
@@ -78,8 +84,6 @@ class AfXdp(DataPlane):
         for left, right in pairwise(pods):
             ends = {"near_namespace": left.namespace, "far_namespace": right.namespace}
             add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
-        worker.ports.clear()
-        worker.ports.update({"net1": pods[0].host, "net2": pods[-1].host})
         # A port's receive thread ended with the move, and a new one began.
         dedicate_receive_processing(pods[0].host, "net1", worker.cpus[0])
         dedicate_receive_processing(pods[-1].host, "net2", worker.cpus[-1])
@@ -93,20 +97,9 @@ class AfXdp(DataPlane):
         for attribute, value in self.interface_settings.items():
             write_attribute(pod.host, interface, attribute, value)
 
-    def check(self) -> None:
-        """PodperfError when an application is gone."""
-        for application in self._applications:
-            application.check()
-        self._turns.check()
 
-    def describe(self) -> Mapping[str, Any]:
-        return describe_kernel(self._worker, self._pods) | {
-            "applications": {
-                each.name: dict(each.describe()) | {"sockets": describe_sockets(each.host, each.process.pid)}
-                for each in self._applications
-            },
-            "pollers": self._turns.describe(),
-        }
+def _sockets(application: Application) -> list[dict[str, Any]]:
+    return describe_sockets(application.host, application.process.pid)
 
 
 class AfXdpBusyPoll(AfXdp):
@@ -121,14 +114,14 @@ class AfXdpBusyPoll(AfXdp):
     # As DPDK's guide to this driver has them: the kernel steps in after 200 us without a poll.
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
-    def describe(self) -> Mapping[str, Any]:
-        pods = [describe_sockets(each.host, each.process.pid) for each in self._applications]
+    def not_in_force(self, applications: Sequence[Application]) -> str | None:
+        pods = [_sockets(each) for each in applications]
         if not all(each["prefers_busy_polling"] for sockets in pods for each in sockets):
-            raise Unavailable("the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling")
-        # A socket knows after the first frame at the latest, so not before the chain was seen to forward; one at which
-        # none arrives, with frames from one side only, may never know.
+            return "the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling"
+        # A socket knows its NAPI context after its first frame at the latest. With frames from one side only, a socket
+        # that receives none may never know.
         if not all(any(each["has_napi"] for each in sockets) for sockets in pods):
-            raise Unavailable(
+            return (
                 "the driver of these interfaces gives AF_XDP sockets no NAPI context, so there is nothing to busy-poll"
             )
-        return super().describe()
+        return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
@@ -16,7 +16,7 @@ from podperf.hosts.linux import await_success, package_versions, unix_socket
 from podperf.kernel import hugepages, pci
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
 from podperf.pods.forwarders.dpdk import MAX_LCORES, START_TIMEOUT, missing_drivers
@@ -65,7 +65,7 @@ class OvsDpdk(DataPlane):
             None if _device_driver(host) else missing_drivers(host, *DEVICE_DRIVERS)
         )
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "DPDK")
         self._worker = worker
         self._hugepages = worker.reserve_hugepages(SWITCH_MEMORY + chain.pods * POD_MEMORY, undo)
@@ -93,7 +93,9 @@ class OvsDpdk(DataPlane):
         for pod, cpu in zip(self._applications, pod_cpus, strict=True):
             pollers.setdefault(cpu, []).extend(pod.pollers())
         self._turns = take_turns(worker.host, busy_threads(worker, pollers), undo)
-        return {}  # bridge and pods pass frames on as they are
+        ports = {} if self._device_driver == pci.FOR_USER_SPACE else worker.ports
+        parts: list[Perishable] = [self._switch, *self._applications, self._turns]
+        return RunningDataPlane({}, ports, self._describe, parts)  # bridge and pods pass frames on as they are
 
     def _take_ports(self, undo: ExitStack) -> Mapping[str, str]:
         """The worker's two ports as DPDK has them: by their name on the switch, the device."""
@@ -160,13 +162,7 @@ class OvsDpdk(DataPlane):
         share = Share(cpu, self._hugepages)
         return forwarder.launch(pod.host, pod.name, devices, share, undo)
 
-    def check(self) -> None:
-        self._switch.check()
-        for pod in self._applications:
-            pod.check()
-        self._turns.check()
-
-    def describe(self) -> Mapping[str, Any]:
+    def _describe(self) -> Mapping[str, Any]:
         return {
             "packages": package_versions(self._worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
             "device_driver": self._device_driver,

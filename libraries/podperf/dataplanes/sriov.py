@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from podperf.addressing import left_of
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
@@ -25,7 +25,7 @@ from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
@@ -53,7 +53,7 @@ class Sriov(DataPlane):
     def unavailable(host: Host) -> str | None:
         return sriov.missing(host)
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "a virtual function")
         in_kernel = chain.forwarder == "kernel"
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
@@ -64,9 +64,10 @@ class Sriov(DataPlane):
         self._functions = vfs_along(worker, ports_along(chain.pods), way_back)
         if in_kernel:
             self._pods = self._start_kernel_pods(chain, undo)
-            return forward_along(self._pods, worker)
+            return RunningDataPlane(forward_along(self._pods, worker), worker.ports, self._describe)
         self._pods = self._start_testpmd_pods(chain, undo)
-        return entries(self._pods, worker)
+        parts: list[Perishable] = [*self._applications, self._turns]
+        return RunningDataPlane(entries(self._pods, worker), worker.ports, self._describe, parts)
 
     def _start_kernel_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:
         worker = self._worker
@@ -113,13 +114,7 @@ class Sriov(DataPlane):
         self._turns = take_turns(worker.host, pollers, undo)
         return pods
 
-    def check(self) -> None:
-        """PodperfError when an application is gone."""
-        for application in self._applications:
-            application.check()
-        self._turns.check()
-
-    def describe(self) -> Mapping[str, Any]:
+    def _describe(self) -> Mapping[str, Any]:
         worker = self._worker
         return {
             **describe_kernel(worker, self._pods),

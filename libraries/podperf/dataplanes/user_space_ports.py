@@ -34,7 +34,6 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     for name, address in addresses.items():
         pci.remember(worker.host, address, way_back, ports[name].interface)
         pci.give_to_user_space(worker.host, address)
-        del worker.ports[ports[name].interface]
     return addresses
 
 

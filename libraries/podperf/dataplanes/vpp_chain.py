@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.segments import take_all_frames
@@ -77,7 +77,7 @@ class VppChain(DataPlane):
         """How frames must be addressed. Switched below layer 3 they go straight to the tester's other port."""
         return {}
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
         switch, pod_cpus = worker.placement.switch, worker.placement.pods
         # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
@@ -104,7 +104,9 @@ class VppChain(DataPlane):
             self.connect(vpp, worker, segment)
         self._turns = take_turns(worker.host, pollers, undo)
         vpp.configure("clear runtime")
-        return self.entries(worker)
+        ports = {} if devices else worker.ports
+        parts: list[Perishable] = [vpp, *self.applications, self._turns]
+        return RunningDataPlane(self.entries(worker), ports, self._describe, parts)
 
     def _share_ports(self, pollers: dict[int, list[int]]) -> None:
         """Give VPP the worker's two ports by way of the kernel, whose threads that poll for them join the pollers."""
@@ -140,14 +142,7 @@ class VppChain(DataPlane):
         forwarder = self._ends.forwarder(devices) if self._ends else forwarder_of(chain)
         return start(forwarder, pod.host, name, devices, share, undo)
 
-    def check(self) -> None:
-        """PodperfError when VPP or the application of a pod is gone."""
-        self.vpp.check()
-        for application in self.applications:
-            application.check()
-        self._turns.check()
-
-    def describe(self) -> Mapping[str, Any]:
+    def _describe(self) -> Mapping[str, Any]:
         return {
             "kernel": self._worker.host.run("uname", "-r").stdout.strip(),
             "packages": package_versions(self._worker.host, ["vpp", "dpdk-dev"]),

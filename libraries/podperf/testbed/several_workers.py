@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.errors import Unavailable
 from podperf.model import Chain, Direction, Entry
 
@@ -18,8 +18,8 @@ def set_up_along(
     directions: Sequence[Direction],
     tester_macs: tuple[str, str],
     undo: ExitStack,
-) -> Mapping[Direction, Entry]:
-    """Each part of the chain by the data plane of its worker, from left to right. Returns how frames must be addressed.
+) -> tuple[list[RunningDataPlane], Mapping[Direction, Entry]]:
+    """Each part of the chain by the data plane of its worker, from left to right, and how frames must be addressed.
 
     What frames of the one direction reach last is set up first, as only then is it known by which MAC they enter it;
     frames of the other direction cannot cross. `tester_macs` are those of its left and right port. Unavailable for both
@@ -35,6 +35,7 @@ def set_up_along(
         "left": [tester_macs[0], *(worker.right.mac for worker in workers[:-1])],
         "right": [*(worker.left.mac for worker in workers[1:]), tester_macs[1]],
     }
+    running: dict[int, RunningDataPlane] = {}
     entries: Mapping[Direction, Entry] = {}
     for place in reversed(range(last + 1)) if ahead else range(last + 1):
         left, right = (
@@ -42,7 +43,8 @@ def set_up_along(
             for side, port in (("left", workers[place].left), ("right", workers[place].right))
         )
         part = replace(workers[place], left=left, right=right)
-        entries = data_planes[place].set_up(part, chain.parts[place], undo)
+        running[place] = data_planes[place].set_up(part, chain.parts[place], undo)
+        entries = running[place].entries
         if not last:
             break
         entry = entries.get(direction, Entry())
@@ -54,4 +56,4 @@ def set_up_along(
             if entry.address or entry.udp_port:
                 raise Unavailable(f"{chain.data_plane} translates addresses: its parts cannot be joined by MAC alone")
             peers["right" if ahead else "left"][before] = mac
-    return entries
+    return [running[place] for place in range(last + 1)], entries

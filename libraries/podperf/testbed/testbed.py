@@ -107,7 +107,7 @@ class Testbed(Machines):
             return
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
-                yield cabled.black_box(self, data_plane, chain, undo)
+                yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
                 yield cabled.set_up(self, data_plane, chain, _mtu(frame), ways, undo)
