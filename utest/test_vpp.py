@@ -14,7 +14,7 @@ import pytest
 
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.vpp import Vpp, drives_cards, missing, parse_runtime
-from podperf.dataplanes.vpp_chain import segments
+from podperf.dataplanes.vpp_segments import segments
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost

@@ -84,10 +84,6 @@ class Perishable(Protocol):
         """PodperfError, naming the process that has ended. Asked after every trial, so it must be quick."""
 
 
-def _nothing() -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class RunningDataPlane:
     """A data plane that is set up, and everything that its caller must know of it."""
@@ -104,7 +100,7 @@ class RunningDataPlane:
     parts: Sequence[Perishable] = ()
     """Those that can end in mid-trial. What they count changes, so they are worth describing again at the end."""
 
-    not_in_force: Callable[[], str | None] = _nothing
+    not_in_force: Callable[[], str | None] = lambda: None
     """The reason why the data plane does not work in the way that it is named after, or None. Ask only when frames
     have crossed: some mechanisms begin with the first frame."""
 

@@ -6,16 +6,17 @@ ends are VFs of one port. Nothing of the worker touches a frame but the pods.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from podperf.addressing import left_of
-from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
+from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
@@ -23,12 +24,10 @@ from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov
-from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
@@ -43,12 +42,6 @@ class Sriov(DataPlane):
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", "kernel")
     uses_virtual_functions: ClassVar[bool] = True
 
-    _worker: Worker
-    _functions: Sequence[VirtualFunction]
-    _pods: Sequence[Pod]
-    _applications: Sequence[Application]
-    _turns: Turns
-
     @staticmethod
     def unavailable(host: Host) -> str | None:
         return sriov.missing(host)
@@ -59,75 +52,74 @@ class Sriov(DataPlane):
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)
-        self._worker, self._applications, self._turns = worker, [], Turns()
         way_back = WayBack(worker.host, worker.directory, undo)
-        self._functions = vfs_along(worker, ports_along(chain.pods), way_back)
+        functions = vfs_along(worker, ports_along(chain.pods), way_back)
         if in_kernel:
-            self._pods = self._start_kernel_pods(chain, undo)
-            return RunningDataPlane(forward_along(self._pods, worker), worker.ports, self._describe)
-        self._pods = self._start_testpmd_pods(chain, undo)
-        parts: list[Perishable] = [*self._applications, self._turns]
-        return RunningDataPlane(entries(self._pods, worker), worker.ports, self._describe, parts)
+            pods = _start_kernel_pods(worker, chain, functions, undo)
+            describe = partial(_describe, worker, pods, functions, pods)
+            return RunningDataPlane(forward_along(pods, worker), worker.ports, describe)
+        polling = PollingPods(worker, chain, worker.cpus, undo)
+        pods = _start_testpmd_pods(worker, chain, functions, polling, undo)
+        describe = partial(_describe, worker, pods, functions)
+        pollers = together(*polling.pollers())
+        return polling.running(pollers, describe, entries=entries(pods, worker), ports=worker.ports)
 
-    def _start_kernel_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:
-        worker = self._worker
-        names = [f"vf{place}" for place in range(len(self._functions))]
-        for vf, name in zip(self._functions, names, strict=True):
-            pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
 
-        def plugins(segment: int, address: str) -> list[dict[str, Any]]:
-            place = 2 * segment - (address == left_of(segment))
-            return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
+def _describe(
+    worker: Worker, pods: Sequence[Pod], functions: Sequence[VirtualFunction], with_interfaces: Sequence[Pod] = ()
+) -> Mapping[str, Any]:
+    return {
+        **describe_kernel(worker, pods),
+        "packages": package_versions(worker.host, ["dpdk-dev"]),
+        **describe_vfs(worker, functions),
+        "interfaces": {
+            pod.name: {name: interface_details(pod.host, name) for name in pod.interfaces} for pod in with_interfaces
+        },
+    }
 
-        pods = start_pods(worker, chain, plugins, undo)
-        links = {}
-        for place, vf in enumerate(self._functions):
-            pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
-            sriov.set_queues(pod.host, interface, worker.sriov.queues)
-            # A driver asks for its interrupts when its interface is set up; so late they are there.
-            its = list(interrupts.affinities(worker.host, vf.address))
-            interrupts.steer(worker.host, its, _cpu(worker, place // 2))
-            links[vf] = (pod.namespace, interface)
-        sriov.await_links(worker.host, links)
-        return pods
 
-    def _start_testpmd_pods(self, chain: Chain, undo: ExitStack) -> list[Pod]:
-        worker = self._worker
-        in_hugepages = worker.reserve_hugepages(chain.pods * POD_MEMORY, undo)
-        for vf in self._functions:
-            pci.give_to_user_space(worker.host, vf.address)
-        pods = []
-        for number in range(chain.pods):
-            pod = worker.pods.start(f"pod{number + 1}", [], undo)
-            ends = zip(("net1", "net2"), self._functions[2 * number :], strict=False)
-            pods.append(replace(pod, interfaces={name: PodInterface(name, vf.mac) for name, vf in ends}))
-        left_macs, right_macs = neighbours(pods, worker)
-        applications, pollers = [], defaultdict[int, list[int]](list)
-        for number, pod in enumerate(pods):
-            net1, net2 = (vf.address for vf in self._functions[2 * number : 2 * number + 2])
-            forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
-            cpu = _cpu(worker, number)
-            application = start(forwarder, pod.host, pod.name, [net1, net2], Share(cpu, in_hugepages), undo)
-            applications.append(application)
-            pollers[cpu] += application.pollers()
-        self._applications = applications
-        self._turns = take_turns(worker.host, pollers, undo)
-        return pods
+def _start_kernel_pods(
+    worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], undo: ExitStack
+) -> list[Pod]:
+    """Pods that have each VF by the interface that its driver in the kernel makes."""
+    names = [f"vf{place}" for place in range(len(functions))]
+    for vf, name in zip(functions, names, strict=True):
+        pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
 
-    def _describe(self) -> Mapping[str, Any]:
-        worker = self._worker
-        return {
-            **describe_kernel(worker, self._pods),
-            "packages": package_versions(worker.host, ["dpdk-dev"]),
-            **describe_vfs(worker, self._functions),
-            "interfaces": {
-                pod.name: {name: interface_details(pod.host, name) for name in pod.interfaces}
-                for pod in self._pods
-                if not self._applications
-            },
-            "applications": {each.name: each.describe() for each in self._applications},
-            "pollers": self._turns.describe(),
-        }
+    def plugins(segment: int, address: str) -> list[dict[str, Any]]:
+        place = 2 * segment - (address == left_of(segment))
+        return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
+
+    pods = start_pods(worker, chain, plugins, undo)
+    links = {}
+    for place, vf in enumerate(functions):
+        pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
+        sriov.set_queues(pod.host, interface, worker.sriov.queues)
+        # A driver asks for its interrupts when its interface is set up; so late they are there.
+        its = list(interrupts.affinities(worker.host, vf.address))
+        interrupts.steer(worker.host, its, worker.cpus[place // 2 % len(worker.cpus)])
+        links[vf] = (pod.namespace, interface)
+    sriov.await_links(worker.host, links)
+    return pods
+
+
+def _start_testpmd_pods(
+    worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], polling: PollingPods, undo: ExitStack
+) -> list[Pod]:
+    """Pods whose testpmd drives the VFs."""
+    for vf in functions:
+        pci.give_to_user_space(worker.host, vf.address)
+    pods = []
+    for number in range(chain.pods):
+        pod = worker.pods.start(f"pod{number + 1}", [], undo)
+        ends = zip(("net1", "net2"), functions[2 * number :], strict=False)
+        pods.append(replace(pod, interfaces={name: PodInterface(name, vf.mac) for name, vf in ends}))
+    left_macs, right_macs = neighbours(pods, worker)
+    for number, pod in enumerate(pods):
+        net1, net2 = (vf.address for vf in functions[2 * number : 2 * number + 2])
+        forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
+        polling.start(forwarder, pod, [net1, net2])
+    return pods
 
 
 def missing(worker: Worker) -> str | None:
@@ -175,7 +167,3 @@ def describe_vfs(worker: Worker, functions: Sequence[VirtualFunction]) -> dict[s
             for vf in functions
         ],
     }
-
-
-def _cpu(worker: Worker, number: int) -> int:
-    return worker.cpus[number % len(worker.cpus)]

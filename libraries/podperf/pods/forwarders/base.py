@@ -59,12 +59,3 @@ class Forwarder(Protocol):
 
         So there can be many at once, and devices whose peers come afterwards.
         """
-
-
-def start(
-    forwarder: Forwarder, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack
-) -> Application:
-    """Launch an application and wait until it forwards. PodperfError, with what it said, when it does not come up."""
-    application = forwarder.launch(host, name, devices, share, undo)
-    application.begin()
-    return application
