@@ -26,7 +26,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
         "terminal",
     },
     {"model"},
-    {"documents", "progress"},
+    {"documents", "metrics", "progress"},
     {"topology"},
     {"hosts"},
     {"kernel", "quietness"},

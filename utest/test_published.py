@@ -9,12 +9,12 @@ import pytest
 from robot.api import TestSuite as Suite
 
 from podperf.errors import PodperfError, Unavailable
+from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import load_topology
 from podperf.verdicts.findings import judge
 from podperf.verdicts.published import FOLDER, TOPOLOGIES, PublishedOrder, load_table, published_table
-from podperf.verdicts.thresholds import Measured
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
+from podperf.metrics import Measured
 from podperf.model import BOTH_DIRECTIONS
 from podperf.records import TestRecord
 from podperf.report import command, draft, svg
@@ -33,7 +34,7 @@ from podperf.report.results import caveats, preset, read_run, remarks
 from podperf.report.summary import summary_table
 from podperf.testers.faults import Fault, FaultKind
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured, judge
+from podperf.verdicts.thresholds import judge
 
 BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
 OPEN_TAGS = {"meta", "br"}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pytest
@@ -23,6 +24,8 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
+from podperf.methods.base import TrialSource
+from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
     BOTH_DIRECTIONS,
     Chain,
@@ -36,6 +39,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
+from podperf.records import read_record
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
@@ -43,10 +47,19 @@ from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
-from podperf.testers.base import UNPACED
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
+from podperf.testers.base import UNPACED, PortFacts, TesterFacts
+from podperf.testers.faults import Fault, FaultKind
+from podperf.topology import (
+    SCHEMA_PATH,
+    Engine,
+    MethodSettings,
+    Threshold,
+    Topology,
+    load_topology,
+    topology_schema,
+)
 from podperf.verdicts.claims import Claim
-from podperf.verdicts.thresholds import Measured, Status
+from podperf.verdicts.thresholds import Status
 
 SMALL = FrameSize.parse(64)
 LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
@@ -73,7 +86,7 @@ class SimulatedTester:
     shortest_trial: ClassVar[float] = 0.0
     broken = False
 
-    def __init__(self, engine: str, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
+    def __init__(self, engine: Engine, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
         self.engine, self.share, self.trials, self.testbed = engine, share, trials, testbed
 
     def measure(self, trial: Trial) -> TrialResult:
@@ -89,8 +102,13 @@ class SimulatedTester:
         ]
         return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
 
+    @property
+    def facts(self) -> TesterFacts:
+        ports = PortFacts("02:00:00:00:00:01"), PortFacts("02:00:00:00:00:02")
+        return TesterFacts("simulated", "1", self.engine, *ports, copies=False)
+
     def describe(self) -> Mapping[str, Any]:
-        return {"engine": self.engine, "ports": {}}
+        return {}
 
     def close(self) -> None:
         return
@@ -102,7 +120,7 @@ class SimulatedTestbed:
     ports: ClassVar[Mapping[str, Host]] = {}
     tester_ports: ClassVar[Mapping[str, Host]] = {}
 
-    def __init__(self, engine: str = "xdp") -> None:
+    def __init__(self, engine: Engine = "xdp") -> None:
         self.engine = engine
         self.data_plane = RunningDataPlane({}, {}, dict)
         self.standing = 0  # chains
@@ -148,7 +166,7 @@ def run(tmp_path: Path) -> Run:
     session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
-    made.limits.clock = lambda: simulated(made).now
+    made.kept.limits.clock = lambda: simulated(made).now
     return made
 
 
@@ -225,7 +243,7 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
-        assert run.patience.left == left
+        assert run.kept.patience.left == left
 
 
 def test_a_test_waits_for_itself_alone(run: Run) -> None:
@@ -284,7 +302,7 @@ def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) ->
 FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials on the bare path"
 
 
-def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
+def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: str) -> Any:
     """The record of a test that measures all there is across this chain, with such thresholds."""
     configure(run, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
@@ -375,7 +393,7 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
 def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Run) -> None:
     """What slowed it would make every chain look better than it is."""
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("mrr", Measured(1e5, lower_bound=True))
+    run.current.keep({"mrr": Measured(1e5, lower_bound=True)})
     run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     record = measured(run, "linux-bridge", 1, "after")
@@ -525,7 +543,7 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
 
 @pytest.mark.parametrize(("preset", "rate"), [("quick", "pdr"), ("rfc2544", "ndr")])
 def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no_pdr(
-    run: Run, preset: str, rate: Metric
+    run: Run, preset: str, rate: str
 ) -> None:
     configure(run, method=replace(run.session.topology.method, search=preset))
     run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
@@ -539,7 +557,7 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:
     configure(run, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(3e4, unfinished=True))
+    run.current.keep({"pdr": Measured(3e4, unfinished=True)})
     assert run.measurement.latency()
     found = run.current.record
     assert found.methods["latency"]["statement"] == "1 s at 50% of the PDR of an unfinished search"
@@ -551,7 +569,7 @@ CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
 
 @pytest.mark.parametrize("found", [{}, {"ndr": CUT_SHORT, "pdr": CUT_SHORT}], ids=["nothing", "upper bounds"])
 def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is_judged(
-    run: Run, found: dict[Metric, Measured]
+    run: Run, found: dict[str, Measured]
 ) -> None:
     configure(run, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
@@ -562,12 +580,12 @@ def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is
 
 def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run: Run) -> None:
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("pdr", Measured(1e6, unfinished=True))
+    run.current.keep({"pdr": Measured(1e6, unfinished=True)})
     run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     configure(run, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
     run.begin_test(Identity("bridge", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(5e5))
+    run.current.keep({"pdr": Measured(5e5)})
     assert "the search for the PDR of `wire` was not finished" in run.measurement.judge().sentence
 
 
@@ -596,6 +614,75 @@ def test_a_test_ends_with_the_word_that_the_table_has_for_it(
     assert (ended.verdict, ended.problems) == (word, ())
     assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
     assert f"1 test: 1 {word}" in run.close()
+
+
+TIDINESS = Metric(
+    "tidiness",
+    label="tidiness",
+    head="tidy",
+    quantity=Quantity(
+        "tidiness",
+        more_is_better=True,
+        key="millipoints",
+        unit="pt",
+        scale=1e3,
+        units=(Unit("points", "points of 1 to 10", lambda millipoints, _: millipoints / 1e3),),
+    ),
+    method="inspection",
+    meaning="how few frames lie about",
+    needs=frozenset((Need.COUNT,)),
+)
+
+
+class Inspected:
+    """An inspection's result."""
+
+    metrics: Metrics = MappingProxyType({"tidiness": Measured(4200.0)})
+
+    def as_record(self) -> Mapping[str, Any]:
+        return {"method": "inspection"}
+
+
+class Inspection:
+    """A method that nobody else knows."""
+
+    name = "inspection"
+
+    def run(self, source: TrialSource) -> Inspected:
+        source.measure(1000, 0.1)
+        return Inspected()
+
+
+def test_a_new_metric_is_an_entry_of_the_table_and_a_method_that_measures_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(METRICS, "tidiness", TIDINESS)
+    topology = tmp_path / "topology.yaml"
+    topology.write_text("version: 1\nname: t\nthresholds: [{metric: tidiness, unit: points, minimum: 5}]\n")
+    configure(run, thresholds=load_topology(topology).thresholds)
+    run.begin_test(Identity("Sweep, 64 B", "suite", ["sec-4.1.1"]), Chain("linux-bridge", 1), SMALL)
+    run.measurement.measure(Inspection())
+
+    verdict = run.measurement.judge()
+    assert verdict.sentence == "tidiness 4.2 points, at least 5 points was asked for: failed"
+    ended = run.end_test(Identity("Sweep, 64 B", "suite"), "failed", verdict.sentence)
+    assert ended.figures == "tidy 4.20 pt" and "tidiness" in ended.html
+
+    table = run.close()
+    assert re.search(r"^ +tidy\nTest +pt  Verdict$", table, re.M)
+    assert re.search(r"^Sweep, 64 B  4\.20  failed$", table, re.M)
+    (path,) = (tmp_path / "records").glob("*.json")
+    record = read_record(path)
+    assert record["results"] == {"tidiness": {"millipoints": 4200.0, "lower_bound": False}}
+    page = (tmp_path / "conformance.html").read_text()
+    assert all(words in page for words in (">tidy, pt</th>", ">4.20<", "tidy at least 5 points", "tidy missed"))
+    assert "tidiness" in Fault(FaultKind.COUNTS_TWICE, 1.0, "").spoils
+
+    monkeypatch.delitem(METRICS, "tidiness")
+    with pytest.raises(PodperfError, match="'tidiness' was unexpected"):
+        read_record(path)
+    with pytest.raises(PodperfError, match=r"thresholds\[0\]\.metric: found 'tidiness'; allowed: mrr, ndr, pdr"):
+        load_topology(topology)
 
 
 def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ from typing import Any
 import pytest
 from robot.errors import DataError
 
+import run_command.__main__ as command_line
+from run_command import arguments
 from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
@@ -93,6 +98,56 @@ def test_a_dry_run_writes_nothing_unless_asked_to() -> None:
     assert "output" not in options("--dryrun", "--outputdir", "out")
 
 
+SOMEBODY = 12345
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("option", ["--outputdir", "--output", "--log", "--report", "--xunit"])
+@pytest.mark.parametrize("planted", ["folder", "parent", "link", "writable", "file"])
+def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
+    planted: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Robot Framework follows links, as of `output.xml` to /etc/passwd."""
+    monkeypatch.setattr(command_line, "run_robot", lambda *_: pytest.fail("it ran"))
+    (theirs := tmp_path / "theirs").mkdir()
+    chosen = {"folder": theirs, "parent": theirs / "new", "link": tmp_path / "link", "writable": theirs}.get(planted)
+    if planted == "link":
+        (tmp_path / "link").symlink_to(tmp_path)
+        os.chown(tmp_path / "link", SOMEBODY, SOMEBODY, follow_symlinks=False)
+    elif planted == "writable":
+        theirs.chmod(0o777)
+    elif planted == "file":
+        tmp_path.chmod(0o1777)
+        (tmp_path / "file").touch()
+        os.chown(tmp_path / "file", SOMEBODY, SOMEBODY)
+    else:
+        os.chown(theirs, SOMEBODY, SOMEBODY)
+    mine = [] if option == "--outputdir" else ["--outputdir", str(tmp_path / "mine")]
+    value = tmp_path / "file" if chosen is None else chosen if option == "--outputdir" else chosen / "x.xml"
+    assert command_line.main(["podperf", "no", *mine, option, str(value)]) == 252
+    assert f"could have root overwrite any file: choose another {option}\n" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("of", ["the caller", "root, in a folder like /tmp", "nobody yet"])
+def test_root_writes_where_only_root_and_the_caller_can(
+    of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(command_line, "run_robot", lambda _, given, __: called.append(given["outputdir"]) or 0)
+    monkeypatch.setenv("SUDO_UID", str(SOMEBODY))
+    monkeypatch.setenv("SUDO_GID", str(SOMEBODY))
+    results = tmp_path / "results"
+    if of != "nobody yet":
+        results.mkdir()
+    if of == "the caller":
+        os.chown(results, SOMEBODY, SOMEBODY)
+    else:
+        tmp_path.chmod(0o1777)
+    assert command_line.main(["podperf", "no", "--outputdir", str(results)]) == 0
+    assert called == [str(results)]
+
+
 @pytest.mark.parametrize("results", ["no such folder", "."])
 def test_a_run_that_has_no_records_is_not_resumed(
     results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,3 +169,57 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")
     assert again == "sudo ./podperf run --resume results/first --resume results/second --include full"
+
+
+SUITE = """*** Test Cases ***
+Quick
+    [Tags]    quick
+    No Operation
+Another
+    Log    no record
+Long
+    Fail    not asked for
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another one, with a suite of a few tests and a space in its path. Robot Framework runs in this process."""
+    root = tmp_path / "a checkout"
+    shutil.copytree(TOPOLOGIES, root / "topologies")
+    (root / "tests").mkdir()
+    (root / "tests" / "suite.robot").write_text(SUITE)
+    monkeypatch.setattr(arguments, "SUITES", root / "tests")
+    monkeypatch.setattr(arguments, "TOPOLOGIES", root / "topologies")
+    monkeypatch.setattr(arguments, "RESULTS", root / "results")
+    monkeypatch.setattr(command_line, "RESULTS", root / "results")
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which Robot Framework adds
+    return root
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--include", "quik"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--include", "zzz"], "podperf: no test has the tag zzz; there are:\nquick\n"),
+        (["--exclude", "quik", "--dryrun"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--test", "Anohter"], 'podperf: no test is called "Anohter"; near: Another\n'),
+        (["--suite", "Siute"], 'podperf: no suite is called "Siute"; near: Suite\n'),
+        (["siute.robot"], 'podperf: there is no suite siute.robot; near: "{root}/tests/suite.robot"\n'),
+        (["tests/zzz.robot"], "podperf: there is no suite tests/zzz.robot; the suites are in {root}/tests\n"),
+        (["quick"], "podperf: there is no suite quick; tests with a tag of this name: --include quick\n"),
+        (["locl.yaml"], 'podperf: there is no topology locl.yaml; near: "{root}/topologies/local.yaml"\n'),
+        (["tests", "--include", "quick"], "podperf: --include stands behind a suite: options come first\n"),
+        (["--nonsense"], "podperf: option --nonsense not recognized; try: {root}/podperf run --help\n"),
+        (["--loglevel", "LOUD"], "Invalid value for option '--loglevel'"),
+        (["--variablefile", "none.py", "--test", "Another"], "Variable file 'none.py' does not exist."),
+        (["--listener", "None.Such", "--test", "Another"], "Taking listener 'None.Such' into use failed"),
+        (["--test", "Long"], "podperf: 1 test failed: not asked for\npodperf: no test was measured: 1 failed; see "),
+        (["--dryrun"], "podperf: a dry run, which measures nothing: a run would have 1 test\n  Suite\n    Quick\n"),
+    ],
+)
+def test_nothing_ends_in_silence(
+    checkout: Path, capfd: pytest.CaptureFixture[str], given: list[str], words: str
+) -> None:
+    command_line.main([f"{checkout}/podperf", "no", *given])
+    assert words.format(root=checkout) in capfd.readouterr().err

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from podperf.figures import PHASES
+from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
     latency_summary,
     noise_to_json,
     plain,
-    rate_to_json,
+    result_to_json,
     threshold_to_json,
     traffic_to_json,
 )
@@ -26,7 +27,7 @@ from podperf.records.schema import SCHEMA_VERSION
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Metrics, Verdict
+from podperf.verdicts.thresholds import Verdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
@@ -124,13 +125,12 @@ class TestRecord:
         return together and {**together, "noisy": reason is not None, "reason": reason}
 
     def _results(self) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        for metric, measured in self.metrics.items():
-            if metric.startswith("latency"):
-                results[metric] = {"nanoseconds": measured.value, "lower_bound": measured.lower_bound}
-            elif self.traffic is not None:
-                results[metric] = rate_to_json(measured, self.traffic, self.link_bits_per_second)
-        return results
+        if self.traffic is None:
+            return {}
+        return {
+            metric: result_to_json(metric, measured, self.traffic, self.link_bits_per_second)
+            for metric, measured in self.metrics.items()
+        }
 
 
 def record_id(*words: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from podperf import records
 from podperf.errors import PodperfError
-from podperf.figures import kpps, percent
+from podperf.figures import number, percent
+from podperf.metrics import METRICS, Metric, Quantity
 from podperf.printable import printable
 from podperf.records import TRIALS_SUFFIX, read_record
 
@@ -170,11 +171,11 @@ def explanation(record: Record) -> str:
 
 def unfinished(record: Record) -> str | None:
     """Which rates are of a search that was cut short, and why it was; None when there are none."""
-    rates = [metric.upper() for metric, each in record["results"].items() if each.get("unfinished")]
+    rates = [METRICS[name] for name, each in record["results"].items() if each.get("unfinished")]
     if not rates:
         return None
-    reason = record["methods"].get("ndrpdr", {}).get("incomplete") or "the search was not finished"
-    return f"{', '.join(rates)}: {reason}"
+    reason = record["methods"].get(rates[0].method, {}).get("incomplete") or "the search was not finished"
+    return f"{', '.join(each.label for each in rates)}: {reason}"
 
 
 def remarks(record: Record) -> list[str]:
@@ -190,7 +191,13 @@ def remarks(record: Record) -> list[str]:
     return [each for each in found if each]
 
 
-def rate_text(rate: Record) -> str:
-    """One of the record's rates in kpps: `>=` or `<` before a bound, `*` behind that of a search cut short."""
-    sign = ">= " if rate["lower_bound"] else "< " if rate["upper_bound"] else ""
-    return f"{sign}{kpps(rate['frames_per_second'])}{'*' if rate.get('unfinished') else ''}"
+def figure_text(found: Record, quantity: Quantity) -> str:
+    """One of the record's results in its unit: `>=` or `<` before a bound, `*` behind that of a search cut short."""
+    sign = ">= " if found["lower_bound"] else "< " if found.get("upper_bound") else ""
+    return f"{sign}{number(found[quantity.key] / quantity.scale)}{'*' if found.get('unfinished') else ''}"
+
+
+def shown(records: Iterable[Record]) -> list[Metric]:
+    """The metrics that a table of these records has a column for: those found, and those that a method looked for."""
+    known = {name for record in records for name in (*record["results"], *record["methods"])}
+    return [each for each in METRICS.values() if known & {each.name, each.method}]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from podperf.dataplanes.wire import Wire
+from podperf.metrics import RATIO, Measured, Metrics, Need, rates
 from podperf.records import TestRecord
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.testers.base import TesterLimits
-from podperf.topology import Metric
-from podperf.verdicts.thresholds import Measured, Metrics, Verdict, judge
+from podperf.verdicts.thresholds import Verdict, judge
 
 
 class Baselines:
@@ -21,7 +21,7 @@ class Baselines:
         """The figures of a test against the testbed's thresholds. The verdict is in the record, too."""
         assert record.chain is not None and record.traffic is not None
         kind = kind_of(record.traffic)
-        if any(each.unit == "ratio of baseline" for each in record.thresholds):
+        if any(each.unit == RATIO for each in record.thresholds):
             record.baseline = self._records.get(kind)
         record.verdict = judge(
             record.thresholds,
@@ -38,20 +38,20 @@ class Baselines:
 
 
 def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
-    """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
+    """The bare path's figures: those that a test has `measured` at length, else the limits that calibration found.
 
-    Where the calibration found more, that counts: on a noisy machine a baseline is too low, and flatters what is held
-    against it. A rate above what the load is held to (line rate, topology) counts as that: the path under test is
-    offered no more.
+    A measured rate below the limit of the calibration counts as that limit: a baseline that is too low, as on a noisy
+    machine, would flatter every test that is compared with it. A rate above the load that the link or the topology
+    allows counts as that load, because the path under test is offered no more.
     """
     if limits is None:
         return measured or None
     limit = Measured(limits.maximum_load, lower_bound=True)
-    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
-    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
+    # The calibration lets a little loss pass, so it tells nothing about a rate without loss.
+    calibrated = [each.name for each in rates() if Need.NO_LOSS not in each.needs]
+    found: dict[str, Measured] = {**dict.fromkeys(calibrated, limit), **measured}
     known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
     found |= {each: limit for each in known if found[each].value < limit.value}
     if limits.held:
-        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
+        found |= {each.name: limit for each in rates() if each.name in found and found[each.name].value > limit.value}
     return found
