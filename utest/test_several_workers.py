@@ -37,6 +37,16 @@ class Part:
         return self.worker.left.peer_mac, self.worker.right.peer_mac
 
 
+class Parts:
+    """The data plane of which these are the parts, one on each worker."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        return self.parts[worker.number].set_up(worker, chain, undo)
+
+
 def worker(number: int) -> Worker:
     left, right = (WorkerPort(f"ens{side}", f"port{number}{side}", "") for side in "ab")
     pods: Any = None
@@ -53,7 +63,7 @@ def along(parts: list[Part], *directions: Direction) -> Mapping[Direction, Entry
     workers = [worker(number) for number in range(len(parts))]
     chain = Chain("macvlan", 2 * len(parts), workers=len(parts))
     with ExitStack() as undo:
-        running, entries = set_up_along(workers, parts, chain, directions, TESTER, undo)  # type: ignore[arg-type]
+        running, entries = set_up_along(workers, Parts(parts), chain, directions, TESTER, undo)  # type: ignore[arg-type]
     assert [each.describe()["worker"] for each in running] == [each.number for each in workers]
     return entries
 

@@ -144,4 +144,4 @@ class DataPlane(Protocol):
         return None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        """Build it with all its pods."""
+        """Build it on this worker, with all its pods. A driver keeps nothing of it: a chain may have several workers."""

@@ -47,9 +47,8 @@ def set_up(
     taken = [_take_ports(each, mtu, undo) for each in workers]
     for one in taken:
         one.ports.await_carrier()
-    data_planes = [data_plane, *(type(data_plane)() for _ in workers[1:])]
     ends = tester.facts.left.mac, tester.facts.right.mac
-    running, entries = set_up_along([each.worker for each in taken], data_planes, chain, directions, ends, undo)
+    running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     first, *further = (PartOfChain(each, one.received_by) for each, one in zip(running, taken, strict=True))
     beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
