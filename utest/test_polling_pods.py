@@ -20,9 +20,11 @@ from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, Direction, Entry, FrameSize, Placement, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
+from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.plan import plan
 from podperf.topology import SCHEMA_PATH, load_topology
+from scripted_host import ScriptedHost
 
 HOST = ImaginaryHost("worker", Cpus((0, 1, 2, 3), (0, 1, 2, 3)))
 POD = "of those of DPDK that poll"
@@ -95,6 +97,13 @@ def test_what_runs_is_described_now_and_checked_in_each_part() -> None:
         forwarders[1].ended = True
         with pytest.raises(PodperfError, match="pod2 has ended"):
             running.check()
+
+
+def test_an_application_is_let_onto_a_pool_with_all_its_threads() -> None:
+    host = ScriptedHost(patient=True)
+    process = HOST.spawn("dpdk-testpmd")
+    DpdkApplication("pod1", host, process, ["dpdk-testpmd"], 2).allow((3, 4))
+    assert host.commands == [f"taskset --all-tasks --cpu-list --pid 3,4 {process.pid}"]
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 3), st.lists(st.integers(), max_size=3), max_size=4)))

@@ -259,7 +259,7 @@ def test_a_test_waits_for_itself_alone(run: Run) -> None:
 def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is_described(run: Run) -> None:
     broken = Part()
     broken.broken = True
-    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], lambda: "nothing is polled")
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
     with pytest.raises(Unavailable, match="nothing is polled"):
         run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
 

@@ -16,6 +16,7 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
+from podperf.pods.forwarders.base import Application
 
 
 class Cabling(Enum):
@@ -100,6 +101,9 @@ class RunningDataPlane:
     parts: Sequence[Perishable] = ()
     """Those that can end in mid-trial. What they count changes, so they are worth describing again at the end."""
 
+    applications: Sequence[Application] = ()
+    """The programs that forward in its pods, from left to right; none where the pods' kernels forward."""
+
     not_in_force: Callable[[], str | None] = lambda: None
     """The reason why the data plane does not work in the way that it is named after, or None. Ask only when frames
     have crossed: some mechanisms begin with the first frame."""
@@ -144,4 +148,4 @@ class DataPlane(Protocol):
         return None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        """Build it on this worker, with all its pods. A driver keeps nothing of it: a chain may have several workers."""
+        """Build it on this worker, with all its pods. A driver keeps no state: it may set up several workers."""

@@ -43,7 +43,7 @@ def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
 
 
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """The threads that share each CPU: those of the kernel that receive at the worker's ports, these pollers between them.
+    """The threads that share each CPU: the kernel's that receive at the worker's ports, and these pollers between them.
 
     If a thread sleeps in its turn, the previous thread keeps the CPU. With frames from one side only that is a poller.
     """

@@ -80,7 +80,7 @@ class PollingPods:
             return {**describe(), "applications": applications, "pollers": turns.describe()}
 
         parts: list[Perishable] = [*switch, *self.applications, turns]
-        return RunningDataPlane(entries, ports, description, parts, not_in_force)
+        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force)
 
 
 def together(*groups: Pollers) -> dict[int, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,6 +40,9 @@ class Application(Protocol):
 
     def pollers(self) -> list[int]:
         """Its threads that poll without a pause."""
+
+    def allow(self, cpus: Iterable[int]) -> None:
+        """Let all its threads run on any of these CPUs."""
 
     def check(self) -> None:
         """PodperfError when it is gone, with the last that it said."""
