@@ -101,7 +101,10 @@ class Robot:
             time.sleep(0.05)
 
     def wait(self, timeout: float = 120) -> int:
-        return self.process.wait(timeout)
+        """Until it has ended; returns its exit code. A listener that cannot be loaded would leave the run slow."""
+        code = self.process.wait(timeout)
+        assert "Taking listener" not in (said := self.output.read_text()), said
+        return code
 
     def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted((self.results / "records").glob("*.json"))]

@@ -715,3 +715,5 @@ def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch
     found = run.current.record.interfaces
     assert set(found) == {"macvlan, 1 pod: w-left", "linux-bridge, 1 pod: w-left"}
     assert found["macvlan, 1 pod: w-left"] == {"driver": "of w-left", "received_by": None}
+    told = run.current.record.to_json()["parameters"]["chain_composition"]
+    assert "linux-bridge, 1 pod: linux-bridge, 1 pod, each forwards by kernel" in told

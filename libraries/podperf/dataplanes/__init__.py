@@ -1,5 +1,7 @@
 """Data planes: what switches frames. A new one is one file and one line here."""
 
+from dataclasses import replace
+
 from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
 from podperf.dataplanes.docker import Docker
@@ -25,6 +27,7 @@ from podperf.dataplanes.vpp_vrf import VppVrf
 from podperf.dataplanes.wire import Wire
 from podperf.dataplanes.xdp_offload import XdpOffload
 from podperf.dataplanes.xdp_redirect import XdpRedirect
+from podperf.model import Chain
 
 DATA_PLANES: dict[str, type[DataPlane]] = {
     each.name: each
@@ -57,3 +60,9 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         SriovVpp,
     )
 }
+
+
+def with_forwarder(chain: Chain) -> Chain:
+    """The chain with the name of its forwarder, where a test leaves the choice to the data plane."""
+    kind = DATA_PLANES.get(chain.data_plane)
+    return replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain

@@ -18,6 +18,9 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, V
 from podperf.pods.base import PodRuntime
 from podperf.pods.forwarders.base import Application
 
+# A description has this key where the set-up turned out to be of a second category of the draft, too.
+ALSO_MODEL = "also_model"
+
 
 class Cabling(Enum):
     """What the tester's two ports are plugged into."""

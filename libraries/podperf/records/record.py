@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from podperf.dataplanes.base import ALSO_MODEL
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
@@ -23,7 +24,9 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities, values_of
 from podperf.records.schema import SCHEMA_VERSION
+from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
@@ -74,6 +77,7 @@ class TestRecord:
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
+    contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
@@ -84,7 +88,7 @@ class TestRecord:
                 "name": self.name,
                 "suite": self.suite,
                 "tags": list(self.tags),
-                "sections": list(sections_of(self.tags)),
+                "sections": self._sections(),
                 "log": self.log,
             },
             "started": _timestamp(self.started),
@@ -100,6 +104,8 @@ class TestRecord:
             "tester": plain(self.tester),
             "tester_limits": plain(self.limits),
             "link_bits_per_second": plain(self.link_bits_per_second),
+            "special_capabilities": special_capabilities(self.data_plane or {}),
+            "parameters": parameters_of(self._set_ups),
             "environment": plain(self.environment),
             "interfaces": plain(self.interfaces),
             "methods": plain(self.methods),
@@ -113,6 +119,30 @@ class TestRecord:
             "findings": plain(self.findings),
             "trials": list(trials),
         }
+
+    def _sections(self) -> list[str]:
+        """Those that the tags name, and that of the second category which the data plane turned out to be of."""
+        second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
+        known = [each.section for each in NetworkingModel if each in second]
+        return list(dict.fromkeys([*sections_of(self.tags), *known]))
+
+    @property
+    def _set_ups(self) -> dict[str, SetUp]:
+        """The chains of this test: its own, or all that it compares. Those of a tester are not on their path."""
+        environment, descriptions = self.environment or {}, self.data_plane or {}
+        if not self.contenders:
+            own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
+            return {"": SetUp(self.chain, self.placement, (), descriptions, own, environment)}
+        found = {}
+        for name, (chain, placed) in self.contenders.items():
+            own = {
+                key.removeprefix(f"{name}: "): each
+                for key, each in self.interfaces.items()
+                if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
+            }
+            described = descriptions.get(name) or {}
+            found[name] = SetUp(chain, placed.placement, placed.shared, described, own, environment)
+        return found
 
     def why_noisy(self) -> str | None:
         """Why figures of this test may be the neighbours', or None."""

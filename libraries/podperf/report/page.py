@@ -32,6 +32,7 @@ from podperf.report.results import (
     remarks,
     said_by,
     shown,
+    special_capabilities,
     tester_faults,
     verdict_word,
 )
@@ -65,6 +66,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     yield _titled("Findings", _findings(conformance.latest, conformance))
     yield _doubtful(conformance)
     yield _noisy(conformance)
+    yield _special(conformance)
     yield _skipped(conformance.latest)
     yield element("h2", "Measured sections")
     yield _limits(conformance.latest)
@@ -243,6 +245,27 @@ def _noisy(conformance: Conformance) -> Html:
             ("What else went on", "During"),
             (Row((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
         ),
+    )
+
+
+def _special(conformance: Conformance) -> Html:
+    """What section 5 of the draft says should not be there, and was."""
+    found: dict[str, list[str]] = {}
+    for each in conformance.latest:
+        for sentence in special_capabilities(each):
+            found.setdefault(sentence, []).append(conformance.name_of(each))
+    if not found:
+        return NOTHING
+    return together(
+        element("h2", "Special capabilities in the system under test", id="special"),
+        element(
+            "p",
+            "Section 5 of the draft: special capabilities should not exist in the system under test for the sake of a "
+            "benchmark. These do, because more threads polled than there were CPUs for them. A worker with a CPU for "
+            "each of them needs none.",
+            class_="note",
+        ),
+        table(("What ran there", "During"), (Row((sentence, "; ".join(names))) for sentence, names in found.items())),
     )
 
 

@@ -101,6 +101,11 @@ def judgement(record: Record) -> str:
     return "measured" if status == "no threshold" else status
 
 
+def special_capabilities(record: Record) -> list[str]:
+    """What ran in the system under test for the benchmark's sake alone, a sentence each; empty in older records."""
+    return [str(each) for each in record.get("special_capabilities", ())]
+
+
 def said_by(finding: Record) -> str:
     """Who makes the claim of a finding, in words; empty in an older record, which does not tell."""
     if "source" not in finding:
