@@ -18,20 +18,17 @@ from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
+from podperf.dataplanes.virtual_functions import describe_vfs, missing, on_to, ports_along, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov
-from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
+from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
-from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
-from podperf.pods.forwarders.testpmd import TestpmdForwarder
-
-LEFT, RIGHT = 0, 1
 
 
 class Sriov(DataPlane):
@@ -120,50 +117,3 @@ def _start_testpmd_pods(
         forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
         polling.start(forwarder, pod, [net1, net2])
     return pods
-
-
-def missing(worker: Worker) -> str | None:
-    """Why pods of this worker cannot run DPDK on VFs, with the remedy, or None."""
-    for port in (worker.left, worker.right):
-        if port.pci is not None and (driver := pci.link(worker.host, port.pci, "driver")) in pci.BIFURCATED:
-            return (
-                f"DPDK drives virtual functions of {port.interface} only together with {driver}, which podperf "
-                "cannot set up: let the pods' kernels forward (data plane sriov, forwarder=kernel)"
-            )
-    return pci.missing_user_space_driver(worker.host) or missing_drivers(worker.host, "mempool_ring")
-
-
-def ports_along(pods: int) -> list[int]:
-    """Along a chain, the port that each pod interface has a VF of: inner segments take the left and right in turns."""
-    inner = [(LEFT, RIGHT)[segment % 2] for segment in range(pods - 1) for _ in ("net2", "net1")]
-    return [LEFT, *inner, RIGHT]
-
-
-def vfs_along(worker: Worker, ports: Sequence[int], way_back: WayBack) -> list[VirtualFunction]:
-    """A VF for each of these places, of the left or the right port. Unavailable when the ports do not have them."""
-    functions = {}
-    for side, port in enumerate((worker.left, worker.right)):
-        if port.pci is None:
-            raise Unavailable(f"{port.interface} of {worker.host.name} is no NIC's port, and has no virtual functions")
-        function = PhysicalFunction(port.interface, port.pci, 2 * worker.number + side)
-        wanted = ports.count(side)
-        functions[side] = iter(sriov.virtual_functions(worker.host, function, wanted, worker.sriov, way_back))
-    return [next(functions[side]) for side in ports]
-
-
-def on_to(peers: Mapping[str, str], queues: int = 1) -> TestpmdForwarder:
-    """Testpmd that sends what leaves by each device on to a MAC, with the device's own MAC as the source."""
-    arguments = [f"--eth-peer={port},{peers[device]}" for port, device in enumerate(in_port_order(list(peers)))]
-    return TestpmdForwarder("mac", (*arguments, f"--rxq={queues}", f"--txq={queues}"))
-
-
-def describe_vfs(worker: Worker, functions: Sequence[VirtualFunction]) -> dict[str, Any]:
-    """The ports and the VFs in use, from left to right, as the kernel has them."""
-    ports = {vf.port.interface: vf.port for vf in functions}.values()
-    return {
-        "physical_functions": [sriov.describe_port(worker.host, port) for port in ports],
-        "virtual_functions": [
-            {"port": vf.port.interface, "number": vf.number, **pci.describe_device(worker.host, vf.address)}
-            for vf in functions
-        ],
-    }

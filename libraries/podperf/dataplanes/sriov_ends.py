@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
-from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
+from podperf.dataplanes.virtual_functions import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
