@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
+from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import cpu_mask
+from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages, pci
 from podperf.pods.forwarders.dpdk import MAX_LCORES, missing_drivers
@@ -17,19 +21,39 @@ DESCRIPTORS, BURST, RESERVE = 2048, 32, 16384
 BUFFERS_IN_MIB = 256
 
 
+@dataclass(frozen=True)
+class Ports:
+    """The worker's ports as DPDK has them: by their name on the switch, the device; and the driver of both."""
+
+    devices: Mapping[str, str] = field(default_factory=dict)
+    driver: str | None = None
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether the kernel keeps the ports."""
+        return self.driver != pci.FOR_USER_SPACE
+
+
+def ports_of(worker: Worker, undo: ExitStack) -> Ports:
+    """Both ports: their cards until `undo`, or devices that reach the kernel's interfaces."""
+    if addresses := take_ports(worker, undo):
+        return Ports(addresses, pci.FOR_USER_SPACE)
+    leave_one_queue_each(worker)
+    driver = device_driver(worker.host)
+    ports = {"left": worker.left, "right": worker.right}
+    return Ports({name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items()}, driver)
+
+
 def device_driver(host: Host) -> str | None:
     """DPDK's driver for ports that the kernel keeps; None where the host has none."""
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
-def configuration(
-    host: Host, pollers: Sequence[int], control: int, devices: Collection[str], ports: int, *, in_hugepages: bool
-) -> dict[str, str]:
-    """`other_config` of a switch that polls on the CPUs `pollers` and controls on another one.
-
-    `devices` are those of the worker's ports; pods have the other ones of so many `ports`.
-    """
-    allowed = [f"-a {device}" for device in devices if pci.ADDRESS.fullmatch(device)]
+def configuration(worker: Worker, control: int, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
+    """`other_config` of a switch with these ports, and so many sockets to pods, whose control thread
+    is on the CPU `control`."""
+    host, pollers = worker.host, worker.placement.switch
+    allowed = [f"-a {device}" for device in ports.devices.values() if pci.ADDRESS.fullmatch(device)]
     extra = " ".join(allowed or ["--no-pci"])
     settings = {"dpdk-init": "true", "pmd-cpu-mask": cpu_mask(pollers)}
     if control < MAX_LCORES:
@@ -47,7 +71,7 @@ def configuration(
         # of that again and again, but only while DPDK says ENOMEM. With pages of 4 KiB DPDK may say ENOBUFS, depending
         # on where its last free bytes are.
         settings["per-port-memory"] = "true"
-        memory = SWITCH_MEMORY + ports * port_memory(pollers=len(set(pollers)))
+        memory = SWITCH_MEMORY + (len(ports.devices) + sockets) * port_memory(pollers=len(set(pollers)))
         settings["dpdk-extra"] = f"{extra} --no-huge --legacy-mem -m {memory} --iova-mode=va"
     return settings
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from podperf.dataplanes import openvswitch_dpdk as dpdk
@@ -13,10 +12,9 @@ from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, missing, poller_cpus
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
-from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_success, package_versions, unix_socket
-from podperf.kernel import hugepages, pci
+from podperf.kernel import hugepages
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.forwarders import FORWARDERS, forwarder_of
@@ -62,17 +60,10 @@ class OvsDpdk(DataPlane):
             own = devices[2 * number : 2 * number + 2]
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
-        ports = Ports() if beside else _take_ports(worker, undo)
+        ports = dpdk.Ports() if beside else dpdk.ports_of(worker, undo)
         # Where no pod polls, while there is such a CPU; with those that poll, threads that control take turns.
         control = worker.placement.pods[chain.pods :] or worker.placement.pods
-        settings = dpdk.configuration(
-            worker.host,
-            worker.placement.switch,
-            control[-1],
-            ports.devices.values(),
-            len(ports.devices) + len(sockets),
-            in_hugepages=polling.in_hugepages,
-        )
+        settings = dpdk.configuration(worker, control[-1], ports, len(sockets), in_hugepages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
         _connect(worker, switch, ports, sockets, polling.applications)
         polling.begin()
@@ -80,30 +71,13 @@ class OvsDpdk(DataPlane):
         return polling.running(
             busy_threads(worker, together(switch.pollers(), *polling.pollers())),
             lambda: _describe(worker, switch, ports, polling),
-            ports={} if ports.driver == pci.FOR_USER_SPACE else worker.ports,
+            ports=worker.ports if ports.of_kernel else {},
             switch=[switch],
         )
 
 
-@dataclass(frozen=True)
-class Ports:
-    """The worker's ports as DPDK has them: by their name on the switch, the device; and the driver of both."""
-
-    devices: Mapping[str, str] = field(default_factory=dict)
-    driver: str | None = None
-
-
-def _take_ports(worker: Worker, undo: ExitStack) -> Ports:
-    if addresses := take_ports(worker, undo):
-        return Ports(addresses, pci.FOR_USER_SPACE)
-    leave_one_queue_each(worker)
-    driver = dpdk.device_driver(worker.host)
-    ports = {"left": worker.left, "right": worker.right}
-    return Ports({name: f"{driver}_{name},iface={port.interface}" for name, port in ports.items()}, driver)
-
-
 def _connect(
-    worker: Worker, switch: OpenVSwitch, ports: Ports, sockets: Mapping[str, str], pods: Sequence[Application]
+    worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, sockets: Mapping[str, str], pods: Sequence[Application]
 ) -> None:
     """Make the bridge, add its ports from left to right, and join each two that make a segment."""
     switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=netdev")
@@ -123,7 +97,7 @@ def _connect(
     switch.join(BRIDGE, numbers)
 
 
-def _describe(worker: Worker, switch: OpenVSwitch, ports: Ports, polling: PollingPods) -> Mapping[str, Any]:
+def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: PollingPods) -> Mapping[str, Any]:
     processes = {"ovs-vswitchd": switch.process, **{each.name: each.process for each in polling.applications}}
     return {
         "packages": package_versions(worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
