@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from machine import once_as
 from namespaces import add_namespace
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.bpf_programs import describe_program, redirect_at_xdp
+from podperf.dataplanes.bpf_programs import bpftool_json, describe_program, redirect_at_xdp
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import add_veth
@@ -39,11 +38,7 @@ def testbed() -> Iterator[Testbed]:
 def loaded() -> dict[str, int]:
     """How many programs and maps of the names of ours the kernel has, and what lies in the BPF file system."""
     names = {"tc_redirect", "tc_peer", "xdp_redirect", "target"}
-    found = [
-        each.get("name")
-        for kind in ("prog", "map")
-        for each in json.loads(LocalHost().run("bpftool", "--json", kind, "show").stdout)
-    ]
+    found = [each.get("name") for kind in ("prog", "map") for each in bpftool_json(LocalHost(), kind, "show")]
     pinned = {path.name for path in Path("/sys/fs/bpf").iterdir()} - {"xdp"}  # libxdp's, from its first use on
     return {name: found.count(name) for name in names} | {"pinned": len(pinned)}
 

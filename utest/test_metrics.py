@@ -11,7 +11,7 @@ from podperf.methods.latency import LatencyAtShare
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
 from podperf.methods.presets import preset
-from podperf.metrics import METRICS, Measured
+from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, Traffic
 from simulated_dut import SimulatedDut
 
@@ -54,6 +54,13 @@ def test_a_bound_that_has_not_all_its_trials_is_not_between_what_the_figure_lies
 
 def test_a_goal_that_was_not_searched_for_has_no_figure() -> None:
     assert goal(None, None, None).measured is None
+
+
+def test_a_bound_is_written_in_one_way_for_each_reader() -> None:
+    lower, upper = Measured(1, lower_bound=True), Measured(1, upper_bound=True, unfinished=True)
+    assert [Measured(1).written("1"), lower.written("1"), upper.written("1")] == ["1", ">= 1", "< 1*"]
+    assert [lower.written("1", IN_COLUMN), upper.written("1", IN_COLUMN)] == [">=1", "<1*"]
+    assert [lower.written("1", ON_PAGE), upper.bounded("1", ON_PAGE)] == ["≥ 1", "< 1"]
 
 
 def test_mrr_is_the_median_between_its_trials() -> None:

@@ -180,6 +180,20 @@ def headlines() -> list[Metric]:
 
 
 @dataclass(frozen=True)
+class Signs:
+    """The signs that tell a bound from a figure: before a lower and an upper one, and behind one cut short."""
+
+    at_least: str
+    below: str
+    cut_short: str = "*"
+
+
+IN_TEXT = Signs(">= ", "< ")
+IN_COLUMN = Signs(">=", "<")  # of a terminal, which has little room
+ON_PAGE = Signs("≥ ", "< ")
+
+
+@dataclass(frozen=True)
 class Measured:
     """One figure with its spread, in the unit that records have it in: frames/s per direction, or ns.
 
@@ -196,15 +210,13 @@ class Measured:
     upper_bound: bool = False
     unfinished: bool = False
 
-    @property
-    def sign(self) -> str:
-        """What to write before the value."""
-        return ">= " if self.lower_bound else "< " if self.upper_bound else ""
+    def bounded(self, amount: str, signs: Signs = IN_TEXT) -> str:
+        """The value, written as this `amount`, with the sign of the bound that it is."""
+        return f"{signs.at_least if self.lower_bound else signs.below if self.upper_bound else ''}{amount}"
 
-    @property
-    def mark(self) -> str:
-        """What to write behind the value."""
-        return "*" if self.unfinished else ""
+    def written(self, amount: str, signs: Signs = IN_TEXT) -> str:
+        """The same with the mark of a search that was cut short."""
+        return f"{self.bounded(amount, signs)}{signs.cut_short if self.unfinished else ''}"
 
     @property
     def least(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from podperf.figures import count, kpps, number, percent, short
-from podperf.metrics import METRICS, RATIO, Metric, by_quantity
+from podperf.metrics import METRICS, ON_PAGE, RATIO, Metric, by_quantity
 from podperf.model import Chain
 from podperf.report.conformance import Conformance
 from podperf.report.html import Content, Html, element, together
@@ -63,12 +63,12 @@ def frame_label(record: Record) -> str:
 
 def figure(record: Record, metric: Metric) -> str:
     """A figure in the unit of its column."""
-    return typeset(figure_cell(record, metric))
+    return figure_cell(record, metric, ON_PAGE)
 
 
-def typeset(text: str) -> str:
-    """A figure, or a unit, with the signs that a page has and a terminal may lack."""
-    return "µs" if text == "us" else text.replace(">= ", "≥ ")
+def typeset(unit: str) -> str:
+    """A unit, with the letters that a page has and a terminal may lack."""
+    return "µs" if unit == "us" else unit
 
 
 def heads(metrics: Iterable[Metric]) -> str:

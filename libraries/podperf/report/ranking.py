@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podperf.figures import short
-from podperf.metrics import RATE, Metric, headlines
+from podperf.metrics import ON_PAGE, RATE, Metric, headlines
 from podperf.report import svg
 from podperf.report.html import NOTHING, Content, Html, element
 from podperf.report.results import Record, figure_text
@@ -77,7 +77,7 @@ def _row(record: Record, name: Content, remark: Content, scale: Sequence[float])
 
 
 def _text(rate: Record) -> str:
-    return figure_text(rate, RATE).replace(">= ", "≥ ")
+    return figure_text(rate, RATE, ON_PAGE)
 
 
 def _value(rate: Record) -> float:

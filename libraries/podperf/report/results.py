@@ -10,7 +10,7 @@ from podperf import records
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError
 from podperf.figures import number, percent
-from podperf.metrics import METRICS, Metric, Quantity
+from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.printable import printable
 from podperf.records import TRIALS_SUFFIX, read_record
 
@@ -193,7 +193,7 @@ def remarks(record: Record) -> list[str]:
     """What is to be said below a row: why it did not pass, and what limits its figures."""
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
-    found += [f"* {cut_short}"] if cut_short else []
+    found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
     for each in (*missing(record), *tester_faults(record)):  # of which the verdict may have told some
         found += [] if each in "; ".join(found) else [each]
     found += [own_loss(record)]
@@ -202,10 +202,11 @@ def remarks(record: Record) -> list[str]:
     return [each for each in found if each]
 
 
-def figure_text(found: Record, quantity: Quantity) -> str:
-    """One of the record's results in its unit: `>=` or `<` before a bound, `*` behind that of a search cut short."""
-    sign = ">= " if found["lower_bound"] else "< " if found.get("upper_bound") else ""
-    return f"{sign}{number(found[quantity.key] / quantity.scale)}{'*' if found.get('unfinished') else ''}"
+def figure_text(found: Record, quantity: Quantity, signs: Signs = IN_TEXT) -> str:
+    """One of the record's results in its unit, with the signs of a bound."""
+    bounds = {each: bool(found.get(each)) for each in ("lower_bound", "upper_bound", "unfinished")}
+    measured = Measured(found[quantity.key], **bounds)
+    return measured.written(number(measured.value / quantity.scale), signs)
 
 
 def shown(records: Iterable[Record]) -> list[Metric]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from podperf.figures import count
-from podperf.metrics import LATENCY, METRICS, RATE, Metric, by_quantity
+from podperf.metrics import IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
 from podperf.report.results import (
@@ -77,10 +77,10 @@ def closing_line(records: Sequence[Record]) -> str:
     return f"{count(len(records), 'test')}: {', '.join(parts)}" if parts else "no tests"
 
 
-def figure_cell(record: Record, metric: Metric) -> str:
+def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
     """A figure in its unit, `-` when there is none."""
     found = record["results"].get(metric.name)
-    return figure_text(found, metric.quantity) if found else "-"
+    return figure_text(found, metric.quantity, signs) if found else "-"
 
 
 def pods_cell(record: Record) -> str:
@@ -154,7 +154,7 @@ def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[i
 
 
 def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric]) -> _Row:
-    figures = tuple(figure_cell(record, each).replace(">= ", ">=").replace("< ", "<") for each in metrics)
+    figures = tuple(figure_cell(record, each, IN_COLUMN) for each in metrics)
     word = verdict_word(record)
     return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word)
 
@@ -263,7 +263,7 @@ def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
     if any(each["results"] for each in records):
         quantities = by_quantity(shown([each for each in records if each["results"]]))
         words = [f"{each.unit}: {each.unit_words}" for each in quantities if each.unit_words]
-        words += [">=: at least, the tester was the limit", "<: less than"]
+        words += [f"{IN_COLUMN.at_least}: at least, the tester was the limit", f"{IN_COLUMN.below}: less than"]
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
         yield from _wrapped("; ".join(words), min(width, _WIDEST_TEXT))
 

@@ -135,7 +135,7 @@ def _judge_one(
     status = Status.PASSED if met else Status.FAILED if missed else Status.INCONCLUSIVE
 
     asked = f"{'at least' if at_least else 'at most'} {_amount(limit, threshold.unit)} was asked for"
-    sentence = f"{name} {result.sign}{_amount(measured, threshold.unit)}, {asked}: {status}"
+    sentence = f"{name} {result.bounded(_amount(measured, threshold.unit))}, {asked}: {status}"
     if status is Status.INCONCLUSIVE:
         sentence += f", {_why_open(result)}"
     if status is Status.FAILED and noise:
