@@ -17,8 +17,8 @@ import pytest
 from robot.errors import ExecutionFailed
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane
-from podperf.errors import PodperfError
+from podperf.dataplanes.base import DataPlane, RunningDataPlane
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -63,15 +63,8 @@ LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
-class Described:
-    """A data plane that stands, with nothing in it."""
-
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
-
-class Broken(Described):
-    """One that cannot be looked at once it is `broken`."""
+class Part:
+    """A part of a data plane. It cannot be described once it is `broken`."""
 
     broken = False
 
@@ -126,7 +119,7 @@ class SimulatedTestbed:
 
     def __init__(self, engine: Engine = "xdp") -> None:
         self.engine = engine
-        self.data_plane = Described()
+        self.data_plane = RunningDataPlane({}, {}, dict)
         self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
@@ -161,7 +154,7 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, self.data_plane, {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
 
 
 @pytest.fixture
@@ -211,10 +204,18 @@ def test_a_test_waits_for_itself_alone(run: Run) -> None:
     assert [json.loads(path.read_text())["waited_for_quietness"] for path in paths] == [0.0, 2.0]
 
 
+def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is_described(run: Run) -> None:
+    broken = Part()
+    broken.broken = True
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
+    with pytest.raises(Unavailable, match="nothing is polled"):
+        run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
-    broken = Broken()
-    simulated(run).data_plane = broken
+    broken = Part()
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken])
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     assert simulated(run).standing == 1
     broken.broken = True
