@@ -17,6 +17,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.figures import count
 from podperf.model import Chain, Placement
+from podperf.pods.forwarders import IN_KERNEL
 
 Data = Mapping[str, Any]
 
@@ -61,7 +62,7 @@ class SetUp:
     @property
     def in_kernel(self) -> bool:
         """Whether the kernel forwards in the pods: no process of theirs does."""
-        return self.chain is not None and self.chain.forwarder == "kernel"
+        return self.chain is not None and self.chain.forwarder == IN_KERNEL
 
     @property
     def placed(self) -> bool:
