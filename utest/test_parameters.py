@@ -82,7 +82,28 @@ def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
     assert str(found["chain_scheduling"]).endswith("on 1 worker; 3 pollers on CPU 1: in turns of 100 us")
 
 
+def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
+    """How a chain is placed on CPU 1 and 2."""
+    placement, environment = Placement((0,), (1, 2)), {**ENVIRONMENT, "cpu": {"isolated": None}}
+    found = parameters_of({"": SetUp(chain, placement, (), description, INTERFACES, environment)})
+    return [str(found["cpu_isolation"]).split(";", maxsplit=1)[0], found["cores_of_pod"]]
+
+
+def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
+    assert on_two_cpus(POLLED, Chain("ovs-dpdk", 1, "testpmd")) == [
+        "pods and vSwitch have CPUs of their own",
+        "1 (CPU 2)",
+    ]
+    assert on_two_cpus(POLLED, Chain("af-xdp", 1, "testpmd")) == ["no vSwitch beside the pods", "1 (CPU 1)"]
+    assert on_two_cpus(BRIDGE, Chain("linux-bridge", 1, "kernel")) == [
+        "pods and vSwitch share CPU 1-2",
+        "none of its own: the kernel forwards on CPU 1-2",
+    ]
+
+
 def test_what_nobody_reads_is_not_read() -> None:
+    box = told({"path": "unknown"}, Chain("external", 0, "none"))
+    assert not any(box[name] for name in ("cpu_isolation", "numa_of_pods", "numa_of_switch", "cores_of_pod"))
     assert set(parameters_of({"": SetUp()}).values()) == {None}
     assert told({"runtime": "of another vendor"}, Chain("theirs", 1, "theirs"))["cni_plugin"] is None
 

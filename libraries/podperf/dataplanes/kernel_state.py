@@ -10,6 +10,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 from podperf.model import Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
+from podperf.pods.forwarders import IN_KERNEL
 
 
 def network_of(host: Host) -> dict[str, Any]:
@@ -71,4 +72,4 @@ class KernelPods(DataPlane):
     """Base class of data planes whose pods forward in the kernel. A subclass overrides what differs."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
+    forwarders: ClassVar[Sequence[str]] = (IN_KERNEL,)

@@ -29,6 +29,7 @@ from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod, PodInterface
 from podperf.pods.cni import CniPlugins
+from podperf.pods.forwarders import IN_KERNEL
 
 
 class Sriov(DataPlane):
@@ -36,7 +37,7 @@ class Sriov(DataPlane):
 
     name: ClassVar[str] = "sriov"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
-    forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", "kernel")
+    forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", IN_KERNEL)
     uses_virtual_functions: ClassVar[bool] = True
 
     @staticmethod
@@ -45,7 +46,7 @@ class Sriov(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "a virtual function")
-        in_kernel = chain.forwarder == "kernel"
+        in_kernel = chain.forwarder == IN_KERNEL
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)

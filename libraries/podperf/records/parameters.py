@@ -13,8 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.figures import count
 from podperf.model import Chain, Placement
+from podperf.pods.forwarders import IN_KERNEL
 
 Data = Mapping[str, Any]
 
@@ -59,7 +62,30 @@ class SetUp:
     @property
     def in_kernel(self) -> bool:
         """Whether the kernel forwards in the pods: no process of theirs does."""
-        return self.chain is not None and self.chain.forwarder == "kernel"
+        return self.chain is not None and self.chain.forwarder == IN_KERNEL
+
+    @property
+    def placed(self) -> bool:
+        """Whether podperf has placed the chain, and its data plane describes itself."""
+        kind = DATA_PLANES.get(self.chain.data_plane) if self.chain else None
+        on_worker = kind is not None and kind.cabling is Cabling.WORKER
+        return on_worker and self.placement is not None and bool(self.description)
+
+    @property
+    def switch_cpus(self) -> Sequence[int]:
+        """The CPUs on which frames are switched between the pods; none where the pods are wired to each other."""
+        if self.chain is None or self.placement is None:
+            return ()
+        if DATA_PLANES[self.chain.data_plane].switch_has_cpus:
+            return self.placement.switch
+        return self.placement.sut if self.in_kernel else ()
+
+    @property
+    def pod_cpus(self) -> Sequence[int]:
+        """The CPUs of the pods, in the order of the pods."""
+        if self.shared or self.chain is None or self.placement is None:
+            return self.shared
+        return self.placement.pods if DATA_PLANES[self.chain.data_plane].switch_has_cpus else self.placement.sut
 
     @property
     def pollers(self) -> Sequence[Data]:
@@ -122,23 +148,26 @@ def _nic_offloads(found: SetUp) -> str | None:
 
 
 def _cpu_isolation(found: SetUp) -> str | None:
-    if found.placement is None or not found.description:
+    if not found.placed:
         return None
     isolated = (found.environment.get("cpu") or {}).get("isolated")
-    both = set(found.placement.pods) & set(found.placement.switch)
+    both = set(found.pod_cpus) & set(found.switch_cpus)
     beside = f"pods and vSwitch share CPU {_list(both)}" if both else "pods and vSwitch have CPUs of their own"
+    if not found.switch_cpus:
+        beside = "no vSwitch beside the pods"
     if found.shared:
         beside = f"the scheduler may move the pods among CPU {_list(found.shared)}"
     return f"{beside}; isolated by the kernel (isolcpus): {f'CPU {isolated}' if isolated else 'none'}"
 
 
 def _numa_of_pods(found: SetUp) -> str | None:
-    cpus = found.shared or (found.placement.pods if found.placement else ())
-    return _nodes_of(cpus, found.nodes) if found.description else None
+    return _nodes_of(found.pod_cpus, found.nodes) if found.placed else None
 
 
 def _numa_of_switch(found: SetUp) -> str | None:
-    return _nodes_of(found.placement.switch, found.nodes) if found.placement and found.description else None
+    if not found.placed:
+        return None
+    return _nodes_of(found.switch_cpus, found.nodes) if found.switch_cpus else "no vSwitch"
 
 
 def _numa_of_nic(found: SetUp) -> str | None:
@@ -159,11 +188,11 @@ def _hugepage_size(found: SetUp) -> str | None:
 
 
 def _cores_of_pod(found: SetUp) -> str | None:
-    if found.chain is None or found.placement is None or not found.chain.pods or not found.description:
+    if found.chain is None or found.placement is None or not found.chain.pods or not found.placed:
         return None
     if found.in_kernel:
         return f"none of its own: the kernel forwards on CPU {_list(found.placement.sut)}"
-    pods, cpus = found.chain.pods, found.shared or found.placement.pods
+    pods, cpus = found.chain.pods, found.pod_cpus
     return f"1 (CPU {_list(cpus[:pods])})" if pods <= len(cpus) else f"{count(pods, 'pod')} share CPU {_list(cpus)}"
 
 
