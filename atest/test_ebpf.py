@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from chains import forward, local_testbed, need
+from chains import end, forward, local_testbed, need, send
 from machine import once_as
 from namespaces import add_namespace
 from podperf.cleanup import put_back
@@ -150,10 +150,10 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, na
 @pytest.mark.usefixtures("af_xdp")
 def test_a_testpmd_that_ended_is_named(testbed: Testbed) -> None:
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
-        LocalHost().run("kill", "-KILL", str(sut.data_plane._applications[0].process.pid))  # type: ignore[attr-defined]
-        sut.data_plane._applications[0].process._child.wait(5)  # type: ignore[attr-defined]
+        send(sut)
+        end("pod1", "dpdk-testpmd")
         with pytest.raises(PodperfError, match="testpmd has ended"):
-            sut.data_plane.check()  # type: ignore[attr-defined]
+            send(sut)
 
 
 @pytest.mark.parametrize("name", HOOKS)

@@ -262,6 +262,13 @@ def test_sections_are_summed_up_in_words(eventful: Path) -> None:
     assert "sections good" not in text
 
 
+def test_a_black_box_is_not_called_the_bare_path(tmp_path: Path) -> None:
+    record, _ = made_up.forwarding_record("external", 9e6, pods=0)
+    assert record.limits is not None
+    made_up.write(tmp_path, replace(record, limits=replace(record.limits, maximum_load=2.8e6)))
+    assert "MRR of the bare path" not in Seen(command.write_reports(tmp_path).read_text()).text
+
+
 def test_an_mrr_above_the_testers_limit_is_explained(tmp_path: Path) -> None:
     record, _ = made_up.forwarding_record("wire", 9e6, pods=0)
     assert record.limits is not None

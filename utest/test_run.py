@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,12 +17,10 @@ import pytest
 from robot.errors import ExecutionFailed
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane
-from podperf.errors import PodperfError
+from podperf.dataplanes.base import DataPlane, RunningDataPlane
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
 from podperf.methods.base import TrialSource
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
@@ -54,7 +52,6 @@ from podperf.topology import (
     Engine,
     MethodSettings,
     Threshold,
-    Topology,
     load_topology,
     topology_schema,
 )
@@ -66,15 +63,8 @@ LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
-class Described:
-    """A data plane that stands, with nothing in it."""
-
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
-
-class Broken(Described):
-    """One that cannot be looked at once it is `broken`."""
+class Part:
+    """A part of a data plane. It cannot be described once it is `broken`."""
 
     broken = False
 
@@ -129,7 +119,7 @@ class SimulatedTestbed:
 
     def __init__(self, engine: Engine = "xdp") -> None:
         self.engine = engine
-        self.data_plane = Described()
+        self.data_plane = RunningDataPlane({}, {}, dict)
         self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
@@ -164,7 +154,7 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, self.data_plane, {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
 
 
 @pytest.fixture
@@ -195,55 +185,6 @@ def simulated(run: Run) -> SimulatedTestbed:
     return testbed
 
 
-def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robot Framework closes no testbed that did not open."""
-    given_back = []
-
-    def refused(_topology: Topology, _here: Host, undo: ExitStack, _password: str | None) -> None:
-        undo.callback(given_back.append, True)
-        raise PodperfError("the worker refuses the login")
-
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("podperf.run.session.RunLock", lambda *_: nullcontext())
-    monkeypatch.setattr("podperf.run.session.put_back", lambda *_, **__: [])
-    monkeypatch.setattr("podperf.run.session.machines_of", refused)
-    with pytest.raises(PodperfError, match="refuses the login"):
-        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
-    assert given_back == [True]
-
-
-def test_who_is_not_root_is_told_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robot Framework without the script asks nobody else."""
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(PodperfError, match=r"^measuring on this machine needs root"):
-        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
-
-
-def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise each later test would say that another run is measuring there, which is this one."""
-    held: list[str] = []
-
-    def lock(machine: Host, undo: ExitStack, *_: object) -> None:
-        held.append(machine.name)
-        undo.callback(held.remove, machine.name)
-
-    def broken(_: Host, keep: bool = False) -> list[str]:
-        if not keep:
-            raise PodperfError("its port is gone")
-        return []
-
-    monkeypatch.setattr("podperf.run.session.lock", lock)
-    monkeypatch.setattr("podperf.run.session.put_back", broken)
-    there = SshHost(Login("192.0.2.20"))
-    run.session._machines = (there, there)
-    for _ in range(2):
-        with pytest.raises(PodperfError, match="its port is gone"):
-            run.session._take_machines()
-        assert held == ["192.0.2.20"]
-        run.session._give_machines_back()
-        assert not held
-
-
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     each = run.session.topology.method.patience
     assert each > 0
@@ -263,10 +204,18 @@ def test_a_test_waits_for_itself_alone(run: Run) -> None:
     assert [json.loads(path.read_text())["waited_for_quietness"] for path in paths] == [0.0, 2.0]
 
 
+def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is_described(run: Run) -> None:
+    broken = Part()
+    broken.broken = True
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
+    with pytest.raises(Unavailable, match="nothing is polled"):
+        run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
-    broken = Broken()
-    simulated(run).data_plane = broken
+    broken = Part()
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken])
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     assert simulated(run).standing == 1
     broken.broken = True
@@ -488,26 +437,6 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
     (run.session.results / "conformance.html").mkdir()
     said = run.close()
     assert "1 test: 1 passed" in said and "podperf: " in said and said.endswith("the records are untouched")
-
-
-def test_machines_behind_ssh_are_put_back_at_the_end_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal may have kept a test from doing it."""
-    put_back: list[bool] = []
-
-    def recorded(_: Host, keep: bool = False) -> list[str]:
-        put_back.append(keep)
-        if not keep:
-            raise PodperfError("far enough for this test")
-        return []
-
-    monkeypatch.setattr("podperf.run.session.lock", lambda *_: None)
-    monkeypatch.setattr("podperf.run.session.put_back", recorded)
-    there = SshHost(Login("192.0.2.20"))
-    run.session._machines = (there, there)
-    with pytest.raises(PodperfError, match="far enough"):
-        run.session._take_machines()
-    run.session._give_machines_back()
-    assert put_back == [False, True]
 
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:

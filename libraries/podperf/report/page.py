@@ -25,6 +25,7 @@ from podperf.report.results import (
     Record,
     caveats,
     explanation,
+    is_bare_path,
     noisy,
     not_comparable,
     preset,
@@ -167,8 +168,8 @@ def _comparison(conformance: Conformance) -> Html:
 
 def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
-    bare = rank([each for each in records if each["networking_model"] == "none"])
-    compared = rank([each for each in records if each["networking_model"] != "none"])
+    bare = rank([each for each in records if is_bare_path(each)])
+    compared = rank([each for each in records if not is_bare_path(each)])
     drawn = compared or bare
     if not drawn:
         return NOTHING
@@ -413,7 +414,7 @@ def _what_the_limits_mean(records: Sequence[Record]) -> str:
     )
     for each in records:
         mrr, limits = each["results"].get("mrr"), each["tester_limits"]
-        if each["networking_model"] == "none" and mrr and limits:
+        if is_bare_path(each) and mrr and limits:
             most = limits["maximum_load"]
             if mrr["frames_per_second"] > most:
                 found = f"{kpps(mrr['frames_per_second'])} kpps above the limit of {kpps(most)} kpps"

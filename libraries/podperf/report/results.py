@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podperf import records
+from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError
 from podperf.figures import number, percent
 from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
@@ -79,6 +80,11 @@ def read_run(directory: Path) -> Run:
             problems.append(f"{printable(path.name)}: {error}")
     records.sort(key=lambda record: (record["started"], record["id"]))
     return Run(directory, tuple(records), tuple(problems))
+
+
+def is_bare_path(record: Record) -> bool:
+    """Whether the tester's ports were plugged into each other; a black box is reported in no category either."""
+    return record["chain"] is not None and record["chain"]["data_plane"] == Wire.name
 
 
 def verdict_word(record: Record) -> str:
