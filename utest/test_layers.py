@@ -24,6 +24,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
         "noise",
         "ownership",
         "terminal",
+        "third_party",
     },
     {"model"},
     {"documents", "metrics", "progress"},

@@ -1,4 +1,4 @@
-"""Data planes: what switches frames. A new one is one file and one line here."""
+"""Data planes: what switches frames. A new one is one file and one line here, or an entry point of another package."""
 
 from dataclasses import replace
 
@@ -28,8 +28,9 @@ from podperf.dataplanes.wire import Wire
 from podperf.dataplanes.xdp_offload import XdpOffload
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.model import Chain
+from podperf.third_party import with_third_party
 
-DATA_PLANES: dict[str, type[DataPlane]] = {
+_OWN: dict[str, type[DataPlane]] = {
     each.name: each
     for each in (
         Wire,
@@ -60,6 +61,7 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         SriovVpp,
     )
 }
+DATA_PLANES = with_third_party("podperf.dataplanes", _OWN)
 
 
 def with_forwarder(chain: Chain) -> Chain:
