@@ -114,7 +114,7 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     before = settings("box-left")
     topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
     robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     robot.process.kill()
     robot.wait()
     assert settings("box-left") != before
@@ -130,7 +130,7 @@ def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
 ) -> None:
     topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring").replace("trials: 5", "trials: 1000")
     robot = Robot(tmp_path, "--test", "Black box, 64 B", "tests", topology=topology)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     robot.process.kill()
     robot.wait()
     ports = NetworkNamespace("test-ports")

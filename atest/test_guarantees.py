@@ -55,7 +55,7 @@ def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Rob
     need(chain.data_plane)
     variables = ("--variable", f"DATA_PLANE:{chain.data_plane}", "--variable", f"PODS:{chain.pods}")
     robot = Robot(tmp_path, *variables, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=100, duration=0.5)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     return robot
 
 
@@ -119,7 +119,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
 @pytest.mark.slow
 def test_a_second_run_says_so_and_leaves(tmp_path: Path, suite: Path) -> None:
     first = Robot(tmp_path, "--test", "Forwards", str(suite), trials=100, duration=0.5)
-    first.wait_for("| offered load ")
+    first.wait_for_trials(1)
     (tmp_path / "second").mkdir()
     second = Robot(tmp_path / "second", "--test", "Forwards", str(suite))
     assert second.wait(30) != 0
@@ -164,7 +164,7 @@ def test_a_run_waits_for_a_check_and_says_so(tmp_path: Path, suite: Path) -> Non
 @pytest.mark.slow
 def test_a_tester_killed_in_mid_trial_fails_one_test_only(tmp_path: Path, suite: Path) -> None:
     robot = Robot(tmp_path, "--test", "Forwards", "--test", "Leaves*", str(suite), trials=20, duration=0.5)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     os.kill(_tester_of(robot.process.pid), signal.SIGKILL)
     assert robot.wait() == 2
     messages = {record["test"]["name"]: record["reason"] for record in robot.records()}

@@ -98,7 +98,7 @@ The Next One
 def test_a_process_killed_in_mid_trial_is_named(tmp_path: Path, suite: Path, process: str, cause: str) -> None:
     need("ovs-dpdk")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     os.kill(_process_of_the_run(process), signal.SIGKILL)
     assert robot.wait(60) == 1, robot.output.read_text()
     assert f"Breaks: FAIL: {cause}" in robot.messages()
@@ -110,7 +110,7 @@ def test_a_killed_run_gives_hugepages_back(tmp_path: Path, suite: Path) -> None:
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
     robot = Robot(tmp_path, str(suite), trials=20, duration=0.5)
-    robot.wait_for("| offered load ")
+    robot.wait_for_trials(1)
     robot.process.kill()
     robot.wait()
     assert "hugepages" in podperf("clean").stdout
