@@ -17,8 +17,7 @@ import pytest
 from podperf.methods import presets
 from podperf.model import Chain, FrameSize
 from podperf.progress import Progress
-from podperf.run import Run
-from podperf.test_in_progress import TestIdentity
+from podperf.run import Run, Session, TestIdentity
 from podperf.testers import software
 from podperf.topology import MethodSettings, Threshold
 
@@ -113,21 +112,22 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
         short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
-        run = Run(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
-        run.topology = replace(
-            run.topology,
+        session = Session(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
+        session.topology = replace(
+            session.topology,
             method=MethodSettings("quick", 2, 0.3),
             thresholds=(Threshold("mrr", "Mpps", minimum=1e-6), Threshold("ndr", "Mpps", minimum=1e-6)),
         )
+        run = Run(session)
         run.open()
         try:
             for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):
                 identity = TestIdentity(name, "faulty testers")
                 run.begin_test(identity, chain, SMALL)
-                run.measure_mrr()
-                run.search_ndr_and_pdr()
-                run.measure_latency()
-                run.judge()
+                run.measurement.mrr()
+                run.measurement.ndr_and_pdr()
+                run.measurement.latency()
+                run.measurement.judge()
                 run.end_test(identity, "passed")
         finally:
             summary = run.close()
@@ -164,7 +164,7 @@ def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:
     for record in outcome.records.values():
         assert record["tester_limits"]["faults"] == []
         assert record["tester_limits"]["own_loss_bound"] < 0.001
-        # A short search on a noisy machine may end before it has found NDR. No figure is withheld because of the tester.
+        # A short search on a noisy machine may end before it has found NDR. The tester is no reason to withhold it.
         missing = record["methods"]["ndrpdr"]["missing"]
         assert not [why for why in missing.values() if why.startswith("not judged")]
         assert "ndr" in record["results"] or missing["NDR"]

@@ -107,8 +107,8 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
     killed.process.kill()
     killed.wait()
     (tmp_path / "rest").mkdir()
-    modifier = f"{ROOT}/libraries/RemainingTests.py:{killed.results}"
-    rest = Robot(tmp_path / "rest", "--prerunmodifier", modifier, *tests)
+    modifier = f"run_command.remaining_tests.RemainingTests:{killed.results}"
+    rest = Robot(tmp_path / "rest", "--pythonpath", f"{ROOT}/libraries", "--prerunmodifier", modifier, *tests)
     assert rest.wait() == 1, rest.output.read_text()
     (record,) = rest.records()
     assert (record["test"]["name"], record["outcome"]) == ("Fails In The Middle", "failed")

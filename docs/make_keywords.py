@@ -13,8 +13,6 @@ from robot.libdocpkg import LibraryDocumentation
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (*sorted(ROOT.glob("libraries/[A-Z]*.py")), *sorted(ROOT.glob("resources/*.resource")))
-# What `podperf run` is made of, and gives to Robot Framework.
-NO_LIBRARIES = {"ChosenNames.py", "LastWords.py", "RemainingTests.py", "ResultsFolder.py", "podperf_run.py"}
 
 
 def page(source: Path, target: Path) -> str:
@@ -29,8 +27,6 @@ def main() -> int:
     folder = ROOT / "docs" / "keywords"
     outdated = []
     for source in SOURCES:
-        if source.name in NO_LIBRARIES:
-            continue
         target = folder / f"{source.stem}.html"
         before = target.read_text(encoding="utf-8") if target.exists() else None
         made = page(source, target)

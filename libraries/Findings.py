@@ -1,4 +1,4 @@
-"""Keyword library: what the draft claims, held against measurements."""
+"""Keyword library: claims of the draft and of others, held against measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from Testbed import measure_and_judge
 
 @library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
 class Findings:
-    """Measures the chains that a claim of the draft compares, in interleaved rounds, and judges the claim.
+    """Measures the chains that a claim compares, in interleaved rounds, and judges the claim.
 
     ```robotframework
     *** Test Cases ***
@@ -19,8 +19,8 @@ class Findings:
         Measure And Judge Claim    macvlan-over-bridge
     ```
 
-    The claims are a table in `libraries/podperf/verdicts/claims.py`. How a verdict comes about is told in
-    `docs/findings.md`.
+    The claims are a table in `libraries/podperf/verdicts/claims.py`, which says of each who makes it. How a verdict
+    comes about is told in `docs/findings.md`.
     """
 
     @keyword

@@ -43,9 +43,11 @@ class Isolation:
     @keyword
     def ports_should_be_isolated(self) -> None:
         """The ports of this topology, the tester's and the workers', carry nothing but test traffic."""
-        run = open_run()
-        run.testbed.refuse_shared_ports()
-        logger.info("the ports exist and are free" if run.topology.existing_ports else "the run makes its own ports")
+        session = open_run().session
+        session.equipment.testbed.refuse_shared_ports()
+        logger.info(
+            "the ports exist and are free" if session.topology.existing_ports else "the run makes its own ports"
+        )
 
     @keyword
     def port_should_be_refused_when_it_carries(self, use: Use) -> None:
@@ -56,9 +58,9 @@ class Isolation:
         with ExitStack() as undo:
             namespace = add_namespace(LocalHost(), "in-use", undo)
             add_veth(namespace, near="port", far="other", mtu=1500)
-            tester = open_run().topology.tester
+            topology = open_run().session.topology
             ports = [PortSettings(name, PREFIX + "in-use") for name in ("port", "other")]
-            topology = replace(open_run().topology, tester=replace(tester, left=ports[0], right=ports[1]))
+            topology = replace(topology, tester=replace(topology.tester, left=ports[0], right=ports[1]))
             refuse_shared_ports(topology)
 
             ssh = None
@@ -82,7 +84,8 @@ class Isolation:
         this machine, the tester's and the workers'.
 
         Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
-        testbed, tester = open_run().testbed, open_run().topology.tester
+        session = open_run().session
+        testbed, tester = session.equipment.testbed, session.topology.tester
         self._watches = []
         workers = (testbed.worker_host, *(each.host for each in testbed.further))
         machines = {host.name: host for host in (LocalHost(), testbed.host, *workers)}
@@ -100,8 +103,7 @@ class Isolation:
         self._watches = []
         if seen:
             raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
-        sut = open_run().current.sut
-        assert sut is not None
+        sut = open_run().measurement.sut
         host = next(iter(sut.port_hosts.values()))
         inside = FrameWatch(host, self._undo)
         traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)

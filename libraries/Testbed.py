@@ -17,8 +17,7 @@ from podperf.errors import PodperfError
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.run import Run
-from podperf.test_in_progress import TestIdentity
+from podperf.run import Run, Session, TestIdentity
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -78,13 +77,14 @@ class Testbed:
         """
         try:
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-            run = Run(topology, results, password=password.value if password is not None else None)
+            run = Run(Session(topology, results, password=password.value if password is not None else None))
             run.open()
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
         self._run = run
-        logger.info(f"testbed {run.topology.name}: {run.topology.description}")
+        opened = run.session.topology
+        logger.info(f"testbed {opened.name}: {opened.description}")
 
     @keyword
     def close_testbed(self) -> None:
@@ -167,7 +167,7 @@ def open_run() -> Run:
 def measure_and_judge(order: Order) -> None:
     """Measure the contenders of an order by turns. The verdict becomes the test's message, and fails no test."""
     finding = open_run().compare(running_test(), order)
-    logger.info(f"{finding.claim!r}: {finding.detail}")
+    logger.info(f"{finding.claim!r} ({finding.source or 'podperf expects it'}): {finding.detail}")
     BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
 
 

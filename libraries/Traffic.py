@@ -34,7 +34,7 @@ class Traffic:
 
         Number and duration of the trials are the topology's.
         """
-        result = open_run().measure_mrr()
+        result = open_run().measurement.mrr()
         logger.info(
             f"MRR {'>= ' if result.tester_limited else ''}{kpps(result.rate)} kpps, {min(result.rates) / 1e3:,.0f} to "
             f"{max(result.rates) / 1e3:,.0f} in {len(result.trials)} trials, loss {percent(result.loss_ratio)}"
@@ -48,14 +48,14 @@ class Traffic:
         The search's goals are those of the topology's preset. Latency is measured at half the PDR, or half the NDR
         where the preset seeks no PDR.
         """
-        result = open_run().search_ndr_and_pdr()
+        result = open_run().measurement.ndr_and_pdr()
         for goal in result.goals:
             logger.info(goal.statement)
         for name, reason in result.missing.items():
             logger.warn(f"{name} {reason}")
         if result.incomplete and not result.missing:
             logger.warn(result.incomplete)
-        if not open_run().measure_latency():
+        if not open_run().measurement.latency():
             logger.warn("latency is not measured: the search found no load that the system under test carries")
 
     @keyword
@@ -65,7 +65,7 @@ class Traffic:
         Fails when one is missed. What cannot be judged (no threshold, no baseline, a result that the tester limited) is
         said in the test's message and does not fail it.
         """
-        verdict = open_run().judge()
+        verdict = open_run().measurement.judge()
         if verdict.failed:
             raise AssertionError(verdict.sentence)
         logger.info(verdict.sentence)

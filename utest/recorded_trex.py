@@ -4,6 +4,9 @@
 it is terminated. What is asked is either a deed (`add_stream`, `start_traffic` …) or a question (`get_port_stats` …).
 Deeds come in the order in which they were recorded, and the time of each begins anew; a question is answered by what
 the server said to it at about that time since the deed before, counters between two answers by the share of the time.
+
+A busy machine can make a trial come late. The client repeats it then, and the recording goes back to its first deed.
+Each trial gives its streams and latency groups new numbers. Two calls that differ in these alone are the same call.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _SERVER_RPC, _SERVER_PUBLISHER = 4501, 4500
 _ZIPPED = 0xABE85CEA  # TRex's mark of a compressed message, before the length of what is in it
 # Of one session only: they differ each time.
 _PASSING = {"api_h", "handler", "session_id", "user", "key"}
+FIRST_OF_TRIAL = "add_stream"
 _QUESTIONS = ("get_", "publish_now", "ping")
 
 Json = dict[str, Any]
@@ -43,6 +47,28 @@ def essence(call: Json) -> Json:
     """A call without what differs each time."""
     parameters = {key: value for key, value in call["params"].items() if key not in _PASSING}
     return {"method": call["method"], "params": parameters}
+
+
+def without_numbers(calls: list[Json]) -> list[Json]:
+    """The same calls in each trial that is alike: without the numbers of its streams and latency groups."""
+    copies: list[Json] = json.loads(json.dumps(calls))
+    for parameters in (each["params"] for each in copies):
+        parameters.pop("stream_id", None)
+        parameters.get("stream", {}).get("flow_stats", {}).pop("stream_id", None)
+        if "pgids" in parameters:
+            parameters["pgids"] = len(parameters["pgids"])
+    return copies
+
+
+def about_groups(answer: Json, recorded: Json, asked: Json) -> Json:
+    """The answer to a recorded question, with the latency groups of the one that is asked now."""
+    numbers = {str(was): str(now) for was, now in zip(recorded.get("pgids", ()), asked.get("pgids", ()), strict=True)}
+    if not numbers:
+        return answer
+    result = {
+        name: {numbers.get(key, key): each for key, each in part.items()} for name, part in answer["result"].items()
+    }
+    return {**answer, "result": result}
 
 
 def is_question(calls: list[Json]) -> bool:
@@ -151,22 +177,36 @@ class RecordedTrex:
     def _answers(self, calls: list[Json]) -> list[Json]:
         asked = [essence(each) for each in calls]
         if not is_question(calls):
-            following = self._chapters[self._at + 1 : self._at + 2]
-            if not following or following[0]["deed"] != asked:
+            at = self._place_of(asked)
+            if at is None:
+                following = self._chapters[self._at + 1 : self._at + 2]
                 expected = following[0]["deed"] if following else "the end"
                 return self._refusals(calls, f"{asked} was not recorded here, but {expected}")
-            self._at, self._began = self._at + 1, time.monotonic()
-            return list(following[0]["answer"])
+            self._at, self._began = at, time.monotonic()
+            return list(self._chapters[at]["answer"])
         now = time.monotonic() - self._began
         # Asked at another time than when it was recorded, a question may belong to what came just before or after.
         near = (
             self._chapters[self._at : self._at + 2] + self._chapters[: self._at][::-1] + self._chapters[self._at + 2 :]
         )
         for chapter in near:
-            known = [each for each in chapter["questions"] if each["asked"] == asked]
+            known = [each for each in chapter["questions"] if without_numbers(each["asked"]) == without_numbers(asked)]
             if known:
-                return list(_at(known, now))
+                recorded = known[0]["asked"]
+                return [
+                    about_groups(answer, was["params"], call["params"])
+                    for answer, was, call in zip(_at(known, now), recorded, asked, strict=True)
+                ]
         return self._refusals(calls, f"{asked} was not asked when this was recorded")
+
+    def _place_of(self, deed: list[Json]) -> int | None:
+        """The chapter that this deed begins: the next one, or the last one like it where a trial begins again."""
+        following = self._at + 1
+        before = range(self._at, 0, -1) if deed[0]["method"] == FIRST_OF_TRIAL else ()
+        for at in (following, *before):
+            if at < len(self._chapters) and without_numbers(self._chapters[at]["deed"]) == without_numbers(deed):
+                return at
+        return None
 
     def _refusals(self, calls: list[Json], why: str) -> list[Json]:
         self.complaint = self.complaint or f"{self._path.name} has to be recorded anew: {why}"

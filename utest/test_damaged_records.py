@@ -9,7 +9,9 @@ import math
 import os
 import re
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,8 +140,41 @@ def test_a_run_begins_beside_an_earlier_one_that_is_damaged(tmp_path: Path) -> N
     """Of which it wanted to know how long its tests took."""
     (tmp_path / "earlier" / "records").mkdir(parents=True)
     (tmp_path / "earlier" / "records" / "deep.json").write_text("[" * 200_000)
-    os.mkfifo(tmp_path / "earlier" / "records" / "pipe.json")
     assert earlier_durations(tmp_path / "now", None) == {}
+
+
+@pytest.mark.parametrize("reader", ["a run", "a report"])
+def test_a_pipe_that_is_put_there_while_somebody_looks_keeps_nobody_waiting(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As anybody can put it beside results in /tmp."""
+    (tmp_path / "earlier" / "records").mkdir(parents=True)
+    pipe = tmp_path / "earlier" / "records" / "pipe.json"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was one a moment ago
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(10)
+    try:
+        if reader == "a run":
+            assert earlier_durations(tmp_path / "now", None) == {}
+        else:
+            with pytest.raises(PodperfError, match="no regular file"):
+                read_record(pipe)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000_000, "1." * 5_000_000, " \n" * 5_000_000])
+@pytest.mark.parametrize("place", [("test", "name"), ("traffic", "frame", "name"), ("reason",)])
+def test_a_text_without_end_takes_no_time_without_end(text: str, place: Place) -> None:
+    began = time.monotonic()
+    check_report(json.dumps(changed(DOCUMENTS[0], place, replaced(text))), ".json")
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "nothing", "huge"])
@@ -152,7 +187,7 @@ def test_what_is_no_record_at_all_is_not_read(kind: str, tmp_path: Path) -> None
     elif kind == "huge":
         path.touch()
         os.truncate(path, 1 << 40)  # on disk it takes no room
-    with pytest.raises(PodperfError, match=r"is no regular file|is larger than"):
+    with pytest.raises(PodperfError, match=r"cannot be read: |is larger than"):
         read_record(path)
 
 
@@ -217,3 +252,9 @@ def test_trials_that_were_left_are_counted_by_what_can_be_read(tmp_path: Path) -
     (left,) = tmp_path.iterdir()
     left.write_text(left.read_text() + "[]\n7\n" + "[" * 200_000)
     assert read_record(left)["reason"] == "interrupted after 3 trials"
+
+
+def test_the_text_of_an_error_is_no_markup_in_robots_log() -> None:
+    """Robot Framework takes a message for HTML that begins with `*HTML*`."""
+    assert str(PodperfError("*HTML*<script>alert(1)</script>")) == "\\*HTML*<script>alert(1)</script>"
+    assert str(PodperfError("exit code 1: *HTML*<b>")) == "exit code 1: *HTML*<b>"

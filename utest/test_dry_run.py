@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
+from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
@@ -91,6 +93,17 @@ def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> No
     assert all(f"on {host}" in shown for host in where)
 
 
+def test_the_report_names_the_data_planes_whose_pods_cni_plugins_attach() -> None:
+    lab = topology("appendix_b_sriov_dpdk")
+    calling = set()
+    for name in PLANNED:
+        pods = max(1, DATA_PLANES[name].least_pods)
+        for forwarder in DATA_PLANES[name].forwarders:
+            with suppress(Unavailable):
+                calling |= {name} if "/usr/lib/cni/" in text(plan(lab, Chain(name, pods, forwarder), SMALL)) else set()
+    assert set(BY_CNI_PLUGINS) == calling
+
+
 def test_redirects_have_a_plan_without_pods_too() -> None:
     for name, loads in (
         ("xdp-redirect", "xdpdrv object"),
@@ -116,7 +129,7 @@ def test_programs_are_offloaded_to_cards_that_run_them(first_lab: Topology) -> N
 
 def test_the_bare_path_and_a_black_box_have_plans(first_lab: Topology) -> None:
     made = text(plan(topology("local"), Chain("wire", 0), SMALL))
-    assert "podperf-tester --left left@podperf-tester --right right@podperf-tester" in made
+    assert re.search(r"podperf-tester'? --left left@podperf-tester --right right@podperf-tester", made)
     ports = PortSettings("l", "box"), PortSettings("r", "box")
     tester = replace(topology("local").tester, left=ports[0], right=ports[1])
     box = plan(replace(topology("local"), tester=tester), Chain("external", 0), SMALL)

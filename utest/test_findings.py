@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.methods.comparison import Comparison
-from podperf.model import Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import DRAFT, Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
 from podperf.verdicts.claims import CLAIMS, Claim, claim_named
@@ -130,6 +130,15 @@ def test_claims_are_found_by_name() -> None:
         claim_named("macvlan")
     with pytest.raises(ValueError, match="two or more different chains"):
         Claim("one", (), "", (A, A))
+
+
+def test_a_claim_says_who_makes_it_and_a_finding_tells() -> None:
+    sources = {name: claim.source for name, claim in CLAIMS.items()}
+    assert sources["macvlan-over-bridge"] is None, "section 4.1 and 4.1.1 state no order between them"
+    assert "hackathon" in str(sources["shorter-chains-over-longer"])
+    assert sources["xdp-redirect-over-bridge"] == f"{DRAFT}, section 4.1.1"
+    found = judge(CLAIMS["ovs-dpdk-over-bridge"], [measured(*[2e5] * 10), measured(*[1e5] * 10)])
+    assert found.source == f"{DRAFT}, section 4.1.2"
 
 
 # --- measured on a machine as unsteady as a shared VM -----------------------------------------------------------------

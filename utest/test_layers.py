@@ -37,7 +37,6 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
     {"methods", "records"},
     {"report", "virtual_worker"},
     {"cleanup", "preflight"},
-    {"test_in_progress"},
     {"run"},
     {"__main__"},
 )

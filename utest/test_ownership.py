@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,39 @@ def test_a_run_that_ends_gives_its_results_away(results: Path, tmp_path: Path) -
     assert Owner.of(tmp_path) != CALLER, "a link is given away, not what it points at"
     assert not (results / NOTE).exists()
     assert hand_over_killed(results.parent) == []
+
+
+@pytest.mark.parametrize("swapped", ["", "records", "records/deep"])
+def test_a_folder_that_becomes_a_link_on_the_way_gives_away_nothing_else(
+    swapped: str, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As somebody can make it who owns the folder around it, which may be since a moment ago."""
+    victim = tmp_path / "victim"
+    for folder in (results / "records" / "deep", victim / "deep", victim / "records" / "deep"):
+        folder.mkdir(parents=True)
+        (folder / "one.json").touch()
+    (victim / "one.json").touch()
+    real_chown = os.chown
+
+    def swap_first(*arguments: Any, **named: Any) -> None:
+        monkeypatch.setattr(os, "chown", real_chown)
+        (results / swapped).rename(tmp_path / "moved")
+        (results / swapped).symlink_to(victim)
+        real_chown(*arguments, **named)
+
+    monkeypatch.setattr(os, "chown", swap_first)
+    with contextlib.suppress(OSError):
+        hand_over(results, CALLER)
+    assert owners(victim) == {Owner(0, 0)}
+
+
+@pytest.mark.parametrize("noted", ["", "12345", "12345 12345 x", "a b c"])
+def test_a_note_that_a_full_disk_has_cut_keeps_nothing_from_being_put_back(noted: str, killed: Path) -> None:
+    other = killed.parent / "other"
+    other.mkdir()
+    (other / NOTE).write_text(noted)
+    assert hand_over_killed(killed.parent) == [str(killed)]
+    assert owners(other) == {Owner(0, 0)}
 
 
 def test_the_results_of_a_killed_run_go_to_its_caller(killed: Path) -> None:

@@ -48,6 +48,12 @@ def test_the_draft_is_quoted_to_the_digit() -> None:
     assert [row.figure for row in published_table("appendix_b_sriov_dpdk").rows] == [39.3, 11.5, 39.2, 29.6]
 
 
+def test_only_what_a_document_says_is_called_an_ndr() -> None:
+    quantities = {name: published_table(name).quantity for name in NAMES}
+    named = {name for name, quantity in quantities.items() if quantity == "NDR"}
+    assert named == {"appendix_c_multi_pod", "hackathon_113"}, "A and B do not say how their throughput was found"
+
+
 def test_figures_order_rows_where_they_clearly_differ() -> None:
     order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK S*")
     assert [str(each) for each in order.contenders] == [f"OVS-DPDK S{n}" for n in (1, 4, 2, 5, 6, 3)]

@@ -8,7 +8,9 @@ of what was asked after their start.
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import json
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
 import pytest
+import zmq
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
@@ -24,7 +27,7 @@ from podperf.testers.base import Tester
 from podperf.testers.trex import TrexTester
 from podperf.testers.trex_rpc import Endpoint, server_version
 from podperf.topology import TrexSettings
-from recorded_trex import FOLDER, RecordedTrex
+from recorded_trex import FOLDER, Json, RecordedTrex
 from test_trex_contract import dialogue_of
 from tester_contract import (  # noqa: F401
     LOW,
@@ -75,6 +78,40 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RecordedBench]:
 
 
 RECORDING = FOLDER / "one-direction-alone-in-either-way.json.gz"
+
+
+def test_a_trial_that_the_client_repeats_is_played_again_with_its_new_numbers() -> None:
+    """It repeats one that came late, on a busy machine."""
+    with gzip.open(RECORDING) as file:
+        deeds = [each["deed"] for each in json.load(file)[1:]]
+    first_trial = next(number for number, deed in enumerate(deeds) if deed[0]["method"] == "add_stream")
+    with closing(RecordedTrex(RECORDING)) as server, zmq.Context() as context, context.socket(zmq.REQ) as client:
+        client.connect(f"tcp://127.0.0.1:{server.port}")
+
+        def ask(calls: list[Json]) -> list[Json]:
+            client.send(json.dumps([{"id": 1, **call} for call in calls]).encode())
+            return json.loads(client.recv())
+
+        def latency_of(group: int) -> Json:
+            (answer,) = ask([{"method": "get_pgid_stats", "params": {"pgids": [group]}}])
+            return answer["result"]["latency"][str(group)]
+
+        for deed in deeds[: first_trial + 4]:  # up to the deeds that follow its end
+            ask(deed)
+            if deed[0]["method"] == "start_traffic":
+                first = latency_of(1)
+        again: list[Json] = json.loads(json.dumps(deeds[first_trial]))
+        for number, call in enumerate(again, 3):
+            call["params"]["stream_id"] = number
+        again[-1]["params"]["stream"]["flow_stats"]["stream_id"] = 7
+        ask(again)
+        ask(deeds[first_trial + 1])
+        assert latency_of(7) == first
+        for deed in deeds[first_trial + 2 :]:
+            ask(deed)
+        assert server.complaint is None
+        ask(deeds[first_trial + 1])
+        assert server.complaint is not None, "another deed than a trial's first is not repeated"
 
 
 def test_a_server_that_dies_in_mid_trial_is_named_at_once() -> None:

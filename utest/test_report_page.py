@@ -36,7 +36,8 @@ def eventful_run(folder: Path) -> Path:
     """A run with everything that a page can show: findings, failures, noise, a search cut short, very long names."""
     made_up.write_run(folder)
     for number, verdict in enumerate(("confirmed", "refuted", "inconclusive")):
-        claim = Finding("pods on CPUs of their own lose fewer frames than pods on shared ones", verdict, "1 % to 3 %")  # type: ignore[arg-type]
+        words = "pods on CPUs of their own lose fewer frames than pods on shared ones"
+        claim = Finding(words, verdict, "1 % to 3 %", "draft, section 4.2.1")  # type: ignore[arg-type]
         made_up.write(
             folder, TestRecord(f"f{number}", f"Claim {number}", "s", ["sec-4.2.1"], 9, 10, "passed", findings=[claim])
         )

@@ -120,7 +120,7 @@ def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> 
     found = statuses(TestRecord("x", "x", "x", ["sec-5"], 0, 1, "passed"), folder=tmp_path)
     assert found["4.1.1"] == (
         "not covered",
-        "none of its tests ran: `--include sec-4.1.1` runs 4.1.1_kernel_space.robot",
+        "none of its tests ran: `--include sec-4.1.1` runs those of 4.1.1_kernel_space.robot, 4.1_findings.robot",
     )
     assert found["4.2.2"] == ("not covered", "not implemented in this version")
     assert found["4.2.4"][0] == "not covered"
@@ -137,11 +137,28 @@ def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> 
 def test_findings_decide_a_section(verdicts: list[Any], expected: str, tmp_path: Path) -> None:
     records = [
         TestRecord(
-            f"r{number}", f"r{number}", "x", ["appendix-a"], 0, 1, "passed", findings=[Finding("exclusive", each, "so")]
+            f"r{number}",
+            f"r{number}",
+            "x",
+            ["appendix-a"],
+            0,
+            1,
+            "passed",
+            findings=[Finding("exclusive", each, "so", "section A.2")],
         )
         for number, each in enumerate(verdicts)
     ]
     assert statuses(*records, folder=tmp_path)["A"][0] == expected
+
+
+@pytest.mark.parametrize("verdict", ["confirmed", "refuted", "inconclusive"])
+def test_a_claim_that_no_document_makes_decides_no_section(verdict: Any, tmp_path: Path) -> None:
+    own = TestRecord("r", "r", "x", ["appendix-a"], 0, 1, "passed", findings=[Finding("faster", verdict, "so")])
+    assert statuses(own, folder=tmp_path / "alone")["A"][0] == "measured"
+    theirs = TestRecord(
+        "t", "t", "x", ["appendix-a"], 0, 1, "passed", findings=[Finding("e", "confirmed", "so", "A.2")]
+    )
+    assert statuses(own, theirs, folder=tmp_path / "both")["A"][0] == "confirmed"
 
 
 def without_threshold(data_plane: str) -> TestRecord:
@@ -170,11 +187,11 @@ def test_a_section_passes_by_the_tests_that_had_thresholds(tmp_path: Path) -> No
 
 
 def test_findings_have_a_table_and_a_word_of_their_own(tmp_path: Path) -> None:
-    found = Finding("exclusive is best", "refuted", "it is the other way round")
+    found = Finding("exclusive is best", "refuted", "it is the other way round", "draft, section A.2")
     record = TestRecord("x", "Exclusive over shared", "x", ["appendix-a"], 0, 1, "passed", findings=[found])
     made_up.write(tmp_path, record)
     page = Balanced(command.write_reports(tmp_path).read_text())
-    assert "Exclusive over sharedexclusive is bestit is the other way roundrefuted" in page.text
+    assert "Exclusive over sharedexclusive is bestdraft, section A.2it is the other way roundrefuted" in page.text
     assert "1 test: 1 refuted" in command.summary(tmp_path, io.StringIO())
 
 

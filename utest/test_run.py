@@ -38,8 +38,9 @@ from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
-from podperf.run import Run
-from podperf.test_in_progress import TestIdentity as Identity
+from podperf.run import Run, Session
+from podperf.run import TestIdentity as Identity
+from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED
@@ -60,13 +61,17 @@ class Described:
 
 
 class Broken(Described):
-    """One that cannot be looked at."""
+    """One that cannot be looked at once it is `broken`."""
+
+    broken = False
 
     def check(self) -> None:
         return
 
     def describe(self) -> Mapping[str, Any]:
-        raise IndexError
+        if self.broken:
+            raise IndexError
+        return {}
 
 
 class SimulatedTester:
@@ -106,6 +111,8 @@ class SimulatedTestbed:
 
     def __init__(self, engine: str = "xdp") -> None:
         self.engine = engine
+        self.data_plane = Described()
+        self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
         self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
@@ -124,7 +131,11 @@ class SimulatedTestbed:
     def build(self, chain: Chain, _: FrameSize, directions: tuple[Direction, ...]) -> Iterator[SystemUnderTest]:
         assert directions
         share = 1.0 if chain.data_plane == "wire" else 0.9
-        yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
+        self.standing += 1
+        try:
+            yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
+        finally:
+            self.standing -= 1
 
     @contextmanager
     def bare_path(self, _: FrameSize, engine: Engine) -> Iterator[SystemUnderTest]:
@@ -135,20 +146,35 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, Described(), {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, self.data_plane, {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that is open on a simulated testbed with CPU 1 for the system under test."""
-    made = Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
-    made.testbed = SimulatedTestbed()  # type: ignore[assignment]
-    made.placement = Placement((0,), (1,))
-    made.worker_cpus = Cpus((0, 1), (0, 1))
-    made.environment = {}
-    made._quietness = None  # type: ignore[assignment]
-    made.clock = lambda: made.testbed.now  # type: ignore[attr-defined]
+    session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
+    session.equipment = equipment(SimulatedTestbed())
+    made = Run(session)
+    made.limits.clock = lambda: simulated(made).now
     return made
+
+
+def equipment(testbed: SimulatedTestbed) -> Equipment:
+    """This testbed on a machine of two CPUs that nobody watches."""
+    quietness: Any = None
+    return Equipment(testbed, Placement((0,), (1,)), Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+
+
+def configure(run: Run, **settings: Any) -> None:
+    """Let the topology of a run say something else."""
+    run.session.topology = replace(run.session.topology, **settings)
+
+
+def simulated(run: Run) -> SimulatedTestbed:
+    """The simulated testbed of a run."""
+    testbed = run.session.equipment.testbed
+    assert isinstance(testbed, SimulatedTestbed)
+    return testbed
 
 
 def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,11 +186,11 @@ def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeyp
         raise PodperfError("the worker refuses the login")
 
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("podperf.run.RunLock", lambda *_: nullcontext())
-    monkeypatch.setattr("podperf.run.put_back", lambda *_, **__: [])
-    monkeypatch.setattr("podperf.run.machines_of", refused)
+    monkeypatch.setattr("podperf.run.session.RunLock", lambda *_: nullcontext())
+    monkeypatch.setattr("podperf.run.session.put_back", lambda *_, **__: [])
+    monkeypatch.setattr("podperf.run.session.machines_of", refused)
     with pytest.raises(PodperfError, match="refuses the login"):
-        Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
+        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
     assert given_back == [True]
 
 
@@ -172,7 +198,7 @@ def test_who_is_not_root_is_told_so_once(tmp_path: Path, monkeypatch: pytest.Mon
     """Robot Framework without the script asks nobody else."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(PodperfError, match=r"^measuring on this machine needs root"):
-        Run(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
+        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
 
 
 def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,42 +214,53 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkey
             raise PodperfError("its port is gone")
         return []
 
-    monkeypatch.setattr("podperf.run.lock", lock)
-    monkeypatch.setattr("podperf.run.put_back", broken)
+    monkeypatch.setattr("podperf.run.session.lock", lock)
+    monkeypatch.setattr("podperf.run.session.put_back", broken)
     there = SshHost(Login("192.0.2.20"))
-    run._machines = (there, there)
+    run.session._machines = (there, there)
     for _ in range(2):
         with pytest.raises(PodperfError, match="its port is gone"):
-            run._take_machines()
+            run.session._take_machines()
         assert held == ["192.0.2.20"]
-        run._give_machines_back()
+        run.session._give_machines_back()
         assert not held
 
 
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
-    each = run.topology.method.patience
+    each = run.session.topology.method.patience
     assert each > 0
     for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
-        assert run._patience.left == left
+        assert run.patience.left == left
+
+
+def test_a_test_waits_for_itself_alone(run: Run) -> None:
+    """Its record says how long it waited: that of a test without trials must not have the seconds of the one before."""
+    run.begin_test(Identity("patient", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.patience.spend(2)
+    run.end_test(Identity("patient", "suite"), "passed")
+    run.end_test(Identity("isolated", "suite"), "passed")
+    paths = sorted((run.session.results / "records").glob("*.json"))
+    assert [json.loads(path.read_text())["waited_for_quietness"] for path in paths] == [0.0, 2.0]
 
 
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
-    taken_down = []
+    broken = Broken()
+    simulated(run).data_plane = broken
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    assert run.current.sut is not None
-    run.current.sut = replace(run.current.sut, data_plane=Broken())  # type: ignore[arg-type]
-    run.current.undo.callback(taken_down.append, True)
+    assert simulated(run).standing == 1
+    broken.broken = True
     with pytest.raises(IndexError):
         run.tear_down_chain()
-    assert taken_down == [True]
+    assert simulated(run).standing == 0
 
 
 def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) -> None:
     """The topology's `auto` may have come to the slower one, and then its limit makes a rate a lower bound."""
-    testbed = run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    testbed = SimulatedTestbed("packet-ring")
+    run.session.equipment = equipment(testbed)
     claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("macvlan", 1), Chain("linux-bridge", 1)))
     run.compare(Identity("test", "suite"), claim)
     record = run.current.record
@@ -236,8 +273,8 @@ def test_chains_are_compared_by_the_limits_of_the_engine_that_sends(run: Run) ->
 def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) -> Any:
     """The record of a test that measures MRR across this chain and is judged."""
     run.begin_test(Identity(name, "suite"), Chain(data_plane, pods), SMALL, **traffic)
-    run.measure_mrr()
-    run.judge()
+    run.measurement.mrr()
+    run.measurement.judge()
     record = run.current.record
     run.end_test(Identity(name, "suite"), "passed")
     return record
@@ -248,11 +285,11 @@ FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials 
 
 def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
     """The record of a test that measures all there is across this chain, with such thresholds."""
-    run.topology = replace(run.topology, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
+    configure(run, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
-    run.measure_mrr()
-    run.search_ndr_and_pdr()
-    run.judge()
+    run.measurement.mrr()
+    run.measurement.ndr_and_pdr()
+    run.measurement.judge()
     record = run.current.record
     run.end_test(Identity("test", "suite"), "passed")
     return record
@@ -260,7 +297,7 @@ def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresho
 
 def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
     notes = run.progress.stream = io.StringIO()
-    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    simulated(run).own_loss = 0.001
     record = searched(run, "wire", 0, "mrr", "ndr")
     assert notes.getvalue().startswith(f"{FAULT}. NDR is not judged"), "at the start of the run"
     assert "ndr" not in record.metrics and record.metrics["pdr"].value == pytest.approx(0.95e6, rel=0.01)
@@ -276,33 +313,33 @@ def test_a_tester_that_loses_frames_by_itself_tells_no_ndr(run: Run) -> None:
 
 
 def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_is_quiet(run: Run) -> None:
-    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    simulated(run).own_loss = 0.001
     assert searched(run).limits.faults
-    run.testbed.own_loss = 0.0  # type: ignore[attr-defined]
+    simulated(run).own_loss = 0.0
     record = searched(run)
     assert not record.limits.faults and "ndr" in record.metrics
-    calibrated = len(run.testbed.calibrated)  # type: ignore[attr-defined]
+    calibrated = len(simulated(run).calibrated)
     searched(run)
-    assert len(run.testbed.calibrated) == calibrated, "a sound tester is calibrated once"  # type: ignore[attr-defined]
+    assert len(simulated(run).calibrated) == calibrated, "a sound tester is calibrated once"
 
 
 def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> None:
     claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("wire", 0), Chain("linux-bridge", 1)))
-    run.testbed.own_loss = 0.001  # type: ignore[attr-defined]
+    simulated(run).own_loss = 0.001
     finding = run.compare(Identity("test", "suite"), claim)
     assert finding.verdict == "inconclusive" and finding.detail.startswith(f"{FAULT}; ")
 
 
 def test_a_search_begins_at_what_the_tester_has_delivered_in_this_test(run: Run) -> None:
     """A device, or the tester's own CPUs, can hold it up where the bare path did not."""
-    testbed = run.testbed
-    testbed.ceiling = 130e3  # type: ignore[attr-defined]
-    run.topology = replace(run.topology, method=replace(run.topology.method, patience=0.0))
+    testbed = simulated(run)
+    testbed.ceiling = 130e3
+    configure(run, method=replace(run.session.topology.method, patience=0.0))
     record = searched(run)
     assert record.limits.maximum_load == pytest.approx(0.95e6)
     assert record.methods["mrr"]["delivered_load"] == pytest.approx(0.95 * 130e3)
     assert record.methods["ndrpdr"]["maximum_load"] == pytest.approx(0.95 * 130e3)
-    loads = [each.load for each in testbed.trials if each.load]  # type: ignore[attr-defined]
+    loads = [each.load for each in testbed.trials if each.load]
     assert max(loads) <= 130e3, "no trial was in vain"
 
 
@@ -312,7 +349,7 @@ def test_the_record_tells_how_long_trials_were_with_a_tester_that_needs_long_one
     quick = searched(run).methods["ndrpdr"]["preset"]
     assert quick["adapted"] == ""
     monkeypatch.setattr(SimulatedTester, "shortest_trial", 0.5)
-    run.topology = replace(run.topology, method=replace(run.topology.method, mrr_trial_duration=0.3))
+    configure(run, method=replace(run.session.topology.method, mrr_trial_duration=0.3))
     record = searched(run)
     assert record.methods["mrr"]["trial_duration"] == 0.5
     preset = record.methods["ndrpdr"]["preset"]
@@ -328,7 +365,7 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
     after = measured(run, "linux-bridge", 1, "after")
     assert after.baseline == wire.id
     assert after.to_json()["baseline"] == wire.id
-    run.topology = replace(run.topology, thresholds=(Threshold("mrr", "Mpps", minimum=0.1),))
+    configure(run, thresholds=(Threshold("mrr", "Mpps", minimum=0.1),))
     assert measured(run, "linux-bridge", 1, "absolute").baseline is None
     other = measured(run, "linux-bridge", 1, "other", directions=BOTH_DIRECTIONS)
     assert other.baseline is None, "other traffic, other baseline"
@@ -338,7 +375,7 @@ def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Ru
     """What slowed it would make every chain look better than it is."""
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
     run.current.keep("mrr", Measured(1e5, lower_bound=True))
-    run.judge()
+    run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     record = measured(run, "linux-bridge", 1, "after")
     (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
@@ -347,7 +384,7 @@ def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Ru
 
 def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(run: Run) -> None:
     wire = measured(run, "wire", 0, "wire")
-    run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    run.session.equipment = equipment(SimulatedTestbed("packet-ring"))
     after = measured(run, "linux-bridge", 1, "after")
     assert after.baseline == wire.id
     (outcome,) = (each for each in after.verdict.outcomes if each.metric == "mrr")
@@ -355,9 +392,9 @@ def test_a_calibration_of_another_engine_does_not_replace_the_measured_baseline(
 
 
 def test_ratios_of_the_calibration_are_of_the_engine_that_sent(run: Run) -> None:
-    run.testbed = SimulatedTestbed("packet-ring")  # type: ignore[assignment]
+    run.session.equipment = equipment(SimulatedTestbed("packet-ring"))
     slow = measured(run, "linux-bridge", 1, "slow")
-    run.testbed = SimulatedTestbed("xdp")  # type: ignore[assignment]
+    run.session.equipment = equipment(SimulatedTestbed("xdp"))
     fast = measured(run, "linux-bridge", 1, "fast")
     for record in (slow, fast):
         (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
@@ -373,12 +410,12 @@ def test_a_link_that_is_slower_than_the_tester_is_its_limit(
     The worker's ports may be DPDK's, which tell the kernel nothing.
     """
     monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     assert set(record.interfaces) == {"ens4" if side == "ports" else "tester ens4"}
     assert record.limits is not None
     assert (record.limits.maximum_load, record.limits.source) == (500_000, "the line rate of the link")
-    assert {each.load for each in run.testbed.trials[-3:]} == {500_000}  # type: ignore[attr-defined]
+    assert {each.load for each in simulated(run).trials[-3:]} == {500_000}
 
 
 def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
@@ -388,7 +425,7 @@ def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
     wire = measured(run, "wire", 0, "wire")
     assert wire.metrics["mrr"].value > 500_000
     monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
-    monkeypatch.setattr("podperf.run.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
+    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
     record = measured(run, "linux-bridge", 1, "slow link")
     (outcome,) = (each for each in record.verdict.outcomes if each.metric == "mrr")
     assert outcome.measured == pytest.approx(record.metrics["mrr"].value / 500_000)
@@ -403,9 +440,9 @@ def test_a_test_has_one_chain_and_one_record(run: Run) -> None:
 
 def test_a_test_without_a_chain_is_of_the_same_testbed(run: Run) -> None:
     """Else its failure on one machine would be superseded by its success on another."""
-    run.environment = {"cpu": {"model": "made up"}}
+    run.session.equipment = replace(run.session.equipment, environment={"cpu": {"model": "made up"}})
     run.end_test(Identity("isolated", "suite"), "passed")
-    (path,) = (run.results / "records").glob("*.json")
+    (path,) = (run.session.results / "records").glob("*.json")
     assert json.loads(path.read_text())["environment"] == {"cpu": {"model": "made up"}}
 
 
@@ -422,15 +459,15 @@ def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run:
         raise error("the worker is gone")
 
     measured(run, "linux-bridge", 1, "measured")
-    run._undo.callback(lost)
+    run.session._undo.callback(lost)
     said = run.close()
     assert "1 test: 1 passed" in said and "podperf: the worker is gone; once: sudo ./podperf clean" in said
-    assert (run.results / "conformance.html").exists()
+    assert (run.session.results / "conformance.html").exists()
 
 
 def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run) -> None:
     measured(run, "linux-bridge", 1, "measured")
-    (run.results / "conformance.html").mkdir()
+    (run.session.results / "conformance.html").mkdir()
     said = run.close()
     assert "1 test: 1 passed" in said and "podperf: " in said and said.endswith("the records are untouched")
 
@@ -445,21 +482,22 @@ def test_machines_behind_ssh_are_put_back_at_the_end_too(run: Run, monkeypatch: 
             raise PodperfError("far enough for this test")
         return []
 
-    monkeypatch.setattr("podperf.run.lock", lambda *_: None)
-    monkeypatch.setattr("podperf.run.put_back", recorded)
+    monkeypatch.setattr("podperf.run.session.lock", lambda *_: None)
+    monkeypatch.setattr("podperf.run.session.put_back", recorded)
     there = SshHost(Login("192.0.2.20"))
-    run._machines = (there, there)
+    run.session._machines = (there, there)
     with pytest.raises(PodperfError, match="far enough"):
-        run._take_machines()
-    run._give_machines_back()
+        run.session._take_machines()
+    run.session._give_machines_back()
     assert put_back == [False, True]
 
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
-    testbed = run.testbed = SimulatedTestbed("trex")  # type: ignore[assignment]
-    run.topology = replace(run.topology, tester=trex)
+    trex = replace(run.session.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
+    testbed = SimulatedTestbed("trex")
+    run.session.equipment = equipment(testbed)
+    configure(run, tester=trex)
     measured(run, "linux-bridge", 1, "held")
     loads = {each.load for each in testbed.trials}  # type: ignore[attr-defined]
     assert UNPACED not in loads and max(loads) == 5000
@@ -475,10 +513,10 @@ def test_what_is_to_be_known_of_the_placement_goes_by_the_directions_of_the_test
 
 
 def test_the_methods_are_those_of_the_topology(run: Run) -> None:
-    run.topology = replace(run.topology, method=MethodSettings("rfc2544", 7, 0.5))
+    configure(run, method=MethodSettings("rfc2544", 7, 0.5))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.measure_mrr()
-    run.search_ndr_and_pdr()
+    run.measurement.mrr()
+    run.measurement.ndr_and_pdr()
     found = run.current.record.methods
     assert (found["mrr"]["trial_count"], found["mrr"]["trial_duration"]) == (7, 0.5)
     assert found["ndrpdr"]["preset"]["name"] == "rfc2544"
@@ -488,23 +526,23 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
 def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no_pdr(
     run: Run, preset: str, rate: Metric
 ) -> None:
-    run.topology = replace(run.topology, method=replace(run.topology.method, search=preset))
+    configure(run, method=replace(run.session.topology.method, search=preset))
     run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
-    run.search_ndr_and_pdr()
-    assert run.measure_latency()
+    run.measurement.ndr_and_pdr()
+    assert run.measurement.latency()
     found = run.current.record
     assert found.methods["latency"]["load"] == found.metrics[rate].value / 2
     assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
 
 
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:
-    run.topology = replace(run.topology, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
+    configure(run, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.current.keep("pdr", Measured(3e4, unfinished=True))
-    assert run.measure_latency()
+    assert run.measurement.latency()
     found = run.current.record
     assert found.methods["latency"]["statement"] == "1 s at 50% of the PDR of an unfinished search"
-    assert run.judge().status is Status.INCONCLUSIVE
+    assert run.measurement.judge().status is Status.INCONCLUSIVE
 
 
 CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
@@ -514,28 +552,28 @@ CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
 def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is_judged(
     run: Run, found: dict[Metric, Measured]
 ) -> None:
-    run.topology = replace(run.topology, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
+    configure(run, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.current.record.metrics = found
-    assert not run.measure_latency()
-    assert run.judge().status is (Status.INCONCLUSIVE if found else Status.NOT_JUDGED)
+    assert not run.measurement.latency()
+    assert run.measurement.judge().status is (Status.INCONCLUSIVE if found else Status.NOT_JUDGED)
 
 
 def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run: Run) -> None:
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
     run.current.keep("pdr", Measured(1e6, unfinished=True))
-    run.judge()
+    run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
-    run.topology = replace(run.topology, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
+    configure(run, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
     run.begin_test(Identity("bridge", "suite"), Chain("linux-bridge", 1), SMALL)
     run.current.keep("pdr", Measured(5e5))
-    assert "the search for the PDR of `wire` was not finished" in run.judge().sentence
+    assert "the search for the PDR of `wire` was not finished" in run.measurement.judge().sentence
 
 
 def test_robots_log_shows_the_verdict_of_a_test_its_noise_and_its_trials(run: Run) -> None:
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.measure_mrr()
-    run.judge()
+    run.measurement.mrr()
+    run.measurement.judge()
     run.current.note_noise("mrr", Noise((0,), 100.0, 0.0, {}, 0, 0, 0.01))
     run.current.note_noise("ndrpdr", Noise((0,), 1.0, 0.5, {}, 0, 0, 0.01))
     shown = run.end_test(Identity("test", "suite"), "passed").html
@@ -549,10 +587,10 @@ def test_robots_log_shows_the_verdict_of_a_test_its_noise_and_its_trials(run: Ru
 def test_a_test_ends_with_the_word_that_the_table_has_for_it(
     outcome: Any, minimum: float | None, word: str, run: Run
 ) -> None:
-    run.topology = replace(run.topology, thresholds=(Threshold("mrr", "Mpps", minimum=minimum),) if minimum else ())
+    configure(run, thresholds=(Threshold("mrr", "Mpps", minimum=minimum),) if minimum else ())
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.measure_mrr()
-    run.judge()
+    run.measurement.mrr()
+    run.measurement.judge()
     ended = run.end_test(Identity("test", "suite"), outcome)
     assert (ended.verdict, ended.problems) == (word, ())
     assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
@@ -565,7 +603,7 @@ def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
     """What the table shows of the test, then, is what its trials say: that it was interrupted."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.measure_mrr()
+    run.measurement.mrr()
 
     def full(path: Path, content: bytes) -> None:
         if path.parent.name == "records":
@@ -583,7 +621,7 @@ def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
 
 def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedTestbed, "ports", {"w-left": LocalHost()})
-    monkeypatch.setattr("podperf.run.interface_details", lambda _, name: {"driver": f"of {name}"})
+    monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda _, name: {"driver": f"of {name}"})
     chains = (Chain("macvlan", 1), Chain("linux-bridge", 1))
     run.compare(Identity("test", "suite"), Claim("made-up", ("4.1.1",), "A is faster than B", chains))
     found = run.current.record.interfaces

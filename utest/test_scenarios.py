@@ -55,7 +55,16 @@ def test_pools_are_shared_after_the_start_only() -> None:
     )
     assert exclusive.shared == ()
     assert shared.shared == tuple(sorted(shared.placement.pods[:2]))
-    assert set(none.shared) == set(none.placement.sut)
+    assert set(none.shared) == set(LAB.usable), "appendix A.2: any node, all CPUs of the host"
+
+
+def test_without_isolation_pods_have_any_node_and_all_cpus_but_the_testers_and_isolated_ones() -> None:
+    near = replace(worker(cores=2, nodes=2), isolated=frozenset({3}))
+    placed = place_scenario(
+        SCENARIOS["no-isolation"], 2, Placement((0,), (1,)), near, nic_node=0, taken=(0,), with_switch=False
+    )
+    assert placed.shared == (1, 2)
+    assert {near.node(cpu) for cpu in placed.placement.sut} == {0, 1}, "node 0 has one CPU left, and that is enough"
 
 
 @pytest.mark.parametrize("name", ["shared-same-node", "no-isolation"])
@@ -76,7 +85,7 @@ def test_without_a_switch_the_pods_have_their_cpus_first() -> None:
     assert placed["exclusive-same-node"].placement.sut == (20,)
     assert LAB.node(placed["exclusive-different-node"].placement.sut[0]) == 0
     assert placed["shared-same-node"].shared == (20, 21)
-    assert placed["no-isolation"].shared == (20, 21, 22)
+    assert placed["no-isolation"].shared == LAB.usable
 
 
 @given(

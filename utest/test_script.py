@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -79,14 +80,15 @@ class Machine:
             rf"""case "$*" in
 *-c\ *) echo {version} ;;
 *venv*) rm -rf "${{!#}}"; mkdir -p "${{!#}}"/{{bin,lib/python{version}/site-packages}}; cp "$0" "${{!#}}/bin/python" ;;
-*podperf_run*) echo $$ ;;
+*run_command*) echo $$ ;;
 esac""",
         )
         self.environment["PODPERF_PYTHON"] = str(self.tools / "python3")
 
-    def podperf(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def podperf(self, *arguments: str, umask: int = -1) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.root / "podperf"), *arguments],
+            umask=umask,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -271,7 +273,7 @@ def test_an_unknown_failure_shows_its_last_lines(machine: Machine) -> None:
 
 def test_pip_offline_and_later_online(machine: Machine) -> None:
     working = (machine.tools / "python3").read_text()
-    machine.tool("python3", working.replace("*podperf_run*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
+    machine.tool("python3", working.replace("*run_command*)", f"*pip*) cat <<'X'\n{OFFLINE_PIP}\nX\nexit 1"))
     assert "pip cannot reach its package index" in error(machine.podperf("set-up"))
     machine.python("3.11")
     assert machine.podperf("set-up").returncode == 0
@@ -377,7 +379,7 @@ def test_run_becomes_robot_so_that_signals_reach_it(ready: Machine) -> None:
 def test_run_hands_its_arguments_over(ready: Machine) -> None:
     ready.podperf("--no-install", "run", "--include", "full", "a suite")
     script = f"{ready.root}/podperf"
-    assert ready.calls() == [f"python -I -m podperf_run {script} no --include full a suite"]
+    assert ready.calls() == [f"python -I -m run_command {script} no --include full a suite"]
 
 
 def test_the_environment_of_the_caller_does_not_steer_python(ready: Machine) -> None:
@@ -422,6 +424,14 @@ Long
 def with_robot(ready: Machine) -> Machine:
     run_real_robot(ready)
     return ready
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0, 0o755), (0o002, 0o755), (0o022, 0o755), (0o077, 0o700)])
+def test_nobody_else_can_write_what_root_makes(with_robot: Machine, umask: int, mode: int) -> None:
+    shutil.rmtree(with_robot.root / "build")
+    assert with_robot.podperf("run", umask=umask).returncode == 0
+    made = [with_robot.root / "build", *with_robot.root.glob("results"), *with_robot.root.glob("results/2*")]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [mode] * 3
 
 
 def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: Machine) -> None:

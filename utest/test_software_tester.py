@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ TRIAL = Trial(Traffic(FrameSize.parse(64)), load=1000.0, duration=0.1)
 READY = {"ready": {"version": "1", "engine": "xdp", "ports": {}}}
 REFUSED = {"error": "loading BPF programs is not permitted", "kind": "no-bpf"}
 
-FRONT = """#!{python}
+FRONT = """#!/usr/bin/env python3
 import os, signal, sys, time
 def say(text): print(text, flush=True)
 engine = sys.argv[sys.argv.index("--engine") + 1]
@@ -56,7 +55,7 @@ def front(tmp_path: Path) -> Callable[[str], str]:
 
     def make(script: str) -> str:
         path = tmp_path / "front"
-        path.write_text(FRONT.format(python=sys.executable, script=script))
+        path.write_text(FRONT.format(script=script))
         path.chmod(0o755)
         return str(path)
 

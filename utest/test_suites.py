@@ -70,6 +70,13 @@ def test_every_section_tag_is_a_section_of_the_draft() -> None:
         assert named <= numbers, test.name
 
 
+def test_a_section_names_the_suites_that_have_its_tests() -> None:
+    for section in SECTIONS:
+        files = {test.source.name for test in SUITE.all_tests if test.source and section.tag in test.tags}
+        sums_up = not section.suites and any(section.holds(each) for each in SECTIONS)
+        assert sums_up or set(section.suites) == files, section.number
+
+
 def test_names_are_unique() -> None:
     names = [test.name for test in SUITE.all_tests]
     assert len(names) == len(set(names))

@@ -120,7 +120,8 @@ def tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
         "import os\nfrom pathlib import Path\nimport pytest\npytest_plugins = ('time_left_line',)\n"
         f"EVERYTHING = os.environ.get('PODPERF_TESTS') == 'all'\n{rule}"
     )
-    pytester.makeini(f"[pytest]\nmarkers = slow\npythonpath = {Path(__file__).parent}\naddopts = -q\ntestpaths = .\n")
+    pytester.makeini("[pytest]\nmarkers = slow\naddopts = -q\ntestpaths = .\n")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(test_some=TESTS)
     return pytester
 

@@ -23,8 +23,18 @@ roots=${PODPERF_ROOTS:-/var/tmp/podperf-roots}
 [ -n "${PODPERF_IN_FRESH_ROOT-}" ] || PODPERF_IN_FRESH_ROOT=yes exec unshare --mount "$0" "$@"
 shift
 
+# Root runs what is in the roots, so nobody else may have put it there.
+umask 022
+mkdir -p "$roots"
+case $(stat -c '%u %A' "$roots") in
+    '0 drwx'?-??-?) ;;
+    *)
+        echo "$roots must be a folder that only root can write: remove it, or name another one in PODPERF_ROOTS" >&2
+        exit 1
+        ;;
+esac
+
 if [ ! -d "$roots/$suite" ]; then
-    mkdir -p "$roots"
     rm -rf "$roots/$suite.new"
     bootstrap=(debootstrap --variant=minbase)
     from=()

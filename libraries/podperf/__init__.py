@@ -2,7 +2,7 @@
 
 Imports run one way, from the top of this list to its end (utest/test_layers.py):
 
-    run, test_in_progress    one run of the suites, and the test that runs now
+    run                      one run of the suites: its machines, limits and baselines, and the test that runs now
     preflight, cleanup       the commands `check` and `clean`
     report, virtual_worker   reports from records; a worker in QEMU
     methods, records         what turns a tester into a result; the JSON document of one test

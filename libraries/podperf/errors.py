@@ -2,18 +2,22 @@
 
 from podperf.printable import printable
 
+_MARKUP = "*HTML*"  # Robot Framework shows a message that begins so as the HTML that follows
+
 
 class PodperfError(Exception):
     """Something is wrong and the text says what, where, and what to do. Shown without a traceback.
 
-    Often the text quotes a program or a machine, so it is made fit for a terminal here, for all of them.
+    Often the text quotes a program or a machine, so it is made fit for a terminal and for Robot Framework's log here,
+    for all of them.
     """
 
     ROBOT_SUPPRESS_NAME = True  # Robot Framework shows the text alone
 
     def __str__(self) -> str:
-        """The text, which may hold what another machine or a file said, without what would steer a terminal."""
-        return printable(super().__str__())
+        """The text, which may hold what another machine or a file said, without what would steer its reader."""
+        text = printable(super().__str__())
+        return f"\\{text}" if text.startswith(_MARKUP) else text
 
 
 class Unavailable(PodperfError):

@@ -1,7 +1,8 @@
 """The values that everything above the hosts speaks in. No I/O.
 
 Units, everywhere: loads and rates in frames per second and per direction, durations in seconds, latencies in
-nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009.
+nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009;
+MRR as in FD.io CSIT.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import reduce
 from types import MappingProxyType
 
 from podperf.noise import Noise
+
+DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section numbers podperf uses
 
 FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)

@@ -44,9 +44,15 @@ def note_caller(results: Path, caller: Owner) -> None:
 
 
 def hand_over(results: Path, owner: Owner) -> None:
-    """Give a results folder, with all that is in it, to its owner."""
+    """Give a results folder, with all that is in it, to its owner.
+
+    Each file changes hands by way of its open folder, and before that folder: nobody can put a link in its place.
+    """
     (results / NOTE).unlink(missing_ok=True)
-    owner.take(*results.rglob("*"), results)
+    for _, folders, files, inside in os.fwalk(results, topdown=False):
+        for each in (*folders, *files):
+            os.chown(each, owner.user, owner.group, dir_fd=inside, follow_symlinks=False)
+    owner.take(results)
 
 
 def hand_over_killed(folder: Path) -> list[str]:
@@ -59,7 +65,10 @@ def hand_over_killed(folder: Path) -> list[str]:
         results = note.parent
         if not (_is_roots(results, stat.S_ISDIR) and _is_roots(note, stat.S_ISREG)):
             continue
-        user, group, process = map(int, note.read_text().split())
+        noted = note.read_text().split()
+        if len(noted) != 3 or not all(map(str.isdecimal, noted)):  # the disk was full when it was written
+            continue
+        user, group, process = map(int, noted)
         if not Path(f"/proc/{process}").exists():
             hand_over(results, Owner(user, group))
             handed_over.append(str(results))

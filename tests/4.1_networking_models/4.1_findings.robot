@@ -1,6 +1,7 @@
 *** Settings ***
-Documentation    What the draft claims about networking models and chains of pods: does it hold on this testbed?
-...              A verdict is confirmed, refuted or inconclusive, and none of them fails a test; see docs/findings.md.
+Documentation    Claims about networking models and chains of pods: do they hold on this testbed? The draft makes most
+...              of them, the hackathon's slides one, and podperf expects one. A verdict is confirmed, refuted or
+...              inconclusive, and none of them fails a test; see docs/findings.md.
 
 Resource         ../../resources/finding.resource
 
@@ -20,10 +21,10 @@ VPP with memif over OVS-DPDK                 vpp-memif-over-ovs-dpdk
 Memif over vhost-user                        memif-over-vhost-user
     [Tags]    sec-4.1.2    user-space    memif    ovs-dpdk    1518B
 TC redirect over Linux bridge                tc-redirect-over-bridge
-    [Tags]    sec-4.1.3    ebpf    tc-redirect    linux-bridge    64B
+    [Tags]    sec-4.1.1    sec-4.1.3    ebpf    tc-redirect    linux-bridge    64B
 TC redirect to the peer over tc redirect     tc-redirect-peer-over-tc-redirect
     [Tags]    sec-4.1.3    ebpf    tc-redirect-peer    tc-redirect    64B
 XDP redirect over Linux bridge               xdp-redirect-over-bridge
-    [Tags]    sec-4.1.3    ebpf    xdp-redirect    linux-bridge    64B
+    [Tags]    sec-4.1.1    sec-4.1.3    ebpf    xdp-redirect    linux-bridge    64B
 AF_XDP over AF_PACKET                        af-xdp-over-af-packet
     [Tags]    sec-4.1.3    ebpf    ovs-afxdp    ovs-netdev    64B

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
@@ -29,13 +29,11 @@ from podperf.pods.forwarders.base import POD_MEMORY, Application, Share
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
-class AfXdp:
+class AfXdp(DataPlane):
     """The kernel fills the sockets from a port's receive thread, which takes turns with the pod's poller on one CPU."""
 
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
     interface_settings: ClassVar[Mapping[str, int]] = {}

@@ -75,18 +75,37 @@ class Worker:
 
 
 class DataPlane(Protocol):
-    """One concrete switching component."""
+    """One concrete switching component. The class attributes are facts that callers decide by."""
 
     name: ClassVar[str]
+
     model: ClassVar[NetworkingModel]
-    cabling: ClassVar[Cabling]
-    least_pods: ClassVar[int]
-    # What can move frames within a pod (podperf.pods.forwarders); the first, unless a test asks for another.
+    """The category of the draft under which it is reported. Nothing else follows from it."""
+
+    cabling: ClassVar[Cabling] = Cabling.WORKER
+
+    least_pods: ClassVar[int] = 1
+
     forwarders: ClassVar[Sequence[str]]
+    """What can move frames within a pod (podperf.pods.forwarders); the first, unless a test asks for another."""
+
+    switch_has_cpus: ClassVar[bool] = False
+    """Whether it has a switch in user space, which runs on CPUs of its own (`Placement.switch`)."""
+
+    uses_virtual_functions: ClassVar[bool] = False
+    """Whether it has virtual functions of the NIC. Their links may take seconds to come up."""
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         """The reason why this host cannot run it, with the remedy where there is one, or None."""
+
+    @staticmethod
+    def refused(host: Host, ports: Sequence[str]) -> str | None:
+        """The reason why these existing ports of the worker cannot have it, or None. Found out by trying.
+
+        Without ports, the run makes some, as veths.
+        """
+        return None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
         """Build it with all its pods. Returns how frames must be addressed to enter it from each side."""
@@ -101,15 +120,3 @@ class Perishable(Protocol):
 
     def check(self) -> None:
         """PodperfError, naming the one that is gone. Asked after every trial, so it must be quick."""
-
-
-@runtime_checkable
-class ForSomePorts(Protocol):
-    """A data plane that not every NIC can have."""
-
-    @staticmethod
-    def refused(host: Host, ports: Sequence[str]) -> str | None:
-        """The reason why these ports of the worker, which exist, cannot have it, or None. Found out by trying.
-
-        Without ports, the run makes some, as veths.
-        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import DataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 from podperf.model import NetworkingModel
@@ -52,12 +52,10 @@ def describe_kernel(worker: Worker, pods: Sequence[Pod]) -> dict[str, Any]:
     }
 
 
-class KernelPods:
+class KernelPods(DataPlane):
     """The head of such a data plane: whatever differs, it says itself. `_pods` are from left to right."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
     forwarders: ClassVar[Sequence[str]] = ("kernel",)
 
     _worker: Worker

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import DataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
@@ -26,12 +26,11 @@ from podperf.pods.forwarders.base import POD_MEMORY, Application, Share, start
 from podperf.pods.forwarders.dpdk import missing_drivers
 
 
-class Memif:
+class Memif(DataPlane):
     """One memif for each segment between two pods, the pod on its left the server."""
 
     name: ClassVar[str] = "memif"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
 
@@ -55,7 +54,7 @@ class Memif:
         for number in range(1, chain.pods + 1):
             first, last = number == 1, number == chain.pods
             given = {"net1": worker.left.interface} if first else {"net2": worker.right.interface} if last else {}
-            cpu = worker.cpus[number % len(worker.cpus)]
+            cpu = worker.cpus[(number - 1) % len(worker.cpus)]
             pod = self._start_pod(f"pod{number}", given, cpu, undo)
             left = "net_af_xdp0,iface=net1" if first else memif.dpdk_device(0, "client", sockets[number - 1])
             right = "net_af_xdp1,iface=net2" if last else memif.dpdk_device(1, "server", sockets[number])

@@ -25,6 +25,7 @@ class OvsAfxdp(OvsKernel):
 
     name: ClassVar[str] = "ovs-afxdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
+    switch_has_cpus: ClassVar[bool] = True
     datapath: ClassVar[str] = "netdev"
 
     _turns: Turns

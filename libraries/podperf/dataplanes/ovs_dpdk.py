@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import DataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
@@ -34,7 +34,7 @@ BUFFERS_IN_MIB = 256
 QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
 
 
-class OvsDpdk:
+class OvsDpdk(DataPlane):
     """One bridge; two flows for each segment of the chain.
 
     The worker's ports are AF_XDP devices of DPDK in the place of a NIC, or AF_PACKET ones where that driver lacks.
@@ -43,9 +43,8 @@ class OvsDpdk:
 
     name: ClassVar[str] = "ovs-dpdk"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
+    switch_has_cpus: ClassVar[bool] = True
 
     _worker: Worker
     _switch: OpenVSwitch

@@ -22,6 +22,7 @@ class OvsNetdev(OvsKernel):
 
     name: ClassVar[str] = "ovs-netdev"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
+    switch_has_cpus: ClassVar[bool] = True
     datapath: ClassVar[str] = "netdev"
 
     _turns: Turns

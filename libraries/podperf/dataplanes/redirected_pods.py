@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 
 
-class RedirectedPods(KernelPods, ABC):
+class RedirectedPods(KernelPods):
     """Pods on veth pairs, and a program on each interface of the worker; at which hook, each data plane says."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from podperf.addressing import left_of
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import DataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.segments import entries, forward_along, neighbours, start_pods, static_address
@@ -35,14 +35,13 @@ from podperf.pods.forwarders.testpmd import TestpmdForwarder
 LEFT, RIGHT = 0, 1
 
 
-class Sriov:
+class Sriov(DataPlane):
     """Pods forward with testpmd on VFs that vfio-pci has, or in their kernel on the VFs' own interfaces."""
 
     name: ClassVar[str] = "sriov"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", "kernel")
+    uses_virtual_functions: ClassVar[bool] = True
 
     _worker: Worker
     _functions: Sequence[VirtualFunction]

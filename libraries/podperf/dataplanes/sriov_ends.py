@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import DataPlane, Worker
 from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
@@ -81,14 +81,15 @@ class Switch(Protocol):
     def describe(self) -> Mapping[str, Any]: ...
 
 
-class SriovAndSwitch:
+class SriovAndSwitch(DataPlane):
     """The head of a data plane that combines the two: only the switch differs."""
 
     name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.COMBINATION
-    cabling: ClassVar[Cabling] = Cabling.WORKER
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac",)
+    switch_has_cpus: ClassVar[bool] = True
+    uses_virtual_functions: ClassVar[bool] = True
     switch: ClassVar[type[Switch]]
 
     _ends: FunctionsAtEnds

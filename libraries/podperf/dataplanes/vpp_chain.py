@@ -5,13 +5,13 @@ How VPP forwards within a segment is what tells its data planes apart.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker, WorkerPort
+from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import network_of
 from podperf.dataplanes.segments import take_all_frames
@@ -48,14 +48,13 @@ class Segment:
     right: VppInterface
 
 
-class VppChain(ABC):
+class VppChain(DataPlane):
     """VPP with a memif for each pod interface: memif1/0 and memif1/1 are net1 and net2 of the first pod."""
 
     name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
-    cabling: ClassVar[Cabling] = Cabling.WORKER
-    least_pods: ClassVar[int] = 1
     forwarders: ClassVar[Sequence[str]] = TRANSPARENT  # frames are switched by the MACs that they came with
+    switch_has_cpus: ClassVar[bool] = True
     shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
 
     _worker: Worker

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Cabling, Worker
+from podperf.dataplanes.base import Cabling, DataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
 
-class Wire:
+class Wire(DataPlane):
     """No switching component and no pod."""
 
     name: ClassVar[str] = "wire"

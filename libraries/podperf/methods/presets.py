@@ -99,7 +99,7 @@ def _ndr_pdr(ndr: Goal) -> tuple[Goal, Goal]:
 
 _QUICK = Preset(
     name="quick",
-    summary="5 to 15 s a search, for a laptop or a VM with noisy neighbours; bounds within 4 %",
+    summary="5 to 15 s a search, for a laptop or a noisy VM; bounds within 4 %; meets neither RFC 2544 nor TST 009",
     goals=_ndr_pdr(
         Goal(
             "NDR",

@@ -26,10 +26,22 @@ DISTURBED = "repeated, as the machine was noisy"  # how the reason of such an in
 
 @dataclass
 class Patience:
-    """Seconds that a test may yet spend on waiting for a quiet machine, and on repeating trials that were disturbed."""
+    """Seconds that a run may yet spend on waiting for a quiet machine, and on repeating trials that were disturbed.
 
-    left: float
+    One run has one: each test grants it some seconds, and leaves to the next test the seconds that it does not need, as
+    the neighbours of a machine come and go. `spent` counts the seconds of the test that runs now.
+    """
+
+    left: float = 0.0
     spent: float = 0.0
+
+    def grant(self, seconds: float) -> None:
+        """A test begins: it may spend so many seconds on top of those that earlier tests left."""
+        self.left, self.spent = self.left + seconds, 0.0
+
+    def withdraw(self, seconds: float) -> None:
+        """Take a grant back from a test that had no use for it."""
+        self.left = max(0.0, self.left - seconds)
 
     def spend(self, seconds: float) -> bool:
         """Take so much from what is left. False when that was not there: it is gone, and so is all patience."""
@@ -73,7 +85,7 @@ class ValidTrials:
         self._unpaced = limits.maximum_load if limits.held else UNPACED
         self._tester, self._traffic = tester, traffic
         self._on_trial, self._quietness = on_trial, quietness
-        self._patience, self._on_wait = patience or Patience(0), on_wait
+        self._patience, self._on_wait = patience or Patience(), on_wait
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One valid trial, of `duration` or of the shortest that the tester can do well.

@@ -1,4 +1,4 @@
-"""Pods as network namespaces of the worker, wired by real CNI plug-ins."""
+"""Pods as network namespaces of the worker. CNI plug-ins attach the interfaces that a data plane asks for."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane, ForSomePorts
+from podperf.dataplanes.base import DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
@@ -154,7 +154,5 @@ def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    if not isinstance(kind, ForSomePorts):
-        return None
     ports = (testbed.topology.worker.left, testbed.topology.worker.right)
     return kind.refused(testbed.worker_host, [port.interface for port in ports if port is not None])

@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from podperf.records.files import read_regular
+
 RUNS = 5  # the newest ones that are looked at
 RECORDS = 1000  # of each
 HEAD = 1 << 14  # bytes at a record's beginning: trials, which may be megabytes, stand at its end
@@ -26,7 +28,7 @@ def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, f
         folders = [each for each in results.parent.glob("*/records") if each.parent.resolve() != results.resolve()]
         folders = list({each.resolve(): each for each in folders})  # results/latest is one of them
         for folder in sorted(folders, key=lambda each: each.stat().st_mtime, reverse=True)[:RUNS]:
-            for path in filter(Path.is_file, islice(folder.glob("*.json"), RECORDS)):
+            for path in islice(folder.glob("*.json"), RECORDS):
                 with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                     record = _head(path)
                     if record["outcome"] != "interrupted" and record["testbed"]["sha256"] == topology_digest:
@@ -35,10 +37,7 @@ def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, f
 
 
 def _head(path: Path) -> Any:
-    if not path.is_file():  # a pipe would keep its reader waiting for ever
-        raise OSError("no regular file")
-    with path.open("rb") as file:
-        text = file.read(HEAD).decode(errors="replace")
+    text = read_regular(path, HEAD).decode(errors="replace")
     head, separator, _ = text.partition(_AFTER)
     return json.loads(head.rstrip().removesuffix(",") + "}" if separator else text)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 
@@ -29,6 +31,22 @@ def replace_file(path: Path, content: bytes) -> None:
             half.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The first `most` bytes of a regular file. OSError when there is none.
+
+    Others may write in the folder, and put a pipe, or a link to a file of the kernel, where a file was a moment ago:
+    neither keeps the reader waiting.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        with open(file, "rb", closefd=False) as content:
+            return content.read(most)
+    finally:
+        os.close(file)
 
 
 def write_all(file: int, content: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.figures import count, cut
 from podperf.printable import printable
+from podperf.records.files import read_regular
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
 from podperf.records.writer import TRIALS_SUFFIX
 
@@ -17,6 +18,7 @@ Record = dict[str, Any]
 
 _DEEPEST = 32  # levels; records of chains on several workers have a dozen
 _LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
+_LONGEST = 10_000  # characters of a text that are shown; lines are broken in a time that grows with their square
 _HIGHEST = 1e24  # nothing that is counted or timed gets near it, and what is computed from it is still a number
 
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
@@ -28,11 +30,10 @@ def read_record(path: Path) -> Record:
     Its texts are fit to be shown: no character in them steers a terminal.
     """
     try:
-        if not path.is_file():  # a pipe would keep its reader waiting for ever
-            raise PodperfError("is no regular file")
-        if path.stat().st_size > _LARGEST:
+        content = read_regular(path, _LARGEST + 1)
+        if len(content) > _LARGEST:
             raise PodperfError(f"is larger than the {_LARGEST} bytes that a record may have")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode()
     except OSError as error:
         raise PodperfError(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -81,7 +82,7 @@ def _parsed(text: str, otherwise: str) -> Record:
 def _sound(value: Any, place: Place) -> Any:
     """The value with its texts fit to be shown. PodperfError where something in it is beyond what a record may hold."""
     if isinstance(value, str):
-        return printable(value)
+        return printable(cut(value, _LONGEST))
     if isinstance(value, int | float):
         if not abs(value) <= _HIGHEST:  # nor is NaN
             raise PodperfError(f"does not fit the record schema: {_path(place)}: a number beyond every figure")
@@ -89,7 +90,7 @@ def _sound(value: Any, place: Place) -> Any:
     if isinstance(value, dict | list) and len(place) >= _DEEPEST:
         raise PodperfError(f"does not fit the record schema: {_path(place)}: nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
-        return {printable(key): _sound(each, (*place, key)) for key, each in value.items()}
+        return {printable(cut(key, _LONGEST)): _sound(each, (*place, key)) for key, each in value.items()}
     if isinstance(value, list):
         return [_sound(each, (*place, index)) for index, each in enumerate(value)]
     return value

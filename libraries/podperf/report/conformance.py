@@ -20,6 +20,7 @@ from podperf.report.results import (
     missing,
     noisy,
     not_comparable,
+    only_expected,
     tester_faults,
     unfinished,
     verdict_word,
@@ -174,15 +175,19 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
     if section.informative:
         return SectionReport(section, SectionStatus.INFORMATIVE, "nothing to measure")
     reason = section.not_covered
-    if section.suite:
-        reason = f"none of its tests ran: `--include {section.tag}` runs {section.suite}"
+    if section.suites:
+        reason = f"none of its tests ran: `--include {section.tag}` runs those of {', '.join(section.suites)}"
     return SectionReport(section, SectionStatus.NOT_COVERED, reason)
 
 
 def status_of(records: Sequence[Record]) -> SectionStatus:
-    """The most severe of what the tests and their findings say; skipped only where nothing was measured."""
-    words = {verdict_word(each) for each in records}
-    findings = {finding["verdict"] for each in records for finding in each["findings"]}
+    """The most severe of what the tests and their findings say; skipped only where nothing was measured.
+
+    A claim that no document makes is measured, and neither confirms nor refutes a section.
+    """
+    words = {"measured" if only_expected(each) else verdict_word(each) for each in records}
+    claims = [finding for each in records if not only_expected(each) for finding in each["findings"]]
+    findings = {finding["verdict"] for finding in claims}
     if "failed" in words:
         return SectionStatus.FAILED
     if "refuted" in findings:

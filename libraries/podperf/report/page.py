@@ -27,6 +27,7 @@ from podperf.report.results import (
     not_comparable,
     preset,
     remarks,
+    said_by,
     tester_faults,
     verdict_word,
 )
@@ -197,7 +198,7 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
         Row(
             (
                 cells.named(record, conformance),
-                each["claim"],
+                together(each["claim"], element("div", said_by(each), class_="small muted")),
                 each["detail"],
                 together(cells.state(each["verdict"]), " ", " ".join(caveats(record))),
             )

@@ -12,7 +12,7 @@ from podperf.report.conformance import Conformance
 from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
-from podperf.report.results import Record, explanation, not_comparable, preset, remarks
+from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by
 from podperf.report.summary import pods_cell
 
 _DESCRIBED = (
@@ -55,7 +55,7 @@ def _said(record: Record) -> Iterator[Content]:
     if reason := not_comparable(record):
         yield f"not comparable: {reason}"
     for each in record["findings"]:
-        yield together(cells.state(each["verdict"]), f" {each['claim']}: {each['detail']}")
+        yield together(cells.state(each["verdict"]), f" {each['claim']} ({said_by(each)}): {each['detail']}")
 
 
 def _figures(record: Record) -> Html:

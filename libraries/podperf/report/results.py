@@ -94,6 +94,18 @@ def judgement(record: Record) -> str:
     return "measured" if status == "no threshold" else status
 
 
+def said_by(finding: Record) -> str:
+    """Who makes the claim of a finding, in words; empty in an older record, which does not tell."""
+    if "source" not in finding:
+        return ""
+    return str(finding["source"] or "podperf's own expectation; no document says so")
+
+
+def only_expected(record: Record) -> bool:
+    """Whether all claims of this record are podperf's own: what became of them says nothing about the draft."""
+    return bool(record["findings"]) and all("source" in each and each["source"] is None for each in record["findings"])
+
+
 def noisy(record: Record) -> str | None:
     """Why the machine was too noisy for this test; None when it was quiet or nobody looked."""
     quietness = record["quietness"]

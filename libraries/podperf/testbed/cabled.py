@@ -15,7 +15,7 @@ from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
-from podperf.model import Chain, Direction, Entry, FrameSize, NetworkingModel, Traffic
+from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
 from podperf.testbed.machines import Machines
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
@@ -25,7 +25,6 @@ from podperf.topology import Engine, PortSettings
 
 TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
-WITH_VIRTUAL_FUNCTIONS = (NetworkingModel.SMART_NIC, NetworkingModel.COMBINATION)
 
 
 def set_up(
@@ -56,7 +55,7 @@ def set_up(
     )
     beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
-    if data_plane.model in WITH_VIRTUAL_FUNCTIONS:  # a driver may give their links up, and those of DPDK are not seen
+    if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
         patience = CARRIER_PATIENCE
     sut = SystemUnderTest(
         chain, tester, data_plane, entries, first.port_hosts, ports, first.received_by, patience, beyond

@@ -27,6 +27,7 @@ class Node(StrEnum):
 
     NIC = "the NIC's node"
     OTHER = "another node"
+    ANY = "any node"
 
 
 class Isolation(StrEnum):
@@ -34,7 +35,7 @@ class Isolation(StrEnum):
 
     EXCLUSIVE = "each pod has a CPU of its own"
     SHARED = "the pods share a pool of two CPUs"
-    NONE = "the pods share all CPUs, also with the switch"
+    NONE = "the pods share all CPUs of the worker, also with the switch"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Scenario:
     isolation: Isolation = Isolation.EXCLUSIVE
 
 
-_NIC, _OTHER = Node.NIC, Node.OTHER
+_NIC, _OTHER, _ANY = Node.NIC, Node.OTHER, Node.ANY
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
@@ -61,7 +62,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             Scenario("S5", _NIC, (_NIC, _OTHER)),
             Scenario("S6", _OTHER, (_OTHER, _NIC)),
             # Appendices A.2 and B.2; same and different are meant of pod and NIC.
-            Scenario("no-isolation", _NIC, (_NIC,), Isolation.NONE),
+            Scenario("no-isolation", _NIC, (_ANY,), Isolation.NONE),  # "all PODs share a host's CPU"
             Scenario("exclusive-same-node", _NIC, (_NIC,)),
             Scenario("exclusive-different-node", _NIC, (_OTHER,)),
             Scenario("shared-same-node", _NIC, (_NIC,), Isolation.SHARED),
@@ -106,7 +107,8 @@ def place_scenario(
     control = [choice.take(scenario.switch)] if with_switch else []
     # The order is what drivers go by: pods in theirs, what only controls comes last.
     sut = (*switch, *pool, *control)
-    everywhere = tuple(sorted({*sut, *usual.sut}))
+    # The scheduler puts nothing on an isolated CPU by itself. Those that the parts were given must not be isolated.
+    everywhere = tuple(sorted({*sut, *set(cpus.usable).difference(taken, cpus.isolated)}))
     choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
     shared = choices[scenario.isolation]
     if isolated := cpus.isolated.intersection(shared):
@@ -126,7 +128,8 @@ class _Choice:
 
     def take(self, where: Node) -> int:
         """The best CPU of this node that is left: one of the usual ones, on a physical core of its own, not CPU 0."""
-        here = [cpu for cpu in self._cpus.usable if (self._cpus.node(cpu) == self._nic) == (where is Node.NIC)]
+        near = where is Node.NIC
+        here = [cpu for cpu in self._cpus.usable if where is Node.ANY or (self._cpus.node(cpu) == self._nic) == near]
         free = set(here) - self._taken
         if not free:
             raise Unavailable(self._shortage(where, here))

@@ -10,7 +10,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize, NetworkingModel, Placement
+from podperf.model import Chain, Direction, FrameSize, Placement
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -21,7 +21,6 @@ from podperf.topology import Engine
 
 ORDINARY_MTU = 1500
 ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count
-WITH_SWITCH = {NetworkingModel.USER_SPACE, NetworkingModel.COMBINATION}  # that polls on CPUs of its own
 
 
 class Testbed(Machines):
@@ -90,7 +89,7 @@ class Testbed(Machines):
             cpus,
             nic_node=cpus.node(self.placement.sut[0]) if node is None else node,
             taken=() if self.placement.apart else self.placement.tester,
-            with_switch=DATA_PLANES[chain.data_plane].model in WITH_SWITCH,
+            with_switch=DATA_PLANES[chain.data_plane].switch_has_cpus,
         )
 
     @contextmanager

@@ -58,6 +58,10 @@ class Order(Protocol):
         """What is said, in the words of whoever said it."""
 
     @property
+    def source(self) -> str | None:
+        """The document and the place in it that say so. None: no document does, podperf expects it."""
+
+    @property
     def contenders(self) -> Sequence[Contender]:
         """What is measured."""
 
@@ -80,11 +84,15 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim of the draft, and what a test's measurements say about it."""
+    """A claim, and what a test's measurements say about it.
+
+    `source` is the document that makes the claim, and the place in it. None: podperf itself expects it.
+    """
 
     claim: str
     verdict: FindingVerdict
     detail: str
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
         sentences.append(order.caveat)
     if order.their_figures:
         sentences.append(f"their figures: {order.their_figures}")
-    return Finding(order.text, verdict, "; ".join(sentences))
+    return Finding(order.text, verdict, "; ".join(sentences), order.source)
 
 
 def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured]:

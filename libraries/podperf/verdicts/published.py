@@ -65,6 +65,7 @@ class PublishedOrder:
     text: str
     contenders: tuple[Contender, ...]
     pairs: tuple[tuple[int, int], ...]
+    source: str | None
     relevant_difference: float = RELEVANT_DIFFERENCE
     their_figures: str = ""
     caveat: str = ""
@@ -105,6 +106,7 @@ class Table:
             f"{self.title}: {' > '.join(row.name for row in rows)}",
             tuple(self._contender(row, frame) for row in rows),
             tuple(pairs),
+            self._source,
             their_figures=f"{shown} ({self.unit}, {self.quantity}{at})",
         )
 
@@ -116,7 +118,8 @@ class Table:
             raise PodperfError(f"{self.path}: there is no statement {statement!r}; there are: {known}")
         contenders = tuple(self._contender(row, frame) for row in self._rows(names))
         pairs = tuple(pairwise(range(len(contenders))))
-        return PublishedOrder(self._name(statement, *names), found.text, contenders, pairs, found.relevant_difference)
+        name = self._name(statement, *names)
+        return PublishedOrder(name, found.text, contenders, pairs, self._source, found.relevant_difference)
 
     def order_of_sizes(self, name: str, *frames: FrameSize) -> PublishedOrder:
         """One row at several frame sizes: the larger the frames, the more bits it forwards."""
@@ -129,8 +132,13 @@ class Table:
             "carry more bits, up to line rate",
             contenders,
             tuple(pairwise(range(len(contenders)))),
+            None,
             caveat="rates are compared in bits per second on the wire",
         )
+
+    @property
+    def _source(self) -> str:
+        return f"{self.document}, {self.section}"
 
     def _name(self, *words: str) -> str:
         return "-".join([Path(self.path).stem, *words])

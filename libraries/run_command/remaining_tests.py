@@ -7,7 +7,7 @@ from podperf.report.results import read_run
 
 
 class RemainingTests:
-    """Used by `podperf run --resume FOLDER` as `--prerunmodifier RemainingTests.py:FOLDER`, results folders.
+    """Used by `podperf run --resume FOLDER`. Folders are results folders of interrupted runs.
 
     A test that failed or was skipped has ended, too. One that was interrupted, or whose record cannot be read, is
     measured again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from robot.errors import DataError
 
-from podperf_run import RESULTS, SUITES, TOPOLOGIES, Command
+from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
 KERNEL = str(SUITES / "4.1_networking_models" / "4.1.1_kernel_space.robot")
@@ -108,7 +109,7 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     line = command.resumed(["/opt/pod perf/podperf", "--no-install"], RESULTS / "first")
     assert line == (
         "'/opt/pod perf/podperf' --no-install run --resume results/first "
-        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {KERNEL}"
+        f"--test 'PTP, 64 B' --include full --exitonfailure 'my lab.yaml' {shlex.quote(KERNEL)}"
     )
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")

@@ -10,7 +10,7 @@ from podperf.ownership import Owner, hand_over, note_caller
 
 
 class ResultsFolder:
-    """Used by `podperf run` as `--listener ResultsFolder.py:FOLDER`; runs with output elsewhere are left alone.
+    """Used by `podperf run`. `folder` is that of all results; runs with output elsewhere are left alone.
 
     `latest` points at the newest run that has records. A run gives away its own results and nothing else.
     """

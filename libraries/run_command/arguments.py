@@ -1,40 +1,24 @@
-"""The command `podperf run`: Robot Framework on podperf's suites, with podperf's defaults.
-
-    python -I -m podperf_run SCRIPT INSTALL [arguments of `podperf run`]
-
-SCRIPT is the script `podperf` as the user called it, INSTALL is `no` if it must not install packages. Robot Framework's
-own parser reads the arguments, so that they mean what they mean to `robot`.
-"""
+"""The arguments of `podperf run`: what a user asked for, and the options that Robot Framework gets for it."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import robot
 from robot.errors import DataError, Information
 from robot.run import USAGE
 from robot.utils import ArgumentParser
 
-from ChosenNames import ChosenNames
-from LastWords import LastWords
-from podperf.errors import PodperfError
 from podperf.nearness import proposed_paths
-from podperf.topology import load_topology
-from RemainingTests import RemainingTests
-from ResultsFolder import ResultsFolder
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS, SUITES, TOPOLOGIES = ROOT / "results", ROOT / "tests", ROOT / "topologies"
-NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
 RESUME = "    --resume results *    Leave out what these interrupted runs have measured."
 CHOICES = ("include", "test", "task", "suite", "rerunfailed", "rerunfailedsuites")
 FILES = ("outputdir", "output", "log", "report", "xunit")
@@ -133,56 +117,6 @@ def _wants_value(parser: Any, argument: str) -> bool:
     return False
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run; returns the exit code, which is Robot Framework's, and 253 whenever a signal ended the run."""
-    script, install, *given = arguments
-    try:
-        command = Command.parse(given)
-    except Information as wanted:
-        print(wanted)
-        return 0
-    except DataError as error:
-        say(f"podperf: {error}; try: {script} run --help")
-        return NOT_STARTED
-    if missing := command.missing():
-        for sentence in missing:
-            say(f"podperf: {sentence}")
-        return NOT_STARTED
-    options = command.for_robot(datetime.now())
-    if install != "no" and uses_virtual_worker(options["variable"]):
-        done = subprocess.run([ROOT / "podperf", "virtual-worker"], check=False)
-        if done.returncode:
-            return done.returncode
-    return run(command, options, [script, "--no-install"] if install == "no" else [script])
-
-
-def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
-    """Robot Framework in this process, so that signals reach it. `script` is how the user called podperf."""
-    results = Path(options["outputdir"]).absolute()
-    dry_run = bool(options.get("dryrun"))
-    words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
-    names = ChosenNames(
-        lambda sentence: say(f"podperf: {sentence}"),
-        name=options.get("name", ""),
-        tags=[*options.get("include", ()), *options.get("exclude", ())],
-        tests=[*options.get("test", ()), *options.get("task", ())],
-        suites=options.get("suite", ()),
-    )
-    try:
-        remaining = [RemainingTests(*command.resume)] if command.resume else []
-    except PodperfError as error:
-        say(f"podperf: {error}")
-        return NOT_STARTED
-    options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
-    options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
-    code: int = robot.run(*command.sources, **options)
-    if code == NOT_STARTED and command.resume and not names.unknown:
-        say(f"podperf: nothing is left to measure of these tests: {' and '.join(command.resume)} tells how they ended")
-    if words.interrupted and options.get("statusrc", True):
-        return INTERRUPTED
-    return code
-
-
 def _no_suite(path: str) -> str:
     if path.startswith("-"):
         return f"{path} stands behind a suite: options come first"
@@ -191,25 +125,7 @@ def _no_suite(path: str) -> str:
     return f"there is no suite {path}{f'{near}{tag}' or f'; the suites are in {_as_typed(SUITES)}'}"
 
 
-def uses_virtual_worker(variables: Sequence[str]) -> bool:
-    """Whether the topology of the run boots one. A wrong topology file does not: the run says what is wrong."""
-    named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
-    try:
-        return load_topology(named[-1]).worker.connection == "virtual"
-    except PodperfError:
-        return False
-
-
-def say(text: str) -> None:
-    """To whoever looks: the table and the progress of a run go to the same stream."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def _as_typed(path: Path) -> str:
     """Relative to the current folder where the path lies below it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if here in path.parents else str(path)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

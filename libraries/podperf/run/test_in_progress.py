@@ -1,24 +1,20 @@
-"""The test that runs now: its record as it fills, every trial on disk as it ends, and what is to be taken down."""
+"""The test that runs now: its record as it fills, every trial on disk as it ends, and the undoing of its set-up."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
-from podperf.records import NotWritten, Outcome, RecordWriter, TestRecord, record_id, sections_of
-from podperf.report.fragment import embed_html
-from podperf.report.results import verdict_word
-from podperf.report.summary import figures_line
+from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.run.ended import Ended
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
@@ -42,26 +38,9 @@ class TestIdentity:
         return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a test ended, for those who watch the run and those who read its log.
-
-    `verdict` is its word in the table, `figures` are those of the table in a line, `html` shows them with every trial.
-    """
-
-    verdict: str
-    figures: str = ""
-    html: str = ""
-    problems: tuple[str, ...] = ()  # what went wrong at the end, in a sentence each
-    lost: bool = False  # its record is not among those of the run
-
-
 @dataclass
 class TestInProgress:
-    """What one test has built and found so far.
-
-    `delivered_load` is that of `MrrResult`, without limit until MRR is measured.
-    """
+    """What one test has built and found so far."""
 
     __test__ = False
 
@@ -71,18 +50,9 @@ class TestInProgress:
     quietness: Quietness
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
-    sut: SystemUnderTest | None = None
-    delivered_load: float = math.inf
 
-    def trials(
-        self, sut: SystemUnderTest, phase: str, traffic: Traffic | None = None, limits: TesterLimits | None = None
-    ) -> ValidTrials:
-        """Trials across this system under test, each written down when it ends as one of this phase.
-
-        Without `traffic` and `limits` they are those of the record.
-        """
-        traffic, limits = traffic or self.record.traffic, limits or self.record.limits
-        assert traffic is not None and limits is not None
+    def trials(self, sut: SystemUnderTest, phase: str, traffic: Traffic, limits: TesterLimits) -> ValidTrials:
+        """Trials across this system under test, each written down when it ends as one of this phase."""
         return ValidTrials(
             sut.tester,
             addressed(traffic, sut),
@@ -110,13 +80,8 @@ class TestInProgress:
         self.record.metrics = {**self.record.metrics, metric: measured}
 
     def take_down(self) -> None:
-        """Undo what was set up, after a last look at what its processes have counted. Safe to repeat."""
-        sut, self.sut = self.sut, None
-        with self.undo:  # whatever the look brings
-            if sut is not None and isinstance(sut.data_plane, Perishable):
-                with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
-                    sut.check()
-                    self.record.data_plane = sut.describe()
+        """Undo what was set up. Safe to repeat."""
+        self.undo.close()
 
     def end(self, outcome: Outcome, reason: str) -> Ended:
         """Close the record, with how the test ended."""
@@ -131,13 +96,10 @@ class TestInProgress:
                 self.writer.finish(record)
             except PodperfError as error:
                 problems.append(error)
-        document = record.to_json(self.writer.trials)
-        lost = [each for each in problems if isinstance(each, NotWritten)]
-        return Ended(
-            # Without its record the table finds but the trials of the test, and they do not say that it has ended.
-            verdict="interrupted" if lost else verdict_word(document),
-            figures=figures_line(document),
-            html=embed_html(document) if self.writer.trials else "",
-            problems=tuple(map(str, problems)),
-            lost=bool(lost),
-        )
+        return Ended.of(record.to_json(self.writer.trials), problems)
+
+
+def way(traffic: Traffic) -> str:
+    """How the traffic differs from the usual, for the record's name."""
+    words = ["both-ways"] if len(traffic.directions) > 1 else []
+    return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

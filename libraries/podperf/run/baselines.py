@@ -1,0 +1,57 @@
+"""The bare path's figures of a run, and the figures of each test judged beside them."""
+
+from __future__ import annotations
+
+from podperf.dataplanes.wire import Wire
+from podperf.records import TestRecord
+from podperf.run.limits import TrafficKind, kind_of
+from podperf.testers.base import TesterLimits
+from podperf.topology import Metric
+from podperf.verdicts.thresholds import Measured, Metrics, Verdict, judge
+
+
+class Baselines:
+    """The bare path as tests of this run have measured it, by the kind of traffic."""
+
+    def __init__(self) -> None:
+        self._measured: dict[TrafficKind, Metrics] = {}
+        self._records: dict[TrafficKind, str] = {}  # the id of the record that has these figures
+
+    def judge(self, record: TestRecord) -> Verdict:
+        """The figures of a test against the testbed's thresholds. The verdict is in the record, too."""
+        assert record.chain is not None and record.traffic is not None
+        kind = kind_of(record.traffic)
+        if any(each.unit == "ratio of baseline" for each in record.thresholds):
+            record.baseline = self._records.get(kind)
+        record.verdict = judge(
+            record.thresholds,
+            record.traffic.frame,
+            record.metrics,
+            baseline_of(record.limits, self._measured.get(kind, {})),
+            noise=record.why_noisy(),
+            doubts=record.limits.doubts if record.limits else {},
+        )
+        if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
+            self._measured[kind] = record.metrics
+            self._records[kind] = record.id
+        return record.verdict
+
+
+def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
+    """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
+
+    Where the calibration found more, that counts: on a noisy machine a baseline is too low, and flatters what is held
+    against it. A rate above what the load is held to (line rate, topology) counts as that: the path under test is
+    offered no more.
+    """
+    if limits is None:
+        return measured or None
+    limit = Measured(limits.maximum_load, lower_bound=True)
+    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
+    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
+    known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
+    found |= {each: limit for each in known if found[each].value < limit.value}
+    if limits.held:
+        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
+        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
+    return found

@@ -1,0 +1,91 @@
+"""The measurement of one chain that stands: each method's figures go into the record of the test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from podperf.methods import method
+from podperf.methods.base import Method, MethodResult
+from podperf.methods.latency import LatencyAtShare, LatencyResult
+from podperf.methods.metrics import of_goal, of_mrr
+from podperf.methods.mrr import MrrResult
+from podperf.methods.ndrpdr import NdrPdr, SearchResult
+from podperf.model import Traffic
+from podperf.run.baselines import Baselines
+from podperf.run.test_in_progress import TestInProgress
+from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testers.base import TesterLimits
+from podperf.topology import MethodSettings, Metric
+from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Verdict
+
+
+@dataclass
+class Measurement:
+    """A chain with the tester plugged into it, in a test that runs.
+
+    `delivered_load` is that of `MrrResult`, without limit until MRR is measured.
+    """
+
+    test: TestInProgress
+    sut: SystemUnderTest
+    traffic: Traffic
+    limits: TesterLimits
+    settings: MethodSettings
+    baselines: Baselines
+    delivered_load: float = math.inf
+
+    def mrr(self) -> MrrResult:
+        """Maximum receive rate, as the topology asks for it."""
+        result = self._measure(method("mrr", self.settings), self.limits)
+        assert isinstance(result, MrrResult)
+        self.delivered_load = result.delivered_load
+        self.test.keep("mrr", of_mrr(result))
+        return result
+
+    def ndr_and_pdr(self) -> SearchResult:
+        """NDR and PDR in one search, by the topology's preset."""
+        search, limits = method("ndrpdr", self.settings), self.limits
+        assert isinstance(search, NdrPdr)
+        preset = search.preset.for_tester(self.sut.tester.shortest_trial)
+        withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
+        search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
+        # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
+        result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
+        assert isinstance(result, SearchResult)
+        goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
+        for metric, name in goals.items():
+            goal = result.goal(name)
+            measured = of_goal(goal) if goal else None
+            if measured is not None:
+                self.test.keep(metric, measured)
+        return result
+
+    def latency(self) -> bool:
+        """Latency at half the PDR, or the NDR where the preset seeks no PDR. False when there is no load to halve."""
+        record = self.test.record
+        rates: tuple[Metric, ...] = ("pdr", "ndr")
+        found = [each for each in rates if each in record.metrics and not record.metrics[each].upper_bound]
+        if not found:
+            return False
+        rate, name = record.metrics[found[0]], METRIC_NAMES[found[0]]
+        of = f"{name} of an unfinished search" if rate.unfinished else name
+        result = self._measure(LatencyAtShare(rate.value, of), self.limits)
+        assert isinstance(result, LatencyResult)
+        if result.latency is not None:
+            record.latency, record.latency_of = result.latency, result.statement
+            metrics: dict[Metric, float] = {"latency_p50": 50, "latency_p99": 99}
+            for metric, percent in metrics.items():
+                # At half of a rate that is not known it is not what a threshold on it means.
+                self.test.keep(metric, Measured(result.latency.percentile(percent), unfinished=rate.unfinished))
+        return True
+
+    def judge(self) -> Verdict:
+        """The figures of this test against the testbed's thresholds."""
+        return self.baselines.judge(self.test.record)
+
+    def _measure(self, method: Method, limits: TesterLimits) -> MethodResult:
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
+        record = self.test.record
+        record.methods = {**record.methods, method.name: result.as_record()}
+        return result

@@ -1,0 +1,141 @@
+"""One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podperf.errors import PodperfError
+from podperf.methods.trials import Patience
+from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.records import Outcome, RecordWriter, TestRecord
+from podperf.report.command import summary, write_reports
+from podperf.run.baselines import Baselines
+from podperf.run.comparison import compare
+from podperf.run.ended import Ended
+from podperf.run.expected import expected_seconds
+from podperf.run.limits import KnownLimits
+from podperf.run.measurement import Measurement
+from podperf.run.session import Session
+from podperf.run.set_up import chain_record, set_up
+from podperf.run.test_in_progress import TestIdentity, TestInProgress, way
+from podperf.verdicts.findings import Finding, Order
+
+
+class Run:
+    """The tests of a run, one after the other, and what one leaves to the next. `close` writes the reports."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.progress = session.progress
+        self.patience = Patience()
+        self.limits = KnownLimits(session, self.patience)
+        self._baselines = Baselines()
+        self._test: TestInProgress | None = None
+        self._measurement: Measurement | None = None
+        self._lost: list[str] = []  # what is to be said of records that are not in the results folder
+
+    def open(self) -> None:
+        """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
+        self.session.open()
+
+    def close(self) -> str:
+        """Give the machine back and write the reports; returns the summary table and where the reports are."""
+        said = []
+        try:
+            self.session.close()
+        except Exception as error:  # Robot Framework makes an exception of a signal, too: the reports are still due
+            said.append(f"podperf: {error}; once: sudo ./podperf clean {self.session.topology.path}")
+        said += [f"podperf: {each}" for each in self._lost]
+        return "\n\n".join([*self._reports(), *said])
+
+    def _reports(self) -> list[str]:
+        results = self.session.results
+        if not any((results / "records").glob("*")):
+            return ["no test was measured, so there is nothing to report"]
+        try:
+            report = f"Conformance: {write_reports(results)}"
+        except PodperfError as error:
+            report = f"podperf: {error}"
+        return [summary(results, self.progress.stream), report]
+
+    def plan(self, tests: Sequence[TestIdentity]) -> None:
+        """All tests of the run, in their order: tell whoever watches how long they may take."""
+        self.progress.run_begins(expected_seconds(self.session, tests))
+
+    @property
+    def current(self) -> TestInProgress:
+        """The test that runs now."""
+        if self._test is None:
+            raise PodperfError("no chain is set up: call `Set Up Chain` first")
+        return self._test
+
+    @property
+    def measurement(self) -> Measurement:
+        """The measurement of the chain that stands now."""
+        if self._measurement is None:
+            raise PodperfError("no chain is set up: call `Set Up Chain` first")
+        return self._measurement
+
+    def begin_test(
+        self,
+        identity: TestIdentity,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        flows: int | None = None,
+    ) -> None:
+        """Open the record of a test, build its chain and see frames cross it."""
+        traffic = self._traffic(frame, directions, flows)
+        test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
+        self._measurement = set_up(test, chain, traffic, self.session, self.limits, self._baselines)
+
+    def compare(self, identity: TestIdentity, order: Order) -> Finding:
+        """Measure the contenders of an order beside each other, in a test of its own, and judge it.
+
+        Unavailable, before anything is measured, when this testbed cannot offer one of them.
+        """
+        traffics = {str(each): self._traffic(each.frame) for each in order.contenders}
+        frames = "-".join(dict.fromkeys(each.frame.name for each in order.contenders))
+        usual = traffics[str(order.contenders[0])]
+        test = self._begin(identity.record(order.name, frames, way(usual)), usual)
+        return compare(test, order, traffics, self.session.equipment, self.limits)
+
+    def tear_down_chain(self) -> None:
+        """Take the chain down. Safe to repeat."""
+        self._measurement = None
+        if self._test is not None:
+            self._test.take_down()
+
+    def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> Ended:
+        """Close the record, with how the test ended. Without a chain it gets one, too."""
+        test = self._test or self._begin(identity.record(identity.name))
+        self._test = self._measurement = None
+        if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
+            self.patience.withdraw(self.session.topology.method.patience)
+        ended = test.end(outcome, reason)
+        self._lost += ended.problems if ended.lost else ()
+        return ended
+
+    def _traffic(
+        self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None
+    ) -> Traffic:
+        usual = self.session.topology.traffic
+        try:
+            return Traffic(frame, directions or usual.directions, usual.flows if flows is None else flows)
+        except ValueError as error:
+            raise PodperfError(str(error)) from error
+
+    def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
+        if self._test is not None:
+            raise PodperfError("this test has measured already, and its record is of that: give each chain a test")
+        if traffic is not None:
+            self.session.take_lost_machines_again()
+        equipment, topology = self.session.equipment, self.session.topology
+        record.topology, record.traffic, record.environment = topology, traffic, equipment.environment
+        if traffic is not None:
+            record.placement = equipment.placement
+            record.environment = equipment.environment_for(len(traffic.directions))
+        self.patience.grant(0.0 if traffic is None else topology.method.patience)
+        writer = RecordWriter(self.session.results / "records", record)  # with what is known of the test by now
+        self._test = TestInProgress(record, writer, self.progress, equipment.quietness, self.patience)
+        return self._test

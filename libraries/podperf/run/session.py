@@ -1,0 +1,92 @@
+"""The machines of a run: taken for this run alone, taken again when a connection was lost, and given back."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from podperf.cleanup import put_back
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh_login import take_password
+from podperf.progress import Progress
+from podperf.records import set_aside
+from podperf.run.equipment import Equipment
+from podperf.testbed.access import behind_ssh, lock, machines_of
+from podperf.testbed.run_lock import RUN, RunLock
+from podperf.topology import Topology, load_topology
+from podperf.virtual_worker.boot import boot
+
+
+class Session:
+    """The topology, the results folder, and from `open` to `close` the machines with the `equipment` on them."""
+
+    equipment: Equipment
+
+    def __init__(
+        self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
+    ) -> None:
+        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
+        out of there."""
+        take_password()
+        self.topology: Topology = load_topology(topology, DATA_PLANES)
+        self.results = results
+        self.progress = progress or Progress()
+        self._host = LocalHost()
+        self._password = password
+        self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
+        self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
+        self._undo = ExitStack()
+
+    def open(self) -> None:
+        """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the machines back. Safe to repeat."""
+        self._undo.close()
+
+    def _open(self) -> None:
+        if self.topology.uses_this_machine and os.geteuid() != 0:
+            raise PodperfError(
+                "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
+            )
+        self._undo.enter_context(RunLock(RUN, self.progress.note))
+        if earlier := set_aside(self.results):
+            self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
+        self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
+        for leftover in put_back(self._host):
+            self.progress.note(f"removed what an earlier run left: {leftover}")
+        if self.topology.worker.connection == "virtual":
+            self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
+        self._machines = machines_of(self.topology, self._host, self._undo, self._password)
+        self._take_machines()
+
+    def _take_machines(self) -> None:
+        undo = self._undo.enter_context(ExitStack())
+        self._give_machines_back = undo.close
+        for machine in behind_ssh(self._machines):
+            lock(machine, undo, RUN, self.progress.note)
+            undo.callback(put_back, machine, keep=True)  # as for this machine
+            for leftover in put_back(machine):
+                self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
+        self.equipment = Equipment.on(self.topology, self._machines, self._host, undo)
+        self._losses = [each.losses for each in behind_ssh(self._machines)]
+
+    def take_lost_machines_again(self) -> None:
+        """Log in again where a connection was lost: the lock ended with it, and what a test had set up still stands."""
+        machines = behind_ssh(self._machines)
+        if [each.losses for each in machines] != self._losses:
+            self.progress.note("an SSH connection was lost: logging in again")
+            for machine in machines:
+                machine.log_in_again()
+            with suppress(PodperfError):
+                self._give_machines_back()
+            self._take_machines()

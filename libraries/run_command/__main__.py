@@ -1,0 +1,97 @@
+"""The command `podperf run`: Robot Framework on podperf's suites, with podperf's defaults.
+
+    python -I -m run_command SCRIPT INSTALL [arguments of `podperf run`]
+
+SCRIPT is the script `podperf` as the user called it, INSTALL is `no` if it must not install packages. Robot Framework's
+own parser reads the arguments, so that they mean what they mean to `robot`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import robot
+from robot.errors import DataError, Information
+
+from podperf.errors import PodperfError
+from podperf.topology import load_topology
+from run_command.arguments import RESULTS, ROOT, Command
+from run_command.chosen_names import ChosenNames
+from run_command.last_words import LastWords
+from run_command.remaining_tests import RemainingTests
+from run_command.results_folder import ResultsFolder
+
+NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; returns the exit code, which is Robot Framework's, and 253 whenever a signal ended the run."""
+    script, install, *given = arguments
+    try:
+        command = Command.parse(given)
+    except Information as wanted:
+        print(wanted)
+        return 0
+    except DataError as error:
+        say(f"podperf: {error}; try: {script} run --help")
+        return NOT_STARTED
+    if missing := command.missing():
+        for sentence in missing:
+            say(f"podperf: {sentence}")
+        return NOT_STARTED
+    options = command.for_robot(datetime.now())
+    if install != "no" and uses_virtual_worker(options["variable"]):
+        done = subprocess.run([ROOT / "podperf", "virtual-worker"], check=False)
+        if done.returncode:
+            return done.returncode
+    return run(command, options, [script, "--no-install"] if install == "no" else [script])
+
+
+def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
+    """Robot Framework in this process, so that signals reach it. `script` is how the user called podperf."""
+    results = Path(options["outputdir"]).absolute()
+    dry_run = bool(options.get("dryrun"))
+    words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
+    names = ChosenNames(
+        lambda sentence: say(f"podperf: {sentence}"),
+        name=options.get("name", ""),
+        tags=[*options.get("include", ()), *options.get("exclude", ())],
+        tests=[*options.get("test", ()), *options.get("task", ())],
+        suites=options.get("suite", ()),
+    )
+    try:
+        remaining = [RemainingTests(*command.resume)] if command.resume else []
+    except PodperfError as error:
+        say(f"podperf: {error}")
+        return NOT_STARTED
+    options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
+    options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
+    code: int = robot.run(*command.sources, **options)
+    if code == NOT_STARTED and command.resume and not names.unknown:
+        say(f"podperf: nothing is left to measure of these tests: {' and '.join(command.resume)} tells how they ended")
+    if words.interrupted and options.get("statusrc", True):
+        return INTERRUPTED
+    return code
+
+
+def uses_virtual_worker(variables: Sequence[str]) -> bool:
+    """Whether the topology of the run boots one. A wrong topology file does not: the run says what is wrong."""
+    named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
+    try:
+        return load_topology(named[-1]).worker.connection == "virtual"
+    except PodperfError:
+        return False
+
+
+def say(text: str) -> None:
+    """To whoever looks: the table and the progress of a run go to the same stream."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

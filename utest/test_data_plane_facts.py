@@ -1,0 +1,88 @@
+"""Callers decide by what a data plane declares of itself, and not by the category that it is reported in."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from dataclasses import replace
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.hosts.linux import CARRIER_PATIENCE
+from podperf.kernel.cpus import Cpus
+from podperf.model import Chain, FrameSize, Placement
+from podperf.preflight.imaginary_host import Device, ImaginaryHost
+from podperf.preflight.plan import plan
+from podperf.testbed.scenarios import SCENARIOS
+from podperf.testbed.testbed import Testbed
+from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
+
+SMALL = FrameSize.parse(64)
+NODE_OF_NIC = range(20, 28)  # of the lab of appendix C, as a plan takes it
+ON_VIRTUAL_FUNCTIONS = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
+WITH_SWITCH = {
+    *("ovs-netdev", "ovs-dpdk", "ovs-afxdp", "vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"),
+    *("sriov-ovs-dpdk", "sriov-vpp"),
+}
+
+
+def topology(name: str) -> Topology:
+    return load_topology(SCHEMA_PATH.parent / f"{name}.yaml", DATA_PLANES)
+
+
+def planned_cpus(data_plane: str, scenario: str, pattern: str) -> list[int]:
+    """What a pattern finds in the plan of a chain of two pods that are placed so, as numbers."""
+    made = plan(topology("appendix_c_multi_pod"), Chain(data_plane, 2), SMALL, scenario=SCENARIOS[scenario])
+    return [int(found, 0) for step in made.steps for found in re.findall(pattern, step.text)]
+
+
+def on_mask(mask: int) -> list[int]:
+    return [cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1]
+
+
+def test_the_switch_of_ovs_afxdp_is_placed_where_a_scenario_has_the_switch() -> None:
+    """It is reported as eBPF, and its pollers run in user space all the same."""
+    assert set(on_mask(planned_cpus("ovs-afxdp", "S1", r"pmd-cpu-mask=\S*(0x\w+)")[0])) <= set(NODE_OF_NIC)
+    assert not set(on_mask(planned_cpus("ovs-afxdp", "S3", r"pmd-cpu-mask=\S*(0x\w+)")[0])) & set(NODE_OF_NIC)
+
+
+def test_pods_on_memif_are_placed_without_a_switch() -> None:
+    """They are reported as user space, and no switch lies between them: no CPU is set aside for one."""
+    near, far = planned_cpus("memif", "S5", r"--lcores=\S+,\d+@(\d+)")
+    assert near in NODE_OF_NIC and far not in NODE_OF_NIC
+    assert near == planned_cpus("af-xdp", "S5", r"--lcores=\S+,\d+@(\d+)")[0]
+
+
+def link_patience(data_plane: str, pods: int) -> float:
+    """Seconds that links may take to come up, of a chain between existing ports on cards that run eBPF programs."""
+    cards = {f"{side}-card": Device("nfp", f"0000:81:00.{number}") for number, side in enumerate(("left", "right"))}
+    ours, theirs = (
+        {("", each): device for each, device in devices.items()}
+        for devices in ({"left": Device("i40e"), "right": Device("i40e")}, cards)
+    )
+    local = topology("local")
+    existing = replace(
+        local,
+        tester=replace(local.tester, left=PortSettings("left"), right=PortSettings("right")),
+        worker=replace(
+            local.worker,
+            left=WorkerPortSettings("left-card", driver="nfp"),
+            right=WorkerPortSettings("right-card", driver="nfp"),
+        ),
+    )
+    cpus = Cpus(tuple(range(8)), tuple(range(8)))
+    host = ImaginaryHost("lab", cpus, ours | theirs)
+    testbed = Testbed(existing, Placement((0,), (1, 2)), host)
+    testbed.imaginary = True
+    with ExitStack() as undo:
+        return undo.enter_context(testbed.build(Chain(data_plane, pods), SMALL)).link_patience
+
+
+def test_links_are_waited_for_where_virtual_functions_are_used_and_only_there() -> None:
+    """A program that a NIC runs is reported as SmartNIC, and makes no virtual function."""
+    assert link_patience("sriov", 1) == CARRIER_PATIENCE
+    assert link_patience("xdp-offload", 0) == 0
+
+
+def test_facts_are_declared() -> None:
+    assert {name for name, kind in DATA_PLANES.items() if kind.uses_virtual_functions} == ON_VIRTUAL_FUNCTIONS
+    assert {name for name, kind in DATA_PLANES.items() if kind.switch_has_cpus} == WITH_SWITCH
