@@ -125,7 +125,7 @@ def _spent(before: Sample, after: Sample) -> dict[int, float]:
     for pid, process in before.processes.items():
         if pid in after.processes:
             continue
-        # The process ended, and an ancestor inherited the time of its whole life. Time before the window is taken off.
+        # The process ended, and an ancestor inherited its whole CPU time. The time before the window does not count.
         heir = next((each for each in _ancestors(pid, before.processes) if each in children), None)
         if heir is not None:
             children[heir] -= process.own + process.children

@@ -45,7 +45,7 @@ ISOLATED = "6-7"  # CPUs for which the kernel chooses no process by itself, like
 
 @dataclass(frozen=True)
 class Machine:
-    """One virtual worker. Its SSH server is `ssh_port` of this machine's loopback. The machine reaches nothing itself."""
+    """One virtual worker. Its SSH server is `ssh_port` of this machine's loopback. From inside it reaches nothing."""
 
     image: Image
     accelerator: Accelerator
@@ -98,8 +98,8 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
 
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     hugepages = ",".join(f"{number}:{node.hugepages}" for number, node in enumerate(nodes))
-    # Emulated CPUs read the clock (TSC) of this machine, so their clocks agree. But they fail the kernel's test of that.
-    # Without `tsc=reliable` the kernel would read the time from a device, which is slow and sometimes stops the machine.
+    # Emulated CPUs read the clock (TSC) of this machine, so their clocks agree. But they fail the kernel's test of
+    # that. Without `tsc=reliable` the kernel reads the time from a device: this is slow, and may stop the machine.
     return (
         "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
         f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages} isolcpus={ISOLATED}"
