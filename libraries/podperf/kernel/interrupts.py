@@ -1,4 +1,4 @@
-"""Which CPU serves the interrupts of a device (kernel documentation: core-api/irq/irq-affinity)."""
+"""Reads and sets the CPUs that serve a device's interrupts (kernel documentation: core-api/irq/irq-affinity)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def affinities(host: Host, pci: str) -> dict[str, str]:
 
 
 def steer(host: Host, interrupts: Sequence[str], cpu: int) -> list[str]:
-    """Let one CPU serve the interrupts. Returns those that were moved; the kernel does not move some of its own."""
+    """Let one CPU serve the interrupts. Returns those that the kernel moved; it refuses to move some."""
     return restore(host, {each: str(cpu) for each in interrupts})
 
 

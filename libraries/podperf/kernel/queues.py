@@ -1,4 +1,4 @@
-"""Receive queues of a card. The card chooses a queue for each frame. The reader of one queue sees no other queue."""
+"""Receive queues of a card. The card chooses the queue of each frame. A reader of one queue gets its frames only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podperf.kernel.interrupts import affinities, steer
 
 
 def receive_queues(host: Host, interface: str) -> dict[str, int]:
-    """The number of queues of each kind, `combined` or `rx` (ethtool(8)); empty if the driver offers no choice."""
+    """The number of queues of each kind, `combined` or `rx` (ethtool(8)); empty if the driver cannot change it."""
     said = host.run("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
     numbers = {key.lower(): value for key, value in parse_ethtool(said).items()}
     kinds = {kind: numbers.get(kind, "") for kind in ("combined", "rx")}

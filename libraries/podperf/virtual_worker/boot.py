@@ -159,7 +159,7 @@ def _console_line(process: Process, deadline: float) -> str:
         try:
             return process.receive(1).strip()
         except PodperfError as silence:
-            if KVM_GAVE_UP in process.errors():  # QEMU stops such a guest, and does not end itself
+            if KVM_GAVE_UP in process.errors():  # QEMU stops such a guest, but QEMU itself goes on
                 raise PodperfError(KVM_GAVE_UP) from silence
             if not process.alive():
                 raise PodperfError("QEMU has ended") from silence
