@@ -10,6 +10,12 @@ settings.register_profile("podperf", deadline=None)
 settings.load_profile("podperf")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All unit tests run in the bare root of another distribution, too: its Python and its folder are others."""
+    for item in items:
+        item.add_marker("distribution")
+
+
 @pytest.fixture(autouse=True)
 def _speeds_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are the CPUs' best speeds, which real runs are judged by."""
