@@ -18,8 +18,8 @@ from robot.result import Keyword, ResultVisitor
 
 from podperf.errors import PodperfError
 from podperf.figures import percent
-from podperf.methods.trials import DISTURBED
 from podperf.report.results import Run, read_run
+from podperf.testers.validity import DISTURBED
 
 ROOT = Path(__file__).resolve().parents[1]
 AIM = 0.15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -82,6 +83,9 @@ class Testbed:
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
+        except Exception as error:  # as when a machine behind SSH gives an answer that is none
+            Progress().note(f"podperf: {type(error).__name__}: {error}")
+            raise
         self._run = run
         opened = run.session.topology
         logger.info(f"testbed {opened.name}: {opened.description}")
@@ -95,7 +99,7 @@ class Testbed:
         summary = run.close()
         if self._stopping and run.progress.not_begun:
             summary += f"\n\nEnded early: {run.progress.not_begun} of {run.progress.expected} tests were not run."
-        run.progress.note("\n" + summary)
+        run.progress.table("\n" + summary)
 
     @keyword
     def set_up_chain(
@@ -146,13 +150,14 @@ class Testbed:
             return
         progress, message = self._run.progress, result.message
         ended = self._run.end_test(_identity(result, place_in_log(result.id)), _outcome(result), message)
-        if ended.html:  # in the test itself: there is no keyword to open first
-            logger.info(ended.html, html=True)
         said = (ended.figures, message) if result.passed else (message, ended.figures)
         result.message = "; ".join(filter(None, said))
         progress.test_ends(ended.verdict, ended.figures, message)
         for problem in ended.problems:  # which Robot Framework would show nobody, of a listener
             progress.note(f"podperf: {problem}")
+        if ended.html:  # in the test itself: there is no keyword to open first
+            with suppress(OSError):  # the disk is full, and Robot Framework will say that of its whole output
+                logger.info(ended.html, html=True)
 
     def close(self) -> None:
         """Robot Framework's listener interface: the library goes out of use, however the run ended."""

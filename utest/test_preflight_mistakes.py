@@ -26,6 +26,7 @@ from podperf.preflight.mistakes import (
 )
 from podperf.preflight.observation import Observation, State
 from podperf.testbed.placement import place
+from podperf.testers.base import PortFacts, TesterFacts
 from podperf.topology import SCHEMA_PATH, load_topology
 
 TWO_NODES = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
@@ -231,9 +232,10 @@ class OwnPorts:
     def tester_with_ports(self) -> OwnPorts:
         return self
 
-    def describe(self) -> dict[str, object]:
-        ports = {side: {"link_up": True} for side in ("left", "right")}
-        return {"name": "TRex", "engine": "trex", "version": self._version, "server": "192.0.2.10:4501", "ports": ports}
+    @property
+    def facts(self) -> TesterFacts:
+        ports = PortFacts("02:00:00:00:00:01", link_up=True), PortFacts("02:00:00:00:00:02", link_up=True)
+        return TesterFacts("TRex", self._version, "trex", *ports, copies=True, server="192.0.2.10:4501")
 
     def close(self) -> None:
         pass

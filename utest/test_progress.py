@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,24 @@ def test_a_pipe_that_is_gone_ends_no_run() -> None:
     progress = Progress(Gone())
     progress.note("the summary")
     progress.test_begins("one")
+
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\r"
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_names_of_others_do_not_steer_the_terminal(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for an invalid trial names processes, which any user can call as he likes; a worker says errors."""
+    monkeypatch.setenv("COLUMNS", "500")
+    monkeypatch.setattr("podperf.progress.LINE_INTERVAL", 0.0)
+    progress = Progress(stream)
+    progress.note(f"removed what an earlier run left on w1: {ESCAPES}")
+    progress.test_begins(f"a test {ESCAPES}")
+    progress.trial("ndrpdr", replace(LOSSY, invalid=f"the machine was noisy: {ESCAPES}"))
+    progress.test_ends("failed", reason=f"KeyError: {ESCAPES}")
+    said = stream.getvalue().replace("\r\x1b[K", "")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said)
+    assert said.count(r"\x1b]0;title\x07\x1b[2J\r") >= 5
 
 
 def test_time_left_comes_from_what_is_expected_and_the_tests_so_far(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
-from podperf.testers.base import UNPACED
+from podperf.testers.base import UNPACED, PortFacts, TesterFacts
 from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
 from podperf.verdicts.claims import Claim
 from podperf.verdicts.thresholds import Measured, Status
@@ -80,7 +80,7 @@ class SimulatedTester:
     shortest_trial: ClassVar[float] = 0.0
     broken = False
 
-    def __init__(self, engine: str, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
+    def __init__(self, engine: Engine, share: float, trials: list[Trial], testbed: SimulatedTestbed) -> None:
         self.engine, self.share, self.trials, self.testbed = engine, share, trials, testbed
 
     def measure(self, trial: Trial) -> TrialResult:
@@ -96,8 +96,13 @@ class SimulatedTester:
         ]
         return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
 
+    @property
+    def facts(self) -> TesterFacts:
+        ports = PortFacts("02:00:00:00:00:01"), PortFacts("02:00:00:00:00:02")
+        return TesterFacts("simulated", "1", self.engine, *ports, copies=False)
+
     def describe(self) -> Mapping[str, Any]:
-        return {"engine": self.engine, "ports": {}}
+        return {}
 
     def close(self) -> None:
         return
@@ -109,7 +114,7 @@ class SimulatedTestbed:
     ports: ClassVar[Mapping[str, Host]] = {}
     tester_ports: ClassVar[Mapping[str, Host]] = {}
 
-    def __init__(self, engine: str = "xdp") -> None:
+    def __init__(self, engine: Engine = "xdp") -> None:
         self.engine = engine
         self.data_plane = Described()
         self.standing = 0  # chains
@@ -155,7 +160,7 @@ def run(tmp_path: Path) -> Run:
     session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
-    made.limits.clock = lambda: simulated(made).now
+    made.kept.limits.clock = lambda: simulated(made).now
     return made
 
 
@@ -232,7 +237,7 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     for outcome, left in (("passed", each), ("skipped", each), ("passed", 2 * each)):
         run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
         run.end_test(Identity("test", "suite"), outcome)  # type: ignore[arg-type]
-        assert run.patience.left == left
+        assert run.kept.patience.left == left
 
 
 def test_a_test_waits_for_itself_alone(run: Run) -> None:

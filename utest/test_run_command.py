@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from robot.errors import DataError
 
+import run_command.__main__ as command_line
 from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
@@ -91,6 +93,56 @@ def test_a_dry_run_writes_nothing_unless_asked_to() -> None:
     found = options("--dryrun")
     assert (found["output"], found["log"], found["report"], found.get("xunit")) == ("NONE", "NONE", "NONE", None)
     assert "output" not in options("--dryrun", "--outputdir", "out")
+
+
+SOMEBODY = 12345
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("option", ["--outputdir", "--output", "--log", "--report", "--xunit"])
+@pytest.mark.parametrize("planted", ["folder", "parent", "link", "writable", "file"])
+def test_root_does_not_write_where_somebody_else_can_have_put_a_link(
+    planted: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Robot Framework follows links, as of `output.xml` to /etc/passwd."""
+    monkeypatch.setattr(command_line, "run_robot", lambda *_: pytest.fail("it ran"))
+    (theirs := tmp_path / "theirs").mkdir()
+    chosen = {"folder": theirs, "parent": theirs / "new", "link": tmp_path / "link", "writable": theirs}.get(planted)
+    if planted == "link":
+        (tmp_path / "link").symlink_to(tmp_path)
+        os.chown(tmp_path / "link", SOMEBODY, SOMEBODY, follow_symlinks=False)
+    elif planted == "writable":
+        theirs.chmod(0o777)
+    elif planted == "file":
+        tmp_path.chmod(0o1777)
+        (tmp_path / "file").touch()
+        os.chown(tmp_path / "file", SOMEBODY, SOMEBODY)
+    else:
+        os.chown(theirs, SOMEBODY, SOMEBODY)
+    mine = [] if option == "--outputdir" else ["--outputdir", str(tmp_path / "mine")]
+    value = tmp_path / "file" if chosen is None else chosen if option == "--outputdir" else chosen / "x.xml"
+    assert command_line.main(["podperf", "no", *mine, option, str(value)]) == 252
+    assert f"could have root overwrite any file: choose another {option}\n" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("of", ["the caller", "root, in a folder like /tmp", "nobody yet"])
+def test_root_writes_where_only_root_and_the_caller_can(
+    of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(command_line, "run_robot", lambda _, given, __: called.append(given["outputdir"]) or 0)
+    monkeypatch.setenv("SUDO_UID", str(SOMEBODY))
+    monkeypatch.setenv("SUDO_GID", str(SOMEBODY))
+    results = tmp_path / "results"
+    if of != "nobody yet":
+        results.mkdir()
+    if of == "the caller":
+        os.chown(results, SOMEBODY, SOMEBODY)
+    else:
+        tmp_path.chmod(0o1777)
+    assert command_line.main(["podperf", "no", "--outputdir", str(results)]) == 0
+    assert called == [str(results)]
 
 
 @pytest.mark.parametrize("results", ["no such folder", "."])

@@ -497,6 +497,27 @@ def test_nothing_ends_in_silence(with_robot: Machine, arguments: list[str], word
     assert words.format(root=with_robot.root) in with_robot.podperf("run", *arguments).stderr
 
 
+FULL_SUITE = """*** Test Cases ***
+Full
+    [Tags]    quick
+    Evaluate    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))    modules=resource
+    FOR    ${_}    IN RANGE    100
+        Log    ${{ 'x' * 1000 }}
+    END
+"""
+
+
+def test_output_that_does_not_fit_on_the_disk_costs_a_line(with_robot: Machine) -> None:
+    """The file system here is one that takes no file of more than 5000 bytes."""
+    (with_robot.root / "tests" / "suite.robot").write_text(FULL_SUITE)
+    done = with_robot.podperf("run")
+    assert done.returncode == 255
+    assert "Traceback" not in done.stderr
+    assert re.search(
+        r"^podperf: Robot Framework could not write its output to .* \(File too large\)", done.stderr, re.M
+    )
+
+
 SLOW_SUITE = """*** Settings ***
 Library    OperatingSystem
 

@@ -19,7 +19,8 @@ from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester, request_line, trial_result
 
 TRIAL = Trial(Traffic(FrameSize.parse(64)), load=1000.0, duration=0.1)
-READY = {"ready": {"version": "1", "engine": "xdp", "ports": {}}}
+PORTS = {"left": {"mac": "02:00:00:00:00:01"}, "right": {"mac": "02:00:00:00:00:02"}}
+READY = {"ready": {"version": "1", "engine": "xdp", "ports": PORTS}}
 REFUSED = {"error": "loading BPF programs is not permitted", "kind": "no-bpf"}
 
 FRONT = """#!/usr/bin/env python3
@@ -151,11 +152,22 @@ def test_without_bpf_the_packet_rings_serve_and_the_reason_is_told(front: Callab
     ready = {"ready": {**READY["ready"], "engine": "packet-ring"}}
     script = f"say({json.dumps(REFUSED)!r} if engine == 'xdp' else {json.dumps(ready)!r})\nsys.stdin.read()"
     with start(front(script), "auto") as tester:
-        told = tester.describe()
-    assert told["engine"] == "packet-ring"
-    assert told["engine_remark"] == "loading BPF programs is not permitted"
+        told, facts = tester.describe(), tester.facts
+    assert told["engine"] == facts.engine == "packet-ring"
+    assert told["engine_remark"] == facts.engine_remark == "loading BPF programs is not permitted"
+    assert facts.copies and facts.fallback is None, "there is no other engine left"
     with pytest.raises(PodperfError, match="not permitted"):
         start(front(script), "xdp")
+
+
+@pytest.mark.parametrize(("asked", "fallback"), [("auto", "packet-ring"), ("xdp", None)])
+def test_only_who_leaves_the_choice_gets_another_engine(
+    front: Callable[[str], str], asked: str, fallback: str | None
+) -> None:
+    with start(front(f"say({json.dumps(READY)!r})\nsys.stdin.read()"), asked) as tester:
+        facts = tester.facts
+    assert (facts.engine, facts.copies, facts.fallback) == ("xdp", False, fallback)
+    assert [each.mac for each in facts.ports.values()] == ["02:00:00:00:00:01", "02:00:00:00:00:02"]
 
 
 def test_closing_stops_the_front_and_may_be_repeated(front: Callable[[str], str]) -> None:

@@ -31,7 +31,11 @@ def test_figures_are_read_as_they_were_written(stages: dict[str, float], tests: 
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"stages": 1, "tests": {}}', '{"stages": {"lint": "x"}, "tests": {}}']
+    "content",
+    [
+        *("", "{", "[]", "[" * 200_000, '{"stages": 1, "tests": {}}', '{"stages": {"lint": "x"}, "tests": {}}'),
+        *(f'{{"stages": {{"lint": {number}}}, "tests": {{}}}}' for number in ("NaN", "Infinity", "1e999")),
+    ],
 )
 def test_a_damaged_file_costs_only_the_estimate(tmp_path: Path, content: str) -> None:
     file = tmp_path / "seconds.json"

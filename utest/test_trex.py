@@ -224,7 +224,7 @@ def test_loss_is_what_the_far_port_did_not_get() -> None:
 def test_virtual_time_that_falls_behind_makes_the_trial_invalid() -> None:
     """TRex sends the planned count all the same, only later: by the wall clock the load was another."""
     late = trial_result(PLAIN, counted(wall=4.7), GROUPS)
-    assert "TRex took 4.550 s to send what was planned for 1.000 s" in str(late.invalid)
+    assert "the tester took 4.550 s to send what was planned for 1.000 s" in str(late.invalid)
     slow = counted(samples__1__sent=[5800, 80], wall=1.2)
     result = trial_result(PLAIN, slow, GROUPS)
     assert result.directions[0].duration == pytest.approx(8 / 7)

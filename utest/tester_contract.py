@@ -138,11 +138,11 @@ def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench)
 
 
 def test_the_tester_says_what_it_is(bench: Bench) -> None:
-    facts = bench.tester.describe()
-    assert facts["name"]
-    assert facts["version"]
-    assert facts["engine"]
-    macs = [facts["ports"][side]["mac"] for side in ("left", "right")]
+    facts, told = bench.tester.facts, bench.tester.describe()
+    assert facts.name and facts.version and facts.engine != "auto"
+    assert (told["name"], told["version"], told["engine"]) == (facts.name, facts.version, facts.engine)
+    macs = [facts.left.mac, facts.right.mac]
+    assert [told["ports"][side]["mac"] for side in ("left", "right")] == macs
     assert len({*macs}) == 2
     assert all(len(bytes.fromhex(mac.replace(":", ""))) == 6 for mac in macs)
 

@@ -14,6 +14,7 @@ run has spent correct the rest of the estimate.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,10 +44,10 @@ class Expected:
         stages: dict[str, float] = {}
         tests: dict[str, float] = {}
         for file in files:
-            with suppress(OSError, ValueError, TypeError, AttributeError):
+            with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
                 found = json.loads(file.read_text())
-                stages |= {str(name): float(seconds) for name, seconds in found["stages"].items()}
-                tests |= {str(name): float(seconds) for name, seconds in found["tests"].items()}
+                stages |= {str(name): _finite(seconds) for name, seconds in found["stages"].items()}
+                tests |= {str(name): _finite(seconds) for name, seconds in found["tests"].items()}
         return cls(stages, tests)
 
     def of(self, tests: Sequence[str], stage: str, stages: Sequence[str]) -> dict[str, float]:
@@ -73,6 +74,12 @@ class Expected:
         with suppress(OSError):
             file.parent.mkdir(exist_ok=True)
             file.write_text(json.dumps(rounded, indent=1) + "\n")
+
+
+def _finite(seconds: str | float) -> float:
+    if not math.isfinite(number := float(seconds)):
+        raise ValueError(f"{seconds} is no number of seconds")
+    return number
 
 
 def estimate(rest: float, spent: float, expected: float) -> float:

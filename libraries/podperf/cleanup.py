@@ -18,6 +18,7 @@ from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import go_back
 from podperf.kernel.hugepages import give_back
 from podperf.ownership import hand_over_killed
+from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import CLEAN, RunLock
@@ -105,7 +106,7 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
 
 
 def _say(text: str) -> None:
-    print(f"podperf: {text}", file=sys.stderr, flush=True)
+    print(f"podperf: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -124,6 +125,6 @@ def main(arguments: Sequence[str]) -> int:
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
         for results in hand_over_killed(RESULTS):
-            print(f"{results} belongs to the caller of its run now")
-    print(f"removed: {', '.join(removed)}" if removed else "nothing was left behind")
+            print(f"{printable(results)} belongs to the caller of its run now")
+    print(f"removed: {printable(', '.join(removed))}" if removed else "nothing was left behind")
     return 0

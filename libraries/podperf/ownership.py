@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,26 @@ class Owner:
         """Own these from now on. A link changes hands itself, not what it points at."""
         for path in paths:
             os.chown(path, self.user, self.group, follow_symlinks=False)
+
+
+def ways_to(path: Path) -> list[Path]:
+    """All folders and links on the way to an absolute path, and that itself: as it is written, and where it leads."""
+    resolved = path.resolve()
+    ways = [*reversed(path.parents), path, *reversed(resolved.parents), resolved]
+    return list(dict.fromkeys(ways))
+
+
+def is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
+    """Whether users who are neither root nor trusted can fill a folder, or replace what is in it.
+
+    In a folder with the sticky bit, like /tmp, an entry is replaced by its owner only. What is not there is nobody's.
+    """
+    with suppress(FileNotFoundError):
+        status = path.lstat()
+        mode = status.st_mode
+        for_all = mode & stat.S_IWOTH and not mode & stat.S_ISVTX and not stat.S_ISLNK(mode)
+        return bool(for_all) or status.st_uid not in {0, *trusted}
+    return False
 
 
 def note_caller(results: Path, caller: Owner) -> None:

@@ -13,6 +13,7 @@ from podperf.figures import PHASES, cut, kpps, percent
 from podperf.forecast import Forecast
 from podperf.model import TrialResult
 from podperf.noise import Speed
+from podperf.printable import printable
 from podperf.terminal import columns
 
 LEAST_NAME = 8  # characters of a test: where there is not room for them, the time left gives way
@@ -41,14 +42,14 @@ class Progress:
         """A test starts."""
         self._number += 1
         self._trial = 0
-        self._name = name
+        self._name = printable(name)
         self._test_began = time.monotonic()
         self._show("set-up", force=True)
 
     def trial(self, phase: str, result: TrialResult) -> None:
         """A trial has ended. Its load is the one that the tester really offered (RFC 2285, 3.5.2)."""
         self._trial += 1
-        loss = result.invalid or f"loss {percent(result.loss_ratio)}"
+        loss = printable(result.invalid or "") or f"loss {percent(result.loss_ratio)}"
         load = f"offered load {kpps(result.achieved_load)} kpps"
         trial = f"trial {self._trial}"
         self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
@@ -57,10 +58,14 @@ class Progress:
         """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
         if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
             self._last_waiting = time.monotonic()
-            self._show("waiting for a quiet machine", " and ".join(speed.shortfalls))
+            self._show("waiting for a quiet machine", printable(" and ".join(speed.shortfalls)))
 
     def note(self, text: str) -> None:
         """A line that stays."""
+        self._write(printable(text), stays=True)
+
+    def table(self, text: str) -> None:
+        """Text that stays and has its colours: nothing of others is in it that was not made fit for a terminal."""
         self._write(text, stays=True)
 
     def test_ends(self, verdict: str, figures: str = "", reason: str = "") -> None:
@@ -68,7 +73,7 @@ class Progress:
 
         What a test was skipped for ends at the edge of a terminal: the table will say it in full.
         """
-        seconds = time.monotonic() - self._test_began
+        seconds, reason = time.monotonic() - self._test_began, printable(reason)
         self.forecast.test_ended(self._number - 1, seconds)
         end = f"{self._count} {self._name} {verdict}"
         took, said = (

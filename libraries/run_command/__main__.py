@@ -11,20 +11,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import robot
 from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
+from podperf.printable import printable
 from podperf.topology import load_topology
-from run_command.arguments import RESULTS, ROOT, Command
+from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
 from run_command.last_words import LastWords
 from run_command.remaining_tests import RemainingTests
 from run_command.results_folder import ResultsFolder
+from run_command.robot_framework import run_robot
+from run_command.safe_results import unsafe_results
 
 NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
 
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
-    """Robot Framework in this process, so that signals reach it. `script` is how the user called podperf."""
+    """Run Robot Framework. `script` is how the user called podperf."""
     results = Path(options["outputdir"]).absolute()
     dry_run = bool(options.get("dryrun"))
     words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
@@ -69,9 +72,15 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
     except PodperfError as error:
         say(f"podperf: {error}")
         return NOT_STARTED
+    if not dry_run and (sentence := unsafe_results(options, FILES)):
+        say(f"podperf: {sentence}")
+        return NOT_STARTED
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
     options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
-    code: int = robot.run(*command.sources, **options)
+    code = run_robot(command.sources, options, say)
+    with suppress(OSError):  # it is not empty, as a run has results
+        results.rmdir()
+        RESULTS.rmdir()
     if code == NOT_STARTED and command.resume and not names.unknown:
         say(f"podperf: nothing is left to measure of these tests: {' and '.join(command.resume)} tells how they ended")
     if words.interrupted and options.get("statusrc", True):
@@ -90,7 +99,7 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
 
 def say(text: str) -> None:
     """To whoever looks: the table and the progress of a run go to the same stream."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,16 @@ def ip(host: Host, *arguments: str) -> None:
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
     """Ask `ip` for something, as data; unchecked, an empty list where it fails."""
     done = host.run("ip", "-json", *arguments, check=check)
-    return json.loads((done.stdout if done.exit_code == 0 else "").strip() or "[]")
+    said = (done.stdout if done.exit_code == 0 else "").strip()
+    try:
+        found = json.loads(said or "[]")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise PodperfError(
+            f"on {host.name}, `ip -json {' '.join(arguments)}` gave an answer that is none: {said[:200]!r}"
+        )
+    return found
 
 
 def is_veth(link: Mapping[str, Any]) -> bool:

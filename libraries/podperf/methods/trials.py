@@ -12,6 +12,7 @@ from podperf.model import Latency, Traffic, Trial, TrialResult
 from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
+from podperf.testers.validity import disturbance
 
 MAXIMUM_REPEATS = 3
 GRACE = 10.0  # seconds of further trials that the tester may fail to deliver while the machine is noisy
@@ -19,9 +20,6 @@ GRACE = 10.0  # seconds of further trials that the tester may fail to deliver wh
 
 def ignore(_seen: object) -> None:
     """An observer for those who need none."""
-
-
-DISTURBED = "repeated, as the machine was noisy"  # how the reason of such an invalid trial begins
 
 
 @dataclass
@@ -99,9 +97,10 @@ class ValidTrials:
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)
-            disturbed = result.invalid is None and self._disturbed(result)
+            why = disturbance(result)
+            disturbed = why is not None and self._patience.spend(result.elapsed)
             if disturbed:
-                result = replace(result, invalid=f"{DISTURBED}: {disturbed}")
+                result = replace(result, invalid=why)
             self._on_trial(result)
             if result.invalid is None:
                 return result
@@ -125,11 +124,6 @@ class ValidTrials:
         self._quietness.start()
         result = self._tester.measure(trial)
         return replace(result, noise=self._quietness.stop())
-
-    def _disturbed(self, result: TrialResult) -> str | None:
-        """The reason to repeat a trial that the tester delivered, where there is one and patience for it."""
-        reason = result.noise.reason if result.noise else None
-        return reason if reason and self._patience.spend(result.elapsed) else None
 
 
 def latency_record(latency: Latency | None) -> Mapping[str, Any] | None:

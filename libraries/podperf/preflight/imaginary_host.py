@@ -159,7 +159,7 @@ class ImaginaryProcess:
         ports = [{"mac": self.host.mac("", f"TRex port {number}")} for number in (0, 1)]
         sides = {side: {"mac": self._mac_of_port(side)} for side in ("left", "right")}
         trex = any(word.endswith("trex_client.py") for word in self.command)
-        return json.dumps({"ready": {"engine": "xdp", "ports": ports if trex else sides}})
+        return json.dumps({"ready": {"version": "", "engine": "xdp", "ports": ports if trex else sides}})
 
     def _mac_of_port(self, side: str) -> str:
         """The MAC of the software tester's port on this side: `--left INTERFACE@NAMESPACE`."""

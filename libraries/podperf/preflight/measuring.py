@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
@@ -18,6 +17,7 @@ from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import Testbed
+from podperf.testers.base import TesterFacts
 from podperf.topology import Topology
 
 SMALLEST = FrameSize.parse(64)
@@ -91,14 +91,14 @@ def _check_receive_threads(testbed: Testbed) -> Observation:
 def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
     try:
-        tester = testbed.tester_with_ports().describe()
+        tester = testbed.tester_with_ports().facts
     except PodperfError as error:
         yield Observation("measuring", "tester", State.MISSING, str(error), needed=True)
         return
     finally:
         testbed.close()
-    detail = f"{tester['name']} {tester['version']} at {tester['server']}"
-    down = [f"the link of its {side} port is down" for side, port in tester["ports"].items() if not port["link_up"]]
+    detail = f"{tester.name} {tester.version} at {tester.server}"
+    down = [f"the link of its {side} port is down" for side, port in tester.ports.items() if not port.link_up]
     # A run sets the worker's ports up, and many a card has no link before.
     to_be_set_up = testbed.topology.worker.left is not None
     state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
@@ -110,9 +110,9 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     yield _check_version(testbed, tester)
 
 
-def _check_version(testbed: Testbed, tester: Mapping[str, Any]) -> Observation:
+def _check_version(testbed: Testbed, tester: TesterFacts) -> Observation:
     """TRex as it calls itself: the topology's label may be out of date, or missing."""
-    return trex_on_vfs(tester["version"], offers_virtual_functions(testbed.worker_host, testbed.topology.worker))
+    return trex_on_vfs(tester.version, offers_virtual_functions(testbed.worker_host, testbed.topology.worker))
 
 
 def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
@@ -122,17 +122,16 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observati
     try:
         with testbed.bare_path(SMALLEST) as bare:
             bare.probe(Traffic(SMALLEST, topology.traffic.directions))
-            tester = bare.tester.describe()
+            tester = bare.tester.facts
     except PodperfError as error:
         yield Observation("measuring", "test frames", State.MISSING, str(error), needed=True)
         return
-    engine, why = tester["engine"], tester.get("engine_remark")
-    detail = f"frames of {SMALLEST.name} crossed the bare path, engine {engine}"
-    if why:
+    detail = f"frames of {SMALLEST.name} crossed the bare path, engine {tester.engine}"
+    if why := tester.engine_remark:
         yield Observation("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
     else:
         yield Observation("measuring", "test frames", State.OK, detail)
-    if tester["engine"] == "trex":
+    if tester.engine == "trex":
         yield _check_version(testbed, tester)
 
 

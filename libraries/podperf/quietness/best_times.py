@@ -27,7 +27,7 @@ def remembered(path: Path = KEPT) -> dict[int, Times]:
         kept = json.loads(path.read_text())
         best = kept["best"] if kept["of"] == _of() else {}
         return {int(cpu): Times(*map(float, times)) for cpu, times in best.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
 

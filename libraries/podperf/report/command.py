@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from podperf.errors import PodperfError
+from podperf.printable import printable
 from podperf.records.files import replace_file
 from podperf.report.conformance import assess, to_json
 from podperf.report.page import page
@@ -52,12 +53,12 @@ def main(args: Sequence[str]) -> int:
             print(f"podperf report: not read: {each}", file=sys.stderr)
         for run in runs:
             if len(runs) > 1:
-                print(f"{run.directory}:\n")
+                print(f"{printable(str(run.directory))}:\n")
             print(_summary(run, sys.stdout), end="\n\n")
         if chosen.output is None and len(runs) > 1:
             for run in runs:
                 _write([run], run.directory)
-        print(_write(runs, chosen.output or _default_output(runs)))
+        print(printable(str(_write(runs, chosen.output or _default_output(runs)))))
     except PodperfError as error:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1

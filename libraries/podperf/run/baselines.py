@@ -38,11 +38,11 @@ class Baselines:
 
 
 def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
-    """What the bare path does: as `measured` at length, else as the tester of this test was calibrated.
+    """The bare path's figures: those that a test has `measured` at length, else the limits that calibration found.
 
-    Where the calibration found more, that counts: on a noisy machine a baseline is too low, and flatters what is held
-    against it. A rate above what the load is held to (line rate, topology) counts as that: the path under test is
-    offered no more.
+    A measured rate below the limit of the calibration counts as that limit: a baseline that is too low, as on a noisy
+    machine, would flatter every test that is compared with it. A rate above the load that the link or the topology
+    allows counts as that load, because the path under test is offered no more.
     """
     if limits is None:
         return measured or None

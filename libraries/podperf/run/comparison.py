@@ -96,7 +96,7 @@ class _Contenders:
         interfaces = interfaces_of(sut)
         named = {f"{name}: {interface}": each for interface, each in interfaces.items()}
         record.interfaces = {**record.interfaces, **named}
-        engine = record.tester["engine"]
+        engine = sut.tester.facts.engine
         self.limits[name] = self._known.on_link(link_speed(interfaces), self._traffics[name], engine)
 
 

@@ -1,4 +1,4 @@
-"""How long each test of a run may take: what it took here before, else what such tests usually take."""
+"""How long each test of a run may take: as long as it took here before, else as long as such tests usually take."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from podperf.errors import PodperfError
 from podperf.methods.durations import usual_duration
 from podperf.model import Chain
 from podperf.records import earlier_durations, topology_digest
+from podperf.run.identity import TestIdentity
 from podperf.run.session import Session
-from podperf.run.test_in_progress import TestIdentity
 from podperf.testbed.testbed import Testbed
 
 
@@ -31,7 +31,7 @@ def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[fl
 
 
 def _offers(testbed: Testbed, data_plane: str) -> bool:
-    """Whether this testbed can have it at all: what else a test needs is found when it runs."""
+    """Whether this testbed can offer the data plane at all. A test may need more, and finds that out when it runs."""
     with suppress(PodperfError):
         testbed.demand(Chain(data_plane, DATA_PLANES[data_plane].least_pods))
         return True

@@ -12,7 +12,7 @@ from podperf.testbed.system_under_test import SystemUnderTest
 def interfaces_of(sut: SystemUnderTest) -> dict[str, dict[str, Any]]:
     """The interfaces at both ends of a chain that stands, by their names, and those at the other ends of their cables.
 
-    The tester's stay with the kernel where DPDK takes the worker's away.
+    DPDK takes the worker's interfaces away from the kernel. The tester's stay, and show the speed of the link.
     """
     ends = {
         name: interface_details(port.host, port.interface) | {"received_by": port.received_by}

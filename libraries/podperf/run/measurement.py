@@ -50,7 +50,7 @@ class Measurement:
         preset = search.preset.for_tester(self.sut.tester.shortest_trial)
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
-        # Whatever the calibration found: what the tester has not delivered in this test, it will not in its search.
+        # The tester will not deliver a load that it has not delivered in this test, whatever the calibration found.
         result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
         assert isinstance(result, SearchResult)
         goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}

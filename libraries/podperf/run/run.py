@@ -5,37 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podperf.errors import PodperfError
-from podperf.methods.trials import Patience
 from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.printable import printable
 from podperf.records import Outcome, RecordWriter, TestRecord
 from podperf.report.command import summary, write_reports
-from podperf.run.baselines import Baselines
 from podperf.run.comparison import compare
 from podperf.run.ended import Ended
 from podperf.run.expected import expected_seconds
-from podperf.run.limits import KnownLimits
+from podperf.run.identity import TestIdentity, chain_record, way
+from podperf.run.kept import Kept
 from podperf.run.measurement import Measurement
 from podperf.run.session import Session
-from podperf.run.set_up import chain_record, set_up
-from podperf.run.test_in_progress import TestIdentity, TestInProgress, way
+from podperf.run.set_up import set_up
+from podperf.run.test_in_progress import TestInProgress
 from podperf.verdicts.findings import Finding, Order
 
 
 class Run:
-    """The tests of a run, one after the other, and what one leaves to the next. `close` writes the reports."""
+    """The tests of a run, one after the other. `close` writes the reports."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.progress = session.progress
-        self.patience = Patience()
-        self.limits = KnownLimits(session, self.patience)
-        self._baselines = Baselines()
+        self.kept = Kept(session)
         self._test: TestInProgress | None = None
         self._measurement: Measurement | None = None
-        self._lost: list[str] = []  # what is to be said of records that are not in the results folder
+        self._lost: list[str] = []  # messages about records that the results folder did not take
 
     def open(self) -> None:
-        """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
+        """Take the machines. See `Session.open`."""
         self.session.open()
 
     def close(self) -> str:
@@ -44,8 +42,8 @@ class Run:
         try:
             self.session.close()
         except Exception as error:  # Robot Framework makes an exception of a signal, too: the reports are still due
-            said.append(f"podperf: {error}; once: sudo ./podperf clean {self.session.topology.path}")
-        said += [f"podperf: {each}" for each in self._lost]
+            said.append(f"podperf: {printable(str(error))}; once: sudo ./podperf clean {self.session.topology.path}")
+        said += [f"podperf: {printable(each)}" for each in self._lost]
         return "\n\n".join([*self._reports(), *said])
 
     def _reports(self) -> list[str]:
@@ -59,7 +57,7 @@ class Run:
         return [summary(results, self.progress.stream), report]
 
     def plan(self, tests: Sequence[TestIdentity]) -> None:
-        """All tests of the run, in their order: tell whoever watches how long they may take."""
+        """All tests of the run, in their order: show how long they may take."""
         self.progress.run_begins(expected_seconds(self.session, tests))
 
     @property
@@ -87,7 +85,7 @@ class Run:
         """Open the record of a test, build its chain and see frames cross it."""
         traffic = self._traffic(frame, directions, flows)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
-        self._measurement = set_up(test, chain, traffic, self.session, self.limits, self._baselines)
+        self._measurement = set_up(test, chain, traffic, self.session, self.kept)
 
     def compare(self, identity: TestIdentity, order: Order) -> Finding:
         """Measure the contenders of an order beside each other, in a test of its own, and judge it.
@@ -98,7 +96,7 @@ class Run:
         frames = "-".join(dict.fromkeys(each.frame.name for each in order.contenders))
         usual = traffics[str(order.contenders[0])]
         test = self._begin(identity.record(order.name, frames, way(usual)), usual)
-        return compare(test, order, traffics, self.session.equipment, self.limits)
+        return compare(test, order, traffics, self.session.equipment, self.kept.limits)
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""
@@ -110,8 +108,8 @@ class Run:
         """Close the record, with how the test ended. Without a chain it gets one, too."""
         test = self._test or self._begin(identity.record(identity.name))
         self._test = self._measurement = None
-        if outcome == "skipped" and test.record.traffic is not None:  # it had no use for its patience
-            self.patience.withdraw(self.session.topology.method.patience)
+        if outcome == "skipped" and test.record.traffic is not None:  # it waited for nothing
+            self.kept.patience.withdraw(self.session.topology.method.patience)
         ended = test.end(outcome, reason)
         self._lost += ended.problems if ended.lost else ()
         return ended
@@ -135,7 +133,7 @@ class Run:
         if traffic is not None:
             record.placement = equipment.placement
             record.environment = equipment.environment_for(len(traffic.directions))
-        self.patience.grant(0.0 if traffic is None else topology.method.patience)
+        self.kept.patience.grant(0.0 if traffic is None else topology.method.patience)
         writer = RecordWriter(self.session.results / "records", record)  # with what is known of the test by now
-        self._test = TestInProgress(record, writer, self.progress, equipment.quietness, self.patience)
+        self._test = TestInProgress(record, writer, self.progress, equipment.quietness, self.kept.patience)
         return self._test

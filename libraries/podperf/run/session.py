@@ -29,8 +29,8 @@ class Session:
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
-        """`password` is for machines of which the topology says so. Without it the environment's is used, and taken
-        out of there."""
+        """`password` is offered to those machines whose login in the topology is by password. Without it, the password
+        in the environment is used. It is removed from the environment in any case."""
         take_password()
         self.topology: Topology = load_topology(topology, DATA_PLANES)
         self.results = results
@@ -38,11 +38,11 @@ class Session:
         self._host = LocalHost()
         self._password = password
         self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
-        self._losses: list[int] = []  # of connections to those behind SSH, when they were taken
+        self._losses: list[int] = []  # of the connections over SSH, counted when the machines were taken
         self._undo = ExitStack()
 
     def open(self) -> None:
-        """Take the machines: one run at a time, and nothing of an earlier one in the way. All of them, or none."""
+        """Take all machines, or none: for this run alone, and without anything that an earlier run left there."""
         try:
             self._open()
         except BaseException:
@@ -61,7 +61,7 @@ class Session:
         self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
-        self._undo.callback(put_back, self._host, keep=True)  # whatever a signal kept from being taken down
+        self._undo.callback(put_back, self._host, keep=True)  # for anything that a signal kept a test from taking down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.worker.connection == "virtual":
@@ -81,7 +81,7 @@ class Session:
         self._losses = [each.losses for each in behind_ssh(self._machines)]
 
     def take_lost_machines_again(self) -> None:
-        """Log in again where a connection was lost: the lock ended with it, and what a test had set up still stands."""
+        """Log in again if a connection was lost. The lock ended with it, and the set-up of a test still stands."""
         machines = behind_ssh(self._machines)
         if [each.losses for each in machines] != self._losses:
             self.progress.note("an SSH connection was lost: logging in again")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,29 +12,12 @@ from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
-from podperf.records import Outcome, RecordWriter, TestRecord, record_id, sections_of
+from podperf.records import Outcome, RecordWriter, TestRecord
 from podperf.run.ended import Ended
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Metric
 from podperf.verdicts.thresholds import Measured
-
-
-@dataclass(frozen=True)
-class TestIdentity:
-    """Which test this is, as Robot Framework knows it; `log` is its place in Robot's log, where one is written."""
-
-    __test__ = False  # not a pytest class
-
-    name: str
-    suite: str
-    tags: Sequence[str] = ()
-    log: str | None = None
-
-    def record(self, *words: str) -> TestRecord:
-        """An empty record of this test; with the section, `words` say what it measures."""
-        section = next(iter(sections_of(self.tags)), "")
-        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
 
 
 @dataclass
@@ -71,7 +53,7 @@ class TestInProgress:
         sut.check()  # a trial across a chain of which a part is gone says nothing
 
     def note_noise(self, phase: str, noise: Noise) -> None:
-        """What disturbed a trial that counts."""
+        """Add the noise around a valid trial to that of its phase."""
         before = self.record.noises
         self.record.noises = {**before, phase: before[phase] + noise if phase in before else noise}
 
@@ -97,9 +79,3 @@ class TestInProgress:
             except PodperfError as error:
                 problems.append(error)
         return Ended.of(record.to_json(self.writer.trials), problems)
-
-
-def way(traffic: Traffic) -> str:
-    """How the traffic differs from the usual, for the record's name."""
-    words = ["both-ways"] if len(traffic.directions) > 1 else []
-    return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

@@ -47,8 +47,7 @@ def set_up(
     for one in taken:
         one.ports.await_carrier()
     data_planes = [data_plane, *(type(data_plane)() for _ in workers[1:])]
-    macs = tester.describe()["ports"]
-    ends = macs["left"]["mac"], macs["right"]["mac"]
+    ends = tester.facts.left.mac, tester.facts.right.mac
     entries = set_up_along([each.worker for each in taken], data_planes, chain, directions, ends, undo)
     first, *further = (
         PartOfChain(each, one.worker.ports, one.received_by) for each, one in zip(data_planes, taken, strict=True)
@@ -114,12 +113,12 @@ def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
 def _tester(machines: Machines, engine: Engine, way_back: WayBack, undo: ExitStack, why: str | None = None) -> Tester:
     """The tester on its two ports. `why` is the reason for this engine.
 
-    XDP takes frames off before the kernel has them. Other engines get copies of what the kernel goes on with: where it
-    forwards, test frames would leave by its default route. So it is to drop them.
+    Where the tester receives copies, the kernel goes on with the frames themselves: where it forwards, they would leave
+    by its default route. So it is to drop them.
     """
     ports = {"left": machines.topology.tester.left, "right": machines.topology.tester.right}
     tester = undo.enter_context(machines.tester(ports["left"], ports["right"], engine, why))
-    if tester.describe()["engine"] != "xdp":
+    if tester.facts.copies:
         for side, port in ports.items():
             if port.interface is not None:
                 _drop_arriving(machines.host, port, f"podperf_{side}", way_back)
@@ -194,20 +193,17 @@ def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
 def _by_an_engine_that_sends(
     machines: Machines, sut: SystemUnderTest, directions: tuple[Direction, ...], way_back: WayBack, undo: ExitStack
 ) -> SystemUnderTest:
-    """The same with the slower engine of the software tester, where frames cross only by that.
-
-    Some drivers, and a veth whose other end has no receive ring, take no frames from XDP and do not say so.
-    """
-    settings = machines.topology.tester
-    if settings.type != "software" or settings.engine != "auto" or machines.imaginary:
+    """The same with the tester's other engine, where it has one and frames cross only by that."""
+    fallback = sut.tester.facts.fallback
+    if fallback is None or machines.imaginary:
         return sut
     traffic = Traffic(SMALLEST, directions, 1, sut.entries)
     deadline = time.monotonic() + PROBE_PATIENCE
     while not sut.forwards(traffic):
         if time.monotonic() > deadline:
+            why = f"no frame that {sut.tester.facts.engine.upper()} sent crossed in {PROBE_PATIENCE:g} s"
             sut.tester.close()
-            why = f"no frame that XDP sent crossed in {PROBE_PATIENCE:g} s"
-            tester = _tester(machines, "packet-ring", way_back, undo, why)
+            tester = _tester(machines, fallback, way_back, undo, why)
             _await_links(machines)
             return replace(sut, tester=tester)
     return sut

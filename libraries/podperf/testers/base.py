@@ -72,13 +72,49 @@ def limited_by_tester(rate: float, loss_ratio: float, maximum_load: float) -> bo
     return rate >= TESTER_LIMIT_SHARE * maximum_load or loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
 
 
+@dataclass(frozen=True)
+class PortFacts:
+    """One port of a tester that is ready."""
+
+    mac: str
+    link_up: bool | None = None  # None: the kernel of the tester's machine knows
+
+
+@dataclass(frozen=True)
+class TesterFacts:
+    """A tester that is ready, as far as others act on it.
+
+    `copies` says that the kernel goes on with the frames that arrive at a port of its own: the tester receives copies.
+    `fallback` is an engine that may cross a path on which the frames of `engine` do not arrive.
+    """
+
+    name: str
+    version: str
+    engine: Engine  # the one that sends, never `auto`
+    left: PortFacts
+    right: PortFacts
+    copies: bool
+    server: str | None = None  # address and port of the server that it is, if it is one
+    engine_remark: str | None = None  # why it is not the engine that was asked for
+    fallback: Engine | None = None
+
+    @property
+    def ports(self) -> Mapping[str, PortFacts]:
+        """Both ports by their sides."""
+        return {"left": self.left, "right": self.right}
+
+
 class Tester(Protocol):
     """One tester with its two ports. `shortest_trial` is what it needs, in seconds, to know a rate to a percent."""
 
     shortest_trial: ClassVar[float]
 
+    @property
+    def facts(self) -> TesterFacts:
+        """What others must know of it."""
+
     def measure(self, trial: Trial) -> TrialResult:
-        """Send one trial and count. A trial that the tester could not deliver comes back with `invalid` set.
+        """Send one trial, count, and have the result `judged`: a trial that the tester could not deliver is `invalid`.
 
         Raises PodperfError when the tester itself is broken (gone, port down, refused).
         """
@@ -88,7 +124,7 @@ class Tester(Protocol):
         """True when it will not measure any more, and another one has to be made."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Name, version, engine, ports (MACs, driver) as read from the tester; JSON-serialisable."""
+        """Everything that the record says of it, as read from the tester; JSON-serialisable. Nobody acts on it."""
 
     def close(self) -> None:
         """Stop the tester and give back its ports. Safe to call twice."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,10 +11,12 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.programs import on_host
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
 from podperf.testers.answers import receive_answer
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED, Site
+from podperf.testers.base import PortFacts, Site, TesterFacts
+from podperf.testers.validity import Account, judged
 from podperf.topology import Engine
 
 TESTER_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-tester"
+NAME = "podperf software tester"
 START_TIMEOUT = 15.0  # seconds until the front has loaded its programs
 ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
 
@@ -24,8 +25,8 @@ class SoftwareTester:
     """Two interfaces of a host as tester ports.
 
     `left` and `right` are interfaces, in the namespaces of that name where given. `engine` "auto" takes XDP and falls
-    back to packet rings, about ten times slower, where BPF is not permitted; `describe()` says which and why, or has
-    the `engine_remark` of whoever chose another than was asked for. The sender holds the first of `cpus` fully while
+    back to packet rings, about ten times slower, where BPF is not permitted; `facts` say which and why, or have the
+    `engine_remark` of whoever chose another than was asked for. The sender holds the first of `cpus` fully while
     it sends. The ports are taken at once and until `close()`.
     """
 
@@ -45,8 +46,8 @@ class SoftwareTester:
         settle: float = 0.05,
         engine_remark: str | None = None,
     ) -> None:
-        self._settle = settle
-        self._facts: Mapping[str, Any] = {}
+        self._settle, self._asked = settle, engine
+        self._ready: Mapping[str, Any] = {}
         self._remark = engine_remark
         ports = ["--left", _port(left, left_namespace), "--right", _port(right, right_namespace)]
         pinned = ["--cpu", str(cpus[0])] if cpus else []
@@ -59,7 +60,7 @@ class SoftwareTester:
                 self.close()
                 raise
             if "ready" in answer:
-                self._facts = answer["ready"]
+                self._ready = answer["ready"]
                 return
             self.close()
             self._remark = answer["error"]
@@ -102,11 +103,28 @@ class SoftwareTester:
         """True once the front has ended; see `testers.base.Tester`."""
         return self._process is None or not self._process.alive()
 
+    @property
+    def facts(self) -> TesterFacts:
+        """See `testers.base.TesterFacts`."""
+        engine: Engine = self._ready["engine"]
+        left, right = (PortFacts(self._ready["ports"][side]["mac"]) for side in ("left", "right"))
+        return TesterFacts(
+            NAME,
+            self._ready["version"],
+            engine,
+            left,
+            right,
+            copies=engine != "xdp",  # XDP takes frames off before the kernel has them
+            engine_remark=self._remark,
+            # Some drivers, and a veth whose other end has no receive ring, take no frames from XDP and do not say so.
+            fallback="packet-ring" if (self._asked, engine) == ("auto", "xdp") else None,
+        )
+
     def describe(self) -> Mapping[str, Any]:
         """Name, version, engine (and why not XDP), ports with interface, namespace, driver, mode and MAC."""
         return {
-            "name": "podperf software tester",
-            **self._facts,
+            "name": NAME,
+            **self._ready,
             **({"engine_remark": self._remark} if self._remark else {}),
         }
 
@@ -165,7 +183,7 @@ def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
         own_drops=answer["own_drops"],
         elapsed=answer["elapsed"],
     )
-    return replace(result, invalid=answer["unready"] or _why_invalid(result, answer["own_drops_reason"]))
+    return judged(result, Account(answer["unready"], answer["own_drops_reason"]))
 
 
 def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
@@ -185,16 +203,3 @@ def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
         late=answer["late"],
         latency=latency,
     )
-
-
-def _why_invalid(result: TrialResult, own_drops_reason: str) -> str | None:
-    if result.own_drops:
-        return f"the tester itself lost {result.own_drops} frames: {own_drops_reason}"
-    if result.trial.load == UNPACED:
-        return None
-    for each in result.directions:
-        # A trial cut short sends at the right rate and yet not what was intended, so the count is looked at as well.
-        share = min(each.achieved_load / result.trial.load, each.sent / each.intended if each.intended else 1.0)
-        if share < ACHIEVED_LOAD_FLOOR:
-            return f"the tester sent only {share:.1%} of the intended load {each.direction}"
-    return None

@@ -16,7 +16,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.kernel import pci
 from podperf.model import Direction, Trial, TrialResult
 from podperf.testers.answers import receive_answer
-from podperf.testers.base import UNPACED, Site
+from podperf.testers.base import UNPACED, PortFacts, Site, TesterFacts
 from podperf.testers.trex_programs import HERE, Programs, programs_on
 from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
@@ -74,7 +74,7 @@ class TrexTester:
         if "ready" not in answer:
             self._abandon()
             raise PodperfError(explained(answer, endpoint, self._version, settings.interpreter, client))
-        self._facts: Mapping[str, Any] = answer["ready"]
+        self._ready: Mapping[str, Any] = answer["ready"]
 
     @classmethod
     def at(cls, site: Site) -> Self:
@@ -102,7 +102,7 @@ class TrexTester:
         self._groups += len(groups)  # never the same again, so that nothing of an earlier trial is in the figures
         try:
             with suppress(PodperfError):  # a client that has ended has said why, and that is read next
-                self._process.send(request_line(trial, self._macs, groups))
+                self._process.send(request_line(trial, (self.facts.left.mac, self.facts.right.mac), groups))
             answer = self._answer(trial.duration + ANSWER_TIMEOUT)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._abandon()
@@ -124,22 +124,23 @@ class TrexTester:
         return self._process is None or self._refused
 
     @property
-    def _macs(self) -> tuple[str, str]:
-        left, right = self._facts["ports"]
-        return left["mac"], right["mac"]
+    def facts(self) -> TesterFacts:
+        """See `testers.base.TesterFacts`."""
+        left, right = (PortFacts(each["mac"], each.get("link_up")) for each in self._ready["ports"])
+        return TesterFacts("TRex", self._version.version, "trex", left, right, copies=True, server=str(self._endpoint))
 
     def describe(self) -> Mapping[str, Any]:
         """Name, versions of server and client, ports with number, MAC, driver and speed, as read from the server."""
-        facts = dict(self._facts)
-        left, right = facts.pop("ports")
+        ready = dict(self._ready)
+        left, right = ready.pop("ports")
         return {
-            "name": "TRex",
-            "engine": "trex",
-            "version": self._version.version,
+            "name": self.facts.name,
+            "engine": self.facts.engine,
+            "version": self.facts.version,
             "api": "{}.{}".format(*self._version.api),
-            "server": str(self._endpoint),
+            "server": self.facts.server,
             "client": self._client or "trex-stl-lib",
-            **facts,
+            **ready,
             "ports": {"left": left, "right": right},
         }
 

@@ -12,11 +12,11 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
-from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
+from podperf.testers.base import UNPACED
+from podperf.testers.validity import Account, judged
 
 SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # sending and receiving port
 
-OVERRUN_LIMIT = 0.02  # of a trial's duration: the server keeps virtual time, and falls behind when it cannot keep up
 REPORTING_DELAY = 0.03  # seconds that pass at least between asking for traffic, hearing of its end, and the traffic
 LONGEST_REPORTING_DELAY = 0.15
 LEAST_SAMPLED = 0.1  # seconds between the two samples that tell how fast frames really go
@@ -30,15 +30,15 @@ def trial_result(trial: Trial, counted: Mapping[str, Any], groups: Mapping[Direc
     strays = sum(max(0, _delta(counted, "ipackets", SIDES[each.direction][1]) - each.sent) for each in directions)
     receiving = {SIDES[each.direction][1] for each in directions}
     own_drops = sum(_delta(counted, "ierrors", port) for port in receiving)
-    return TrialResult(
+    result = TrialResult(
         trial=trial,
         started=counted["started"],
         directions=directions,
         stray=strays,
         own_drops=own_drops,
-        invalid=_why_invalid(trial, directions, own_drops, counted),
         elapsed=counted["elapsed"],
     )
+    return judged(result, _account(counted, directions))
 
 
 def _delta(counted: Mapping[str, Any], name: str, port: int) -> int:
@@ -78,26 +78,13 @@ def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: i
     return float(min(sent * between / frames, longest))
 
 
-def _why_invalid(
-    trial: Trial, directions: Sequence[DirectionResult], own_drops: int, counted: Mapping[str, Any]
-) -> str | None:
-    if own_drops:
-        return f"the tester itself lost {own_drops} frames: receive errors of the TRex ports (ierrors)"
-    if not counted["settled"]:
-        return "the counters of the TRex ports did not come to rest: something else sends on this network"
-    if trial.load == UNPACED:
-        return None
-    for each in directions:
-        share = each.sent / each.intended
-        if share < ACHIEVED_LOAD_FLOOR:
-            return f"the tester sent only {share:.1%} of the intended load {each.direction}"
-    real = max([counted["wall"] - LONGEST_REPORTING_DELAY, *(each.duration for each in directions)])
-    if real > trial.duration * (1 + OVERRUN_LIMIT):
-        return (
-            f"TRex took {real:.3f} s to send what was planned for {trial.duration:.3f} s: its time is virtual, and its "
-            "CPUs do not keep up with this load"
-        )
-    return None
+def _account(counted: Mapping[str, Any], directions: Sequence[DirectionResult]) -> Account:
+    unsettled = "the counters of the TRex ports did not come to rest: something else sends on this network"
+    return Account(
+        "" if counted["settled"] else unsettled,
+        "receive errors of the TRex ports (ierrors)",
+        max([counted["wall"] - LONGEST_REPORTING_DELAY, *(each.duration for each in directions)]),
+    )
 
 
 def latency_of(figures: Mapping[str, Any]) -> Latency | None:

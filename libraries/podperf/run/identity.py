@@ -1,0 +1,48 @@
+"""Which test a record is of, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.figures import count
+from podperf.model import Chain, Traffic
+from podperf.records import TestRecord, record_id, sections_of
+from podperf.topology import Topology
+from podperf.verdicts.thresholds import applicable
+
+
+@dataclass(frozen=True)
+class TestIdentity:
+    """Which test this is, as Robot Framework knows it; `log` is its place in Robot's log, where one is written."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    suite: str
+    tags: Sequence[str] = ()
+    log: str | None = None
+
+    def record(self, *words: str) -> TestRecord:
+        """An empty record of this test; with the section, `words` say what it measures."""
+        section = next(iter(sections_of(self.tags)), "")
+        return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
+
+
+def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traffic: Traffic) -> TestRecord:
+    """The record of a test before anything is set up: the chain, as it is asked for, and its thresholds."""
+    inside = chain.forwarder or ""
+    where = count(chain.workers, "worker") if chain.workers > 1 else ""
+    words = (chain.data_plane, count(chain.pods, "pod"), where, inside, traffic.frame.name, way(traffic))
+    record, kind = identity.record(*words), DATA_PLANES.get(chain.data_plane)
+    record.model = kind.model if kind else None
+    record.chain = replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
+    record.thresholds = applicable(topology.thresholds, chain, traffic.frame)
+    return record
+
+
+def way(traffic: Traffic) -> str:
+    """How the traffic differs from the usual, for the record's name."""
+    words = ["both-ways"] if len(traffic.directions) > 1 else []
+    return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

@@ -1,0 +1,17 @@
+"""Everything that one test of a run leaves to the next."""
+
+from __future__ import annotations
+
+from podperf.methods.trials import Patience
+from podperf.run.baselines import Baselines
+from podperf.run.limits import KnownLimits
+from podperf.run.session import Session
+
+
+class Kept:
+    """The patience that earlier tests did not need, the limits of the tester, and the baselines."""
+
+    def __init__(self, session: Session) -> None:
+        self.patience = Patience()
+        self.limits = KnownLimits(session, self.patience)
+        self.baselines = Baselines()
