@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
 from podperf.testbed.placement import nic_node, place
@@ -39,6 +42,14 @@ def need(name: str) -> None:
         pytest.skip(reason)
 
 
+def end(pod: str, program: str) -> None:
+    """Kill the process of this program that runs in a pod, or in the worker's own namespace (`worker`)."""
+    host = LocalHost()
+    inside = host.run("ip", "netns", "pids", f"{PREFIX}{pod}").stdout.split()
+    (process,) = (each for each in inside if host.get(f"/proc/{each}/comm").decode().strip() == program)
+    os.kill(int(process), signal.SIGKILL)
+
+
 def send(sut: SystemUnderTest, size: str = "64") -> None:
     """Frames of this size, both ways: nearly all of them arrive, as they were and once.
 
@@ -61,4 +72,4 @@ def forward(chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | Non
     with (testbed or local_testbed()).build(chain, largest) as sut:
         for size in sizes:
             send(sut, size)
-        return dict(sut.data_plane.describe())
+        return dict(sut.describe())

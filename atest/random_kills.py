@@ -44,7 +44,7 @@ def start(folder: Path, name: str) -> Robot:
     suite = folder / "suite.robot"
     suite.write_text(SUITE)
     variables = ("--variable", f"DATA_PLANE:{name}", "--variable", f"PODS:{PODS.get(name, 1)}")
-    return Robot(folder, *variables, str(suite), trials=5)
+    return Robot(folder, *variables, str(suite), trials=5, whole_calibration=True)
 
 
 def undisturbed(folder: Path, name: str) -> float:

@@ -46,15 +46,26 @@ class Robot:
     running: ClassVar[list[subprocess.Popen[bytes]]] = []
 
     def __init__(
-        self, folder: Path, *arguments: str, trials: int = 1, duration: float = 0.2, topology: str | None = None
+        self,
+        folder: Path,
+        *arguments: str,
+        trials: int = 1,
+        duration: float = 0.2,
+        topology: str | None = None,
+        whole_calibration: bool = False,
     ) -> None:
-        """Start. `topology` is the text of a topology file; without it a local one with these MRR trials."""
+        """Start. `topology` is the text of a topology file; without it a local one with these MRR trials.
+
+        The tester's calibration is short, unless the test wants the whole of what a run does.
+        """
         self.results = folder / "results"
         path = folder / "topology.yaml"
         path.write_text(topology or SHORT % (trials, duration))
         self.output = folder / "console.txt"
         ended_with_us = ["setpriv", "--pdeathsig", "TERM"]
         command = [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
+        command += ["--pythonpath", str(ROOT / "libraries")]
+        command += [] if whole_calibration else ["--listener", str(Path(__file__).with_name("short_calibration.py"))]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [*ended_with_us, *command, "--variable", f"TOPOLOGY:{path}", *arguments],
@@ -90,7 +101,10 @@ class Robot:
             time.sleep(0.05)
 
     def wait(self, timeout: float = 120) -> int:
-        return self.process.wait(timeout)
+        """Until it has ended; returns its exit code. A listener that cannot be loaded would leave the run slow."""
+        code = self.process.wait(timeout)
+        assert "Taking listener" not in (said := self.output.read_text()), said
+        return code
 
     def records(self) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in sorted((self.results / "records").glob("*.json"))]

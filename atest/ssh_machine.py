@@ -12,12 +12,13 @@ from pathlib import Path
 from namespaces import add_namespace
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.hosts.ssh_login import Login
+from podperf.hosts.ssh_login import Login, Timeouts
 from robot_run import ROOT
 
 ADDRESS, NEAR_ADDRESS = "198.51.100.2", "198.51.100.1"  # TEST-NET-2, RFC 5737
 SECOND_ADDRESS, _SECOND_NEAR_ADDRESS = "198.51.100.6", "198.51.100.5"
 PASSWORD = "correct-horse-battery-staple"
+SHORT_TIMEOUTS = Timeouts(step=3.0, lost=4.0, keepalive=1.0)  # which a busy machine still keeps
 # Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too. And it has not what the
 # set-up built here: a worker gets that from the run.
 _START = """

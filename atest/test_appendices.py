@@ -11,7 +11,6 @@ from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 from podperf.records import schema_errors
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.scenarios import share_cpus
 from robot_run import ROOT, Robot
 
 
@@ -53,7 +52,8 @@ def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
     need("memif")
     host, pool = LocalHost(), local_testbed().placement.tester + local_testbed().placement.sut
     with RunLock(), local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
-        share_cpus(next(iter(sut.port_hosts.values())), 2, pool)
+        for application in sut.data_plane.applications:
+            application.allow(pool)
         for pod in ("podperf-pod1", "podperf-pod2"):
             for process in host.run("ip", "netns", "pids", pod).stdout.split():
                 said = host.run("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()

@@ -14,6 +14,7 @@ from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_js
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch
 from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
@@ -67,14 +68,17 @@ def test_the_black_box_is_measured_and_left_as_it_was(box: NetworkNamespace, tmp
     assert after == before
 
 
-def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(box: NetworkNamespace, tmp_path: Path) -> None:
+def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
+    box: NetworkNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cabled, "PROBE_PATIENCE", 0.5)
     path = tmp_path / "box.yaml"
     path.write_text(TOPOLOGY)
     topology = load_topology(path)
     testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
     with testbed.build(Chain("external", 0), FrameSize.parse(64)) as sut:
         told = sut.tester.describe()
-        assert (told["engine"], told["engine_remark"]) == ("packet-ring", "no frame that XDP sent crossed in 5 s")
+        assert (told["engine"], told["engine_remark"]) == ("packet-ring", "no frame that XDP sent crossed in 0.5 s")
         traffic = Traffic(FrameSize.parse(64), entries=sut.entries)
         sut.probe(traffic)
         assert any(sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0 for _ in range(10))

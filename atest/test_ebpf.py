@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import ClassVar
 
 import pytest
 
-from chains import forward, local_testbed, need
+from chains import end, forward, local_testbed, need, send
 from machine import once_as
 from namespaces import add_namespace
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.bpf_programs import describe_program, redirect_at_xdp
+from podperf.dataplanes.bpf_programs import bpftool_json, describe_program, redirect_at_xdp
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import add_veth
@@ -39,11 +38,7 @@ def testbed() -> Iterator[Testbed]:
 def loaded() -> dict[str, int]:
     """How many programs and maps of the names of ours the kernel has, and what lies in the BPF file system."""
     names = {"tc_redirect", "tc_peer", "xdp_redirect", "target"}
-    found = [
-        each.get("name")
-        for kind in ("prog", "map")
-        for each in json.loads(LocalHost().run("bpftool", "--json", kind, "show").stdout)
-    ]
+    found = [each.get("name") for kind in ("prog", "map") for each in bpftool_json(LocalHost(), kind, "show")]
     pinned = {path.name for path in Path("/sys/fs/bpf").iterdir()} - {"xdp"}  # libxdp's, from its first use on
     return {name: found.count(name) for name in names} | {"pinned": len(pinned)}
 
@@ -155,10 +150,10 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, na
 @pytest.mark.usefixtures("af_xdp")
 def test_a_testpmd_that_ended_is_named(testbed: Testbed) -> None:
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
-        LocalHost().run("kill", "-KILL", str(sut.data_plane._applications[0].process.pid))  # type: ignore[attr-defined]
-        sut.data_plane._applications[0].process._child.wait(5)  # type: ignore[attr-defined]
+        send(sut)
+        end("pod1", "dpdk-testpmd")
         with pytest.raises(PodperfError, match="testpmd has ended"):
-            sut.data_plane.check()  # type: ignore[attr-defined]
+            send(sut)
 
 
 @pytest.mark.parametrize("name", HOOKS)

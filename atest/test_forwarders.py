@@ -8,7 +8,7 @@ import pytest
 
 from chains import forward, local_testbed, need
 from podperf.cleanup import put_back
-from podperf.dataplanes import DATA_PLANES, ovs_dpdk
+from podperf.dataplanes import DATA_PLANES, openvswitch_dpdk
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
@@ -55,7 +55,7 @@ def test_an_application_that_a_data_plane_has_no_use_for_is_refused() -> None:
 
 def test_ports_without_af_xdp_fall_back_to_af_packet(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
-    monkeypatch.setattr(ovs_dpdk, "DEVICE_DRIVERS", ("net_of_nobody", "net_af_packet"))
+    monkeypatch.setattr(openvswitch_dpdk, "DEVICE_DRIVERS", ("net_of_nobody", "net_af_packet"))
     assert DATA_PLANES["ovs-dpdk"].unavailable(LocalHost()) is None
     assert forward(Chain("ovs-dpdk", 1))["device_driver"] == "net_af_packet"
     with local_testbed().build(Chain("ovs-dpdk", 2), FrameSize.parse(1518)):

@@ -13,7 +13,7 @@ import pytest
 from chains import need
 from podperf.model import Chain
 from podperf.testbed.run_lock import CHECK, RunLock
-from robot_run import ROOT, SETTINGS, Robot, podperf
+from robot_run import SETTINGS, Robot, podperf
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
 
@@ -60,7 +60,7 @@ def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Rob
 
 
 def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
-    robot = Robot(tmp_path, str(suite))
+    robot = Robot(tmp_path, str(suite), whole_calibration=True)
     assert robot.wait() == 2, robot.output.read_text()
     outcomes = {record["test"]["name"]: record["outcome"] for record in robot.records()}
     assert outcomes == {"Forwards": "passed", "Fails In The Middle": "failed", "Leaves The Chain Standing": "failed"}
@@ -108,7 +108,7 @@ def test_a_killed_run_is_resumed_with_what_it_has_not_measured(tmp_path: Path, s
     killed.wait()
     (tmp_path / "rest").mkdir()
     modifier = f"run_command.remaining_tests.RemainingTests:{killed.results}"
-    rest = Robot(tmp_path / "rest", "--pythonpath", f"{ROOT}/libraries", "--prerunmodifier", modifier, *tests)
+    rest = Robot(tmp_path / "rest", "--prerunmodifier", modifier, *tests)
     assert rest.wait() == 1, rest.output.read_text()
     (record,) = rest.records()
     assert (record["test"]["name"], record["outcome"]) == ("Fails In The Middle", "failed")
@@ -139,10 +139,11 @@ def test_a_full_disk_takes_no_record_and_the_last_line_says_where_it_is(
     for folder in (results, elsewhere):
         folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(elsewhere))
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", results], check=True)
+    # Enough for what is known when a test begins and for a trial, and too little for the record of all its trials.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", results], check=True)
     try:
         no_output = ("--output", "NONE", "--log", "NONE", "--report", "NONE")
-        robot = Robot(tmp_path, *no_output, "--test", "Forwards", str(suite), trials=30, duration=0.1)
+        robot = Robot(tmp_path, *no_output, "--test", "Forwards", str(suite), trials=8, duration=0.1)
         assert robot.wait() == 0, robot.output.read_text()
     finally:
         subprocess.run(["umount", results], check=True)

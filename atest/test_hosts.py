@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -93,16 +94,29 @@ def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
     def stop(*_: object) -> None:
         raise StoppedError
 
+    number = Path("/tmp/podperf-broken-off")  # of every host here: they share this machine's files
+    number.unlink(missing_ok=True)
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    breaking_off = threading.Thread(target=_alarm_once_there, args=(number,))
+    breaking_off.start()
     try:
         with pytest.raises(StoppedError):
-            host.run("sh", "-c", "echo $$ >/tmp/podperf-broken-off; exec sleep 1000")
+            host.run("sh", "-c", f"echo $$ >{number}.new; mv {number}.new {number}; exec sleep 1000")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        breaking_off.join()
         signal.signal(signal.SIGALRM, before)
-    assert gone(int(host.run("cat", "/tmp/podperf-broken-off").stdout))
-    host.run("rm", "/tmp/podperf-broken-off")
+    assert gone(int(number.read_text()))
+    number.unlink()
+
+
+def _alarm_once_there(file: Path) -> None:
+    """To the thread that waits for the command, so that its waiting is broken off."""
+    deadline = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    ident = threading.main_thread().ident
+    assert ident is not None
+    signal.pthread_kill(ident, signal.SIGALRM)
 
 
 def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> None:

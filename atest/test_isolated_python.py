@@ -31,9 +31,25 @@ with ExitStack() as undo:
     print(_times_on(LocalHost(), undo)(0))
 """
 
+_OF_ROBOT = "pythonpath = '{trap}'\nlistener = '{trap}/json.py'\n"
+CONFIGURATION = {
+    "robot.toml": f"[tool.robot]\n{_OF_ROBOT}",
+    ".robotrc": "--listener {trap}/json.py\n",
+    "robot.args": "--listener {trap}/json.py\n",
+    "pyproject.toml": f"[tool.robot]\n{_OF_ROBOT}[tool.pytest.ini_options]\naddopts = '-p json'\n",
+    "tox.ini": "[tox]\nenv_list = x\n[testenv]\ncommands = python {trap}/json.py\n",
+    "__init__.robot": "*** Settings ***\nLibrary    {trap}/json.py\n",
+    "pip.conf": "[install]\nfind-links = {trap}\n",
+    "Makefile": "all:\n\tpython3 {trap}/json.py\n",
+    "pyvenv.cfg": "home = {trap}\n",
+}
+
 
 class Trap:
-    """A folder of another user with a module of every name that can be imported. Each notes that it was executed."""
+    """A folder of another user with a module of every name that can be imported. Each notes that it was executed.
+
+    Files of the names that tools read their settings from name such a module, too.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "trap"
@@ -45,6 +61,10 @@ class Trap:
             module = self.folder / f"{name}.py"
             module.write_text(f"open({str(self._executed)!r}, 'a').write('{name} ')\n")
             os.chown(module, SOMEBODY, SOMEBODY)
+        for name, content in CONFIGURATION.items():
+            (self.folder / name).write_text(content.format(trap=self.folder))
+        for resource in (ROOT / "resources").glob("*.resource"):
+            (self.folder / resource.name).write_text(f"*** Settings ***\nLibrary    {self.folder}/json.py\n")
         os.chown(self.folder, SOMEBODY, SOMEBODY)
 
     def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

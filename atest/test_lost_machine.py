@@ -12,10 +12,9 @@ import pytest
 
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import Timeouts
 from podperf.testbed.run_lock import FILE
 from robot_run import Robot, mrr_suite
-from ssh_machine import SshMachine
+from ssh_machine import SHORT_TIMEOUTS, SshMachine
 from test_ssh import lab, left_there, ports, topology  # noqa: F401 - lab is a fixture
 
 
@@ -30,7 +29,7 @@ def cut_connections(machine: SshMachine) -> None:
 def fall_silent(machine: SshMachine) -> None:
     """Drop what arrives, for longer than it takes to notice."""
     machine.drop_packets()
-    time.sleep(Timeouts().lost + 5)
+    time.sleep(SHORT_TIMEOUTS.lost + 2)
     machine.let_packets_in()
 
 
@@ -40,7 +39,8 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     assert callable(lose)
     before = ports(lab)
     suite = mrr_suite(tmp_path, PTP="ptp    1    64", MACVLAN="macvlan    1    64")
-    robot = Robot(tmp_path, suite, topology=topology(lab, trials=20))
+    shortened = ("--listener", str(Path(__file__).with_name("short_timeouts.py")))
+    robot = Robot(tmp_path, *shortened, suite, topology=topology(lab, trials=20))
     robot.wait_for("PTP | offered load ")
     lose(lab)
     robot.wait_for("[2/2]")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from chains import forward, local_testbed, need, send
+from chains import end, forward, local_testbed, need, send
 from podperf.cleanup import put_back
-from podperf.dataplanes.memif import Memif
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kernel import hugepages
@@ -67,8 +64,7 @@ def test_frames_that_no_buffer_holds_are_refused() -> None:
 def test_a_pod_that_ends_is_named() -> None:
     with local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
         send(sut)
-        assert isinstance(sut.data_plane, Memif)
-        os.kill(sut.data_plane.applications[1].process.pid, signal.SIGKILL)
+        end("pod2", "dpdk-testpmd")
         with pytest.raises(PodperfError, match="testpmd has ended in namespace podperf-pod2"):
             send(sut)
 

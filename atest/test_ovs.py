@@ -12,7 +12,7 @@ import pytest
 
 from chains import forward, local_testbed, need
 from podperf.cleanup import put_back
-from podperf.dataplanes import ovs_dpdk
+from podperf.dataplanes import openvswitch_dpdk
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.run_directory import RUN_DIRECTORY
@@ -54,7 +54,7 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert config["dpdk-lcore-mask"] == hex(1 << control)
     assert description["control_held_to"] == [str(control)]
     if hugepages.offered(LocalHost()):
-        assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= ovs_dpdk.SWITCH_MEMORY
+        assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= openvswitch_dpdk.SWITCH_MEMORY
         assert sum(description["hugepages_mib"]["pod1"].values()) >= POD_MEMORY
     text = "\n".join(description["pmd_rxq"])
     assert re.findall(r"core_id (\d+)", text) == [str(switch)]
@@ -157,8 +157,8 @@ def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) 
 def test_a_port_without_memory_is_named_with_what_the_switch_says(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     monkeypatch.setattr(hugepages, "offered", lambda _: False)
-    monkeypatch.setattr(ovs_dpdk, "SWITCH_MEMORY", 32)
-    monkeypatch.setattr(ovs_dpdk, "port_memory", lambda **_: 0)
+    monkeypatch.setattr(openvswitch_dpdk, "SWITCH_MEMORY", 32)
+    monkeypatch.setattr(openvswitch_dpdk, "port_memory", lambda **_: 0)
     with pytest.raises(PodperfError, match=r"refused the port left: .*: Failed to create mem"):
         forward(Chain("ovs-dpdk", 1))
 

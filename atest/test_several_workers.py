@@ -136,7 +136,6 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     assert [left_there(each) for each in pair] == [[], []]
 
 
-@pytest.mark.parametrize("direction", list(Direction))
 @pytest.mark.parametrize(
     "chain",
     [
@@ -148,8 +147,13 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     ],
     ids=str,
 )
-def test_frames_cross_both_workers(testbed: Testbed, chain: Chain, direction: Direction) -> None:
+def test_frames_cross_both_workers_in_either_direction(testbed: Testbed, chain: Chain) -> None:
     need(chain.data_plane)
+    for direction in Direction:
+        cross(testbed, chain, direction)
+
+
+def cross(testbed: Testbed, chain: Chain, direction: Direction) -> None:
     with testbed.build(chain, SMALL, (direction,)) as sut:
         traffic = addressed(Traffic(SMALL, (direction,), 16), sut)
         sut.probe(traffic)

@@ -162,7 +162,7 @@ def test_vpp_drives_the_cards_of_its_ports(lab: Lab, name: str) -> None:
 def test_what_the_topology_says_of_virtual_functions_is_in_force(lab: Lab) -> None:
     wanted = VirtualFunctionSettings(number=3, vlan=VLAN, trust=True, spoof_check=False)
     with lab.with_functions(wanted).testbed.build(Chain("sriov", 1, "testpmd-mac"), FrameSize.parse(64)) as sut:
-        for port in sut.data_plane.describe()["physical_functions"]:
+        for port in sut.describe()["physical_functions"]:
             assert port["virtual_functions"] == 3
             assert [(each["vlan"], each["trust"], each["spoof_check"]) for each in port["settings"].values()] == [
                 (VLAN, True, False)

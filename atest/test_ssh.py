@@ -272,7 +272,7 @@ def test_closing_ends_what_runs(host: SshHost) -> None:
 
 
 def test_a_slow_link_is_slow_and_nothing_else(there: SshMachine, host: SshHost) -> None:
-    shape = ("qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "64kbit", "burst", "2000", "latency", "5s")
+    shape = ("qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "128kbit", "burst", "2000", "latency", "5s")
     there.network.run("tc", *shape)
     try:
         text = "x" * 20_000

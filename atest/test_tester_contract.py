@@ -84,6 +84,7 @@ class RealBench:
             to = {"mac": ELSEWHERE.mac, "address": ELSEWHERE.address, "port": ELSEWHERE.udp_port}
             self._nft("-f", "-", stdin=RULES.format(source=source, target=target, **to))
         self.tester: Tester
+        self.seconds = SECONDS
         self.seen: list[int] = []
 
     def _nft(self, *words: str, stdin: str | None = None) -> str:
@@ -123,6 +124,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
             if not os.access(TESTER_BINARY, os.X_OK):
                 pytest.skip(f"{TESTER_BINARY} is not built")
             bench = RealBench(undo)
+            bench.seconds = 0.3
             settings = TesterSettings("software", "auto", None, PortSettings(), PortSettings())
             ports = [TesterPort(side, bench.ports.namespace) for side in ("left", "right")]
             site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), *ports)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 
 import pytest
 
-from chains import forward, local_testbed, need, send
+from chains import end, forward, local_testbed, need, send
 from podperf.cleanup import put_back
 from podperf.dataplanes import vpp
 from podperf.dataplanes.vpp_l2patch import VppL2Patch
@@ -53,8 +51,7 @@ def test_description_is_read_back_from_vpp(name: str, node: str) -> None:
 def test_a_vpp_that_ends_is_named() -> None:
     with local_testbed().build(Chain("vpp-l2patch", 1), FrameSize.parse(64)) as sut:
         send(sut)
-        assert isinstance(sut.data_plane, VppL2Patch)
-        os.kill(sut.data_plane.vpp.process.pid, signal.SIGKILL)
+        end("worker", "vpp_main")
         with pytest.raises(PodperfError, match="VPP has ended on namespace podperf-worker"):
             send(sut)
 

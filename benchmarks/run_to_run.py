@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
 from podperf.figures import kpps, percent
+from podperf.metrics import Metric, headlines
 from podperf.report.results import Record, read_runs
 
 AIM = 1.1
-METHODS = {"mrr": "mrr", "pdr": "ndrpdr"}  # figure: the method that found it
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Figure:
         return f"{'>= ' if self.bound else ''}{kpps(self.rate)}{'n' if self.noisy else ' '}"
 
 
-def figure_of(record: Record | None, metric: str) -> Figure | None:
+def figure_of(record: Record | None, metric: Metric) -> Figure | None:
     """What a test found in one run; None where it was not run, or found nothing."""
-    found = record["results"].get(metric) if record else None
+    found = record["results"].get(metric.name) if record else None
     if record is None or found is None:
         return None
-    noise = record["methods"][METHODS[metric]]["noise"]
+    noise = record["methods"][metric.method]["noise"]
     return Figure(found["frames_per_second"], found["lower_bound"], bool(noise and noise["noisy"]))
 
 
@@ -55,11 +55,11 @@ def main() -> int:
     records = [{record["id"]: record for record in run.records} for run in runs]
     ratios: dict[str, float] = {}
     for name in dict.fromkeys(each for run in records for each in run):
-        for metric in METHODS:
+        for metric in headlines():
             figures = [figure_of(run.get(name), metric) for run in records]
             if not any(figures):
                 continue
-            row = f"{name:34s} {metric.upper()}"
+            row = f"{name:34s} {metric.label}"
             rates = [each.rate for each in figures if each and not (each.noisy or each.bound)]
             if len(rates) > 1 and min(rates) > 0:
                 ratios[row] = max(rates) / min(rates)

@@ -53,7 +53,7 @@ def measure(testbed: Testbed, chain: Chain, times: Times) -> None:
     began = time.monotonic()
     with testbed.build(chain, traffic.frame) as sut:
         sut.probe(addressed(traffic, sut))
-        sut.data_plane.describe()
+        sut.describe()
         stands = time.monotonic()
     times.set_up.append(stands - began)
     times.tear_down.append(time.monotonic() - stands)

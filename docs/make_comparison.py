@@ -14,11 +14,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
+from podperf.metrics import RATE, rates
 from podperf.report.bars import comparison
+from podperf.report.cells import typeset
 from podperf.report.conformance import latest_of
 from podperf.report.facts import environment_facts
-from podperf.report.results import Record, Run, explanation, noisy, read_runs
-from podperf.report.summary import latency_cell, rate_cell
+from podperf.report.results import Record, Run, explanation, noisy, read_runs, shown
+from podperf.report.summary import figure_cell
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "comparison.md"
@@ -55,6 +57,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def figures(records: Sequence[Record]) -> list[str]:
     """A row a chain; MRR also as a multiple of the Linux bridge's with as many pods."""
     bridges = {each["chain"]["pods"]: mrr(each) for each in records if each["chain"]["data_plane"] == "linux-bridge"}
+    others = [each for each in shown(records) if each.quantity is not RATE]
     rows = []
     for record in records:
         chain = record["chain"]
@@ -64,13 +67,17 @@ def figures(records: Sequence[Record]) -> list[str]:
                 record["networking_model"],
                 f"`{chain['data_plane']}`",
                 str(chain["pods"]),
-                *(rate_cell(record, metric) for metric in ("mrr", "ndr", "pdr")),
+                *(figure_cell(record, each) for each in rates()),
                 f"{mrr(record) / bridge:.2g} x" if bridge else "-",
-                *(latency_cell(record, metric) for metric in ("latency_p50", "latency_p99")),
+                *(figure_cell(record, each) for each in others),
                 "noisy" if noisy(record) else "",
             ]
         )
-    heads = ("model", "data plane", "pods", "MRR", "NDR", "PDR", "MRR, bridge = 1", "p50 µs", "p99 µs", "")
+    heads = (
+        *("model", "data plane", "pods", *(each.head for each in rates()), "MRR, bridge = 1"),
+        *(f"{each.head} {typeset(each.quantity.unit)}" for each in others),
+        "",
+    )
     return table(heads, rows)
 
 

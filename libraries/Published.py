@@ -27,8 +27,8 @@ class Published:
     def measure_order_of_figures(self, table: str, frame: str, *rows: str) -> None:
         """Measure `rows` of a `table` with this frame size; those whose published figures clearly differ are compared.
 
-        A row may end in `*`: all rows that begin so. The verdict becomes the test's message and does not fail it.
-        Skipped, with the reason, when the testbed cannot offer a row.
+        The verdict becomes the test's message and does not fail it. Skipped, with the reason, when the testbed cannot
+        offer a row.
         """
         measure_and_judge(published_table(table).order_of_figures(frame_size(frame), *rows))
 

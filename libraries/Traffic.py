@@ -36,7 +36,7 @@ class Traffic:
         """
         result = open_run().measurement.mrr()
         logger.info(
-            f"MRR {'>= ' if result.tester_limited else ''}{kpps(result.rate)} kpps, {min(result.rates) / 1e3:,.0f} to "
+            f"MRR {result.metrics['mrr'].bounded(kpps(result.rate))} kpps, {min(result.rates) / 1e3:,.0f} to "
             f"{max(result.rates) / 1e3:,.0f} in {len(result.trials)} trials, loss {percent(result.loss_ratio)}"
         )
         return result.rate

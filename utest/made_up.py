@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podperf.figures import count
+from podperf.metrics import Measured, Metrics
 from podperf.model import (
     Chain,
     Direction,
@@ -30,7 +31,7 @@ from podperf.records import RecordWriter, TestRecord, record_id
 from podperf.testers import base
 from podperf.topology import MethodSettings, PortSettings, Threshold, Topology, TrafficSettings, WorkerSettings
 from podperf.topology import TesterSettings as Tester
-from podperf.verdicts.thresholds import Measured, Metrics, judge
+from podperf.verdicts.thresholds import judge
 
 LEFT_TO_RIGHT = (Direction.LEFT_TO_RIGHT,)
 CEILING = {"64B": 4_570_000.0, "1518B": 4_400_000.0, "IMIX": 4_450_000.0}

@@ -160,8 +160,8 @@ class RecordedTrex:
 
     def _play(self) -> None:
         while not self._ended.is_set():
-            if not self._answering.poll(200):
-                self._publish("sign-of-life", 0)  # a client gives a server up that says nothing for 3 s
+            if not self._answering.poll(20):
+                self._publish("sign-of-life", 0)  # a client waits for the first one, and gives up after 3 s without any
                 continue
             asked = unzipped(self._answering.recv())
             calls = [asked] if isinstance(asked, dict) else asked

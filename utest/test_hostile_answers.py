@@ -11,6 +11,7 @@ import Testbed
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.linux import ip_json
+from podperf.testers.answers import receive_answer
 
 
 class Hostile:
@@ -30,6 +31,24 @@ def test_an_answer_that_is_none_is_one_line(said: str) -> None:
     host: Any = Hostile(said)
     with pytest.raises(PodperfError, match="on worker1, `ip -json link show` gave an answer that is none: ") as caught:
         ip_json(host, "link", "show")
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 300
+
+
+class Answering:
+    """A process that answers this."""
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    def receive(self, timeout: float) -> str:
+        return self._said
+
+
+@pytest.mark.parametrize("said", ["[" * 200_000, "[]", '{"trial": ' + "9" * 5000 + "}", '{"other": 1}', "\x1b[2J"])
+def test_a_tester_whose_answer_is_none_is_one_line(said: str) -> None:
+    process: Any = Answering(said)
+    with pytest.raises(PodperfError, match="the tester gave an answer that is none: ") as caught:
+        receive_answer(process, 1.0, {"trial"}, "the tester")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 300
 
 

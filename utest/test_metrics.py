@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 from made_up import trial
-from podperf.methods.metrics import of_goal, of_mrr
-from podperf.methods.mrr import MrrResult
-from podperf.methods.ndrpdr import Bound, GoalResult
+from podperf.methods.latency import LatencyAtShare
+from podperf.methods.mrr import Mrr, MrrResult
+from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
 from podperf.methods.presets import preset
+from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, Traffic
-from podperf.verdicts.thresholds import Measured
+from simulated_dut import SimulatedDut
 
 GOAL = preset("quick").goals[0]
 LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)
@@ -23,38 +26,64 @@ def goal(
 
 
 def test_a_goal_lies_between_its_bounds() -> None:
-    assert of_goal(goal(LOWER, UPPER, 199.9e3)) == Measured(199.9e3, 199.9e3, 210e3)
+    assert goal(LOWER, UPPER, 199.9e3).measured == Measured(199.9e3, 199.9e3, 210e3)
 
 
 def test_a_goal_that_the_tester_limited_is_a_lower_bound() -> None:
-    assert of_goal(goal(LOWER, None, 200e3, limited=True)) == Measured(200e3, 200e3, None, lower_bound=True)
+    assert goal(LOWER, None, 200e3, limited=True).measured == Measured(200e3, 200e3, None, lower_bound=True)
 
 
 def test_a_goal_below_the_lowest_load_is_an_upper_bound() -> None:
-    assert of_goal(goal(None, UPPER, None)) == Measured(210e3, high=210e3, upper_bound=True)
+    assert goal(None, UPPER, None).measured == Measured(210e3, high=210e3, upper_bound=True)
 
 
 def test_a_goal_whose_search_was_cut_short_says_so() -> None:
-    found = of_goal(goal(LOWER, UPPER, 199.9e3, complete=False))
+    found = goal(LOWER, UPPER, 199.9e3, complete=False).measured
     assert found == Measured(199.9e3, 199.9e3, 210e3, unfinished=True)
-    assert of_goal(goal(None, UPPER, None, complete=False)) == Measured(
+    assert goal(None, UPPER, None, complete=False).measured == Measured(
         210e3, high=210e3, upper_bound=True, unfinished=True
     )
 
 
 def test_a_bound_that_has_not_all_its_trials_is_not_between_what_the_figure_lies() -> None:
     lower, upper = replace(LOWER, coarse=True), replace(UPPER, coarse=True)
-    assert of_goal(goal(lower, UPPER, 2e5, complete=False)) == Measured(2e5, None, 210e3, unfinished=True)
-    assert of_goal(goal(LOWER, upper, 2e5, complete=False)) == Measured(2e5, 2e5, None, unfinished=True)
-    assert of_goal(goal(None, upper, None, complete=False)) == Measured(210e3, upper_bound=True, unfinished=True)
+    assert goal(lower, UPPER, 2e5, complete=False).measured == Measured(2e5, None, 210e3, unfinished=True)
+    assert goal(LOWER, upper, 2e5, complete=False).measured == Measured(2e5, 2e5, None, unfinished=True)
+    assert goal(None, upper, None, complete=False).measured == Measured(210e3, upper_bound=True, unfinished=True)
 
 
 def test_a_goal_that_was_not_searched_for_has_no_figure() -> None:
-    assert of_goal(goal(None, None, None)) is None
+    assert goal(None, None, None).measured is None
+
+
+def test_a_bound_is_written_in_one_way_for_each_reader() -> None:
+    lower, upper = Measured(1, lower_bound=True), Measured(1, upper_bound=True, unfinished=True)
+    assert [Measured(1).written("1"), lower.written("1"), upper.written("1")] == ["1", ">= 1", "< 1*"]
+    assert [lower.written("1", IN_COLUMN), upper.written("1", IN_COLUMN)] == [">=1", "<1*"]
+    assert [lower.written("1", ON_PAGE), upper.bounded("1", ON_PAGE)] == ["≥ 1", "< 1"]
 
 
 def test_mrr_is_the_median_between_its_trials() -> None:
     traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,))
     trials = tuple(trial(traffic, 1e6, capacity) for capacity in (250e3, 281e3, 290e3))
-    assert of_mrr(MrrResult(trials, 1e6)) == Measured(281e3, 250e3, 290e3)
-    assert of_mrr(MrrResult(trials, 290e3)).lower_bound
+    assert MrrResult(trials, 1e6).metrics == {"mrr": Measured(281e3, 250e3, 290e3)}
+    assert MrrResult(trials, 290e3).metrics["mrr"].lower_bound
+
+
+def test_what_schemas_pages_and_the_template_say_of_metrics_is_what_the_table_says() -> None:
+    script = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_metrics.py"))
+    for path, made in script["MADE"].items():
+        text = path.read_text(encoding="utf-8")
+        assert made(text) == text, f"{path} is out of date; make it again with: .venv/bin/python docs/make_metrics.py"
+
+
+def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
+    source = SimulatedDut(1e6, 4e6)
+    mrr, search = Mrr(trials=1, duration=0.1).run(source), NdrPdr(preset("quick"), clock=source.clock).run(source)
+    latency = LatencyAtShare.below(search.metrics)
+    assert latency is not None
+    found = {"mrr": mrr.metrics, "ndrpdr": search.metrics, "latency": latency.run(source).metrics}
+    assert {name: list(metrics) for name, metrics in found.items()} == {
+        method: [each.name for each in METRICS.values() if each.method == method] for method in found
+    }
+    assert {each.method for each in METRICS.values()} == found.keys()

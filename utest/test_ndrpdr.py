@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podperf import errors
-from podperf.methods.metrics import of_goal
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchResult
 from podperf.methods.presets import PRESETS
 from podperf.model import TrialResult
@@ -253,7 +252,7 @@ def test_wherever_a_search_is_cut_short_a_stall_of_the_machine_proves_nothing() 
             dut = Stopped(1e6, CEILING, stalls_per_second=0.6, stall=0.02, seed=seed)
             dut.error, dut.after = errors.TrialNotDelivered("too slow"), after
             for each in search(dut).goals:
-                if (found := of_goal(each)) is not None and found.unfinished:
+                if (found := each.measured) is not None and found.unfinished:
                     assert found.least <= 1.001e6 and found.most >= 0.999e6, (seed, after, each)
                 coarse += any(bound is not None and bound.coarse for bound in (each.lower, each.upper))
     assert coarse, "none of these searches ended before the final trials"

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 from robot.api import TestSuite as Suite
+from robot.running import TestCase
 
 from podperf.errors import PodperfError, Unavailable
+from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import load_topology
 from podperf.verdicts.findings import judge
 from podperf.verdicts.published import FOLDER, TOPOLOGIES, PublishedOrder, load_table, published_table
-from podperf.verdicts.thresholds import Measured
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))
 SMALL, LARGE = FrameSize.parse(64), FrameSize.parse(1518)
+OVS_DPDK = [f"OVS-DPDK S{number}" for number in range(1, 7)]
+VPP_MEMIF = [f"vpp-memif S{number}" for number in range(1, 7)]
 
 
 def measured(*rates: float) -> list[list[Measured]]:
@@ -55,7 +58,7 @@ def test_only_what_a_document_says_is_called_an_ndr() -> None:
 
 
 def test_figures_order_rows_where_they_clearly_differ() -> None:
-    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK S*")
+    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, *OVS_DPDK)
     assert [str(each) for each in order.contenders] == [f"OVS-DPDK S{n}" for n in (1, 4, 2, 5, 6, 3)]
     assert {each.scenario for each in order.contenders} == {SCENARIOS[f"S{n}"] for n in range(1, 7)}
     names = {(str(order.contenders[i]), str(order.contenders[j])) for i, j in order.pairs}
@@ -64,12 +67,12 @@ def test_figures_order_rows_where_they_clearly_differ() -> None:
     assert ("OVS-DPDK S1", "OVS-DPDK S4") not in names  # 21.29 and 19.76, 8 %
     assert "OVS-DPDK S1 21.3" in order.their_figures
     assert "published for" not in order.their_figures
-    other_size = published_table("appendix_c_multi_pod").order_of_figures(SMALL, "vpp-memif S*")
+    other_size = published_table("appendix_c_multi_pod").order_of_figures(SMALL, *VPP_MEMIF)
     assert "published for 1518B" in other_size.their_figures
 
 
 def test_an_order_is_judged_by_its_pairs_and_its_ranks_compared() -> None:
-    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK S*")
+    order = published_table("appendix_c_multi_pod").order_of_figures(LARGE, *OVS_DPDK)
     alike = judge(order, measured(2.1e6, 1.9e6, 1.3e6, 1.2e6, 0.6e6, 0.6e6))
     assert alike.verdict == "confirmed"
     assert f"of {len(order.pairs)} pairs {len(order.pairs)} confirmed" in alike.detail
@@ -108,6 +111,7 @@ def test_rows_that_cannot_be_set_up_say_why() -> None:
         published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS S1")
     with pytest.raises(PodperfError, match=r"no figure was published for OVS-DPDK$"):
         published_table("appendix_c_multi_pod").order_of_figures(LARGE, "OVS-DPDK")
+    assert published_table("Appendix C Multi Pod") == published_table("appendix_c_multi_pod")
     with pytest.raises(PodperfError, match=r"there is no table 'appendix_d'.*there are: appendix_a_contiv_vpp, "):
         published_table("appendix_d")
 
@@ -154,18 +158,19 @@ def test_what_is_wrong_is_named_by_file_and_line(tmp_path: Path, old: str, new: 
 # --- the suites -------------------------------------------------------------------------------------------------------
 
 
-def order_of(test: object) -> PublishedOrder:
+def order_of(test: TestCase) -> PublishedOrder:
     """What a row of a suite compares."""
-    name, row = test.template, [str(each) for each in test.body[0].args]  # type: ignore[attr-defined]
-    lab = next(each.value[0] for each in test.parent.resource.variables if each.name == "${LAB}")  # type: ignore[attr-defined]
-    table, columns = published_table(lab), row[1:]
-    assert row[0] == "${LAB}"
-    if name == "Order Should Be As Published":
-        return table.order_of_figures(FrameSize.parse(columns[0]), *columns[1:])
-    if name == "Statement Should Hold":
-        return table.order_of_statement(columns[0], FrameSize.parse(columns[1]), *columns[2:])
-    assert name == "Larger Frames Should Carry More Bits"
-    return table.order_of_sizes(columns[0], *map(FrameSize.parse, columns[1:]))
+    lists = {each.name: list(each.value) for each in test.parent.resource.variables}
+    cells = [cell for each in test.body[0].args for cell in lists.get(str(each), [str(each)])]
+    named = dict(each.split("=", 1) for each in cells if each.startswith("frame="))
+    words = [each for each in cells if each not in {f"frame={size}" for size in named.values()}]
+    if found := re.fullmatch(r"Rows Of (.+) Should Rank As Published", test.template):
+        return published_table(found[1]).order_of_figures(FrameSize.parse(named.get("frame", "1518")), *words)
+    if found := re.fullmatch(r"Statement Of (.+) Should Hold", test.template):
+        return published_table(found[1]).order_of_statement(words[0], FrameSize.parse(words[1]), *words[2:])
+    found = re.fullmatch(r"Larger Frames Should Carry More Bits In (.+)", test.template)
+    assert found
+    return published_table(found[1]).order_of_sizes(words[0], SMALL, LARGE)
 
 
 def test_every_row_of_the_suites_compares_what_its_table_has() -> None:

@@ -52,6 +52,30 @@ def test_foreign_work_is_named_and_own_work_is_not() -> None:
     assert noise.reason == "CPU 1: 23% of the time went to other processes: stress-ng (cpu) 1 (40)"
 
 
+HOSTILE_NAMES = (
+    "\ncpu0 0 0",
+    "x\ncpu0z",
+    "\n2 (kthreadd",
+    "\n10 (suite",
+    "\x0bcpu1x",
+    "\nctxt x",
+    "\n77 (\n78 (",
+    "a) S 1 1 (b",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_a_process_cannot_hide_or_disturb_by_its_name(name: str) -> None:
+    """Any user can call his processes as he likes, in up to 15 bytes."""
+    assert len(name) < 16
+    before = sample(process(40, name), process(10, "suite"), stolen=(5, 5))
+    after = sample(process(40, name, 23), process(10, "suite", 50), taken=1.0, stolen=(5, 5))
+    assert set(after.processes) == {10, 40} and after.processes[10].name == "suite"
+    assert (after.stolen, after.context_switches) == ({0: 0.05, 1: 0.05}, 7)
+    noise = compare(before, after, cpus=[1], own=[10])
+    assert noise.foreign == {f"{' '.join(name.split())} (40)": pytest.approx(0.23)}
+
+
 @pytest.mark.parametrize("ticks", range(1200, 1260))
 def test_one_tick_counts_at_any_age_of_a_process(ticks: int) -> None:
     before, after = sample(process(40, "daemon", ticks)), sample(process(40, "daemon", ticks + 1), taken=1.0)

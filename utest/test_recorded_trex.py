@@ -55,6 +55,8 @@ pytestmark = [
 class RecordedBench:
     """A recorded server, and podperf before it."""
 
+    seconds = SECONDS  # as it was recorded
+
     def __init__(self, server: RecordedTrex) -> None:
         self.tester: Tester = connected_to(server, server.publisher_port)
 

@@ -18,6 +18,7 @@ from robot.result import TestCase as TestResult
 
 from podperf import records
 from podperf.errors import PodperfError
+from podperf.metrics import Measured
 from podperf.model import (
     BOTH_DIRECTIONS,
     Chain,
@@ -38,7 +39,6 @@ from podperf.records.json_values import plain, traffic_from_json, traffic_to_jso
 from podperf.records.schema import SCHEMA_PATH
 from podperf.testers import base
 from podperf.testers.base import UNPACED
-from podperf.verdicts.thresholds import Measured
 from Testbed import _outcome as outcome_of
 
 counts = st.integers(0, 2**40)

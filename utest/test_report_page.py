@@ -18,6 +18,7 @@ import chromium
 import made_up
 from every_place import with_every_text
 from podperf import report
+from podperf.metrics import Measured
 from podperf.noise import Noise
 from podperf.records import TestRecord
 from podperf.records.schema import schema_errors
@@ -28,7 +29,6 @@ from podperf.report.html import element, table, together
 from podperf.report.page import page
 from podperf.report.results import Run
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured
 from test_damaged_records import DOCUMENTS
 
 
@@ -207,7 +207,7 @@ def test_bars_are_as_long_as_their_rates_and_the_whisker_spans_the_interval(tmp_
         record.metrics = {**record.metrics, "pdr": Measured(pdr, pdr * 0.9, pdr * 1.1)}
         made_up.write(tmp_path, record)
     markup = command.write_reports(tmp_path).read_text()
-    lengths = [float(each) for each in re.findall(r"class='pdr' style='width:([\d.]+)%'", markup)]
+    lengths = [float(each) for each in re.findall(r"class='first' style='width:([\d.]+)%'", markup)]
     assert lengths[0] / lengths[1] == pytest.approx(
         fast[0].metrics["mrr"].value / slow[0].metrics["mrr"].value, rel=0.01
     )
@@ -260,6 +260,13 @@ def test_sections_are_summed_up_in_words(eventful: Path) -> None:
     assert "of the draft's 16 sections with something to measure were measured" in text
     assert "4.1.1 with a test that failed; 4.2.1 with a claim that was refuted" in text
     assert "sections good" not in text
+
+
+def test_a_black_box_is_not_called_the_bare_path(tmp_path: Path) -> None:
+    record, _ = made_up.forwarding_record("external", 9e6, pods=0)
+    assert record.limits is not None
+    made_up.write(tmp_path, replace(record, limits=replace(record.limits, maximum_load=2.8e6)))
+    assert "MRR of the bare path" not in Seen(command.write_reports(tmp_path).read_text()).text
 
 
 def test_an_mrr_above_the_testers_limit_is_explained(tmp_path: Path) -> None:

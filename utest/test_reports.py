@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
+from podperf.metrics import Measured
 from podperf.model import BOTH_DIRECTIONS
 from podperf.records import TestRecord
 from podperf.report import command, draft, svg
@@ -33,7 +34,7 @@ from podperf.report.results import caveats, preset, read_run, remarks
 from podperf.report.summary import summary_table
 from podperf.testers.faults import Fault, FaultKind
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured, judge
+from podperf.verdicts.thresholds import judge
 
 BRIDGE = made_up.forwarding_record("linux-bridge", 281e3)
 OPEN_TAGS = {"meta", "br"}
@@ -120,7 +121,8 @@ def test_a_section_without_records_says_how_to_run_its_suite(tmp_path: Path) -> 
     found = statuses(TestRecord("x", "x", "x", ["sec-5"], 0, 1, "passed"), folder=tmp_path)
     assert found["4.1.1"] == (
         "not covered",
-        "none of its tests ran: `--include sec-4.1.1` runs those of 4.1.1_kernel_space.robot, 4.1_findings.robot",
+        "none of its tests ran: `--include sec-4.1.1` runs those of 4.1.1_kernel_space.robot, "
+        "4.1.1_kernel_space_sweep.robot, 4.1_findings.robot",
     )
     assert found["4.2.2"] == ("not covered", "not implemented in this version")
     assert found["4.2.4"][0] == "not covered"
@@ -601,3 +603,17 @@ def test_the_page_that_compares_models_is_made_from_a_run(
     assert page.startswith("before\n") and page.endswith("\nafter") and "old" not in page
     assert re.search(r"\| kernel-space \| `linux-bridge` \| 1 \| 281 \|.* 1 x \|", page)
     assert (tmp_path / "images" / "comparison-64B.svg").exists()
+
+
+def test_ovs_dpdk_on_af_xdp_ports_is_of_two_models(tmp_path: Path) -> None:
+    """Section 4.1.3: a user-space vSwitch that supports an AF_XDP PMD, with vhost-user to the pods."""
+    record, trials = made_up.forwarding_record("ovs-dpdk", 3e5)
+    record.tags = ["sec-4.1.2", "user-space", "ovs-dpdk", "64B"]
+    record.data_plane = {"device_driver": "net_af_packet"}
+    assert made_up.document(record, trials, tmp_path / "one")["test"]["sections"] == ["4.1.2"]
+    record.data_plane = {"device_driver": "net_af_xdp", "also_model": "ebpf"}
+    assert made_up.document(record, trials, tmp_path / "both")["test"]["sections"] == ["4.1.2", "4.1.3"]
+    found = {
+        each.section.number: len(each.records) for each in assess([read_run(tmp_path / "both")], tmp_path).sections
+    }
+    assert (found["4.1.2"], found["4.1.3"]) == (1, 1)

@@ -7,22 +7,23 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pytest
 from robot.errors import ExecutionFailed
 
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import DataPlane
-from podperf.errors import PodperfError
+from podperf.dataplanes.base import DataPlane, RunningDataPlane
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh import SshHost
-from podperf.hosts.ssh_login import Login
 from podperf.kernel.cpus import Cpus
+from podperf.methods.base import TrialSource
+from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
     BOTH_DIRECTIONS,
     Chain,
@@ -36,6 +37,7 @@ from podperf.model import (
 )
 from podperf.noise import Noise
 from podperf.progress import Progress
+from podperf.records import read_record
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
@@ -44,24 +46,25 @@ from podperf.run.equipment import Equipment
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
-from podperf.topology import SCHEMA_PATH, Engine, MethodSettings, Metric, Threshold, Topology, topology_schema
+from podperf.testers.faults import Fault, FaultKind
+from podperf.topology import (
+    SCHEMA_PATH,
+    Engine,
+    MethodSettings,
+    Threshold,
+    load_topology,
+    topology_schema,
+)
 from podperf.verdicts.claims import Claim
-from podperf.verdicts.thresholds import Measured, Status
+from podperf.verdicts.thresholds import Status
 
 SMALL = FrameSize.parse(64)
 LATENCY = Latency(1000, 1000.0, 1000, {999: 1})
 CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "trex": 1e6}  # frames/s of each engine
 
 
-class Described:
-    """A data plane that stands, with nothing in it."""
-
-    def describe(self) -> Mapping[str, Any]:
-        return {}
-
-
-class Broken(Described):
-    """One that cannot be looked at once it is `broken`."""
+class Part:
+    """A part of a data plane. It cannot be described once it is `broken`."""
 
     broken = False
 
@@ -116,7 +119,7 @@ class SimulatedTestbed:
 
     def __init__(self, engine: Engine = "xdp") -> None:
         self.engine = engine
-        self.data_plane = Described()
+        self.data_plane = RunningDataPlane({}, {}, dict)
         self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
@@ -151,7 +154,7 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, self.data_plane, {}, self.ports, self.tester_ports)  # type: ignore[arg-type]
+        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
 
 
 @pytest.fixture
@@ -182,55 +185,6 @@ def simulated(run: Run) -> SimulatedTestbed:
     return testbed
 
 
-def test_what_was_taken_is_given_back_when_opening_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robot Framework closes no testbed that did not open."""
-    given_back = []
-
-    def refused(_topology: Topology, _here: Host, undo: ExitStack, _password: str | None) -> None:
-        undo.callback(given_back.append, True)
-        raise PodperfError("the worker refuses the login")
-
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("podperf.run.session.RunLock", lambda *_: nullcontext())
-    monkeypatch.setattr("podperf.run.session.put_back", lambda *_, **__: [])
-    monkeypatch.setattr("podperf.run.session.machines_of", refused)
-    with pytest.raises(PodperfError, match="refuses the login"):
-        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
-    assert given_back == [True]
-
-
-def test_who_is_not_root_is_told_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robot Framework without the script asks nobody else."""
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(PodperfError, match=r"^measuring on this machine needs root"):
-        Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress()).open()
-
-
-def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise each later test would say that another run is measuring there, which is this one."""
-    held: list[str] = []
-
-    def lock(machine: Host, undo: ExitStack, *_: object) -> None:
-        held.append(machine.name)
-        undo.callback(held.remove, machine.name)
-
-    def broken(_: Host, keep: bool = False) -> list[str]:
-        if not keep:
-            raise PodperfError("its port is gone")
-        return []
-
-    monkeypatch.setattr("podperf.run.session.lock", lock)
-    monkeypatch.setattr("podperf.run.session.put_back", broken)
-    there = SshHost(Login("192.0.2.20"))
-    run.session._machines = (there, there)
-    for _ in range(2):
-        with pytest.raises(PodperfError, match="its port is gone"):
-            run.session._take_machines()
-        assert held == ["192.0.2.20"]
-        run.session._give_machines_back()
-        assert not held
-
-
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
     each = run.session.topology.method.patience
     assert each > 0
@@ -250,10 +204,18 @@ def test_a_test_waits_for_itself_alone(run: Run) -> None:
     assert [json.loads(path.read_text())["waited_for_quietness"] for path in paths] == [0.0, 2.0]
 
 
+def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is_described(run: Run) -> None:
+    broken = Part()
+    broken.broken = True
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
+    with pytest.raises(Unavailable, match="nothing is polled"):
+        run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
     """Otherwise its namespaces stand in the way of every test that follows."""
-    broken = Broken()
-    simulated(run).data_plane = broken
+    broken = Part()
+    simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken])
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     assert simulated(run).standing == 1
     broken.broken = True
@@ -288,7 +250,7 @@ def measured(run: Run, data_plane: str, pods: int, name: str, **traffic: Any) ->
 FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials on the bare path"
 
 
-def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: Metric) -> Any:
+def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: str) -> Any:
     """The record of a test that measures all there is across this chain, with such thresholds."""
     configure(run, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
@@ -379,7 +341,7 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
 def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Run) -> None:
     """What slowed it would make every chain look better than it is."""
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("mrr", Measured(1e5, lower_bound=True))
+    run.current.keep({"mrr": Measured(1e5, lower_bound=True)})
     run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     record = measured(run, "linux-bridge", 1, "after")
@@ -477,26 +439,6 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
     assert "1 test: 1 passed" in said and "podperf: " in said and said.endswith("the records are untouched")
 
 
-def test_machines_behind_ssh_are_put_back_at_the_end_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal may have kept a test from doing it."""
-    put_back: list[bool] = []
-
-    def recorded(_: Host, keep: bool = False) -> list[str]:
-        put_back.append(keep)
-        if not keep:
-            raise PodperfError("far enough for this test")
-        return []
-
-    monkeypatch.setattr("podperf.run.session.lock", lambda *_: None)
-    monkeypatch.setattr("podperf.run.session.put_back", recorded)
-    there = SshHost(Login("192.0.2.20"))
-    run.session._machines = (there, there)
-    with pytest.raises(PodperfError, match="far enough"):
-        run.session._take_machines()
-    run.session._give_machines_back()
-    assert put_back == [False, True]
-
-
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
     trex = replace(run.session.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
@@ -529,7 +471,7 @@ def test_the_methods_are_those_of_the_topology(run: Run) -> None:
 
 @pytest.mark.parametrize(("preset", "rate"), [("quick", "pdr"), ("rfc2544", "ndr")])
 def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no_pdr(
-    run: Run, preset: str, rate: Metric
+    run: Run, preset: str, rate: str
 ) -> None:
     configure(run, method=replace(run.session.topology.method, search=preset))
     run.begin_test(Identity("test", "suite"), Chain("wire", 0), SMALL)
@@ -543,7 +485,7 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:
     configure(run, thresholds=(Threshold("latency_p99", "us", maximum=1e6),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(3e4, unfinished=True))
+    run.current.keep({"pdr": Measured(3e4, unfinished=True)})
     assert run.measurement.latency()
     found = run.current.record
     assert found.methods["latency"]["statement"] == "1 s at 50% of the PDR of an unfinished search"
@@ -555,7 +497,7 @@ CUT_SHORT = Measured(270e3, high=270e3, upper_bound=True, unfinished=True)
 
 @pytest.mark.parametrize("found", [{}, {"ndr": CUT_SHORT, "pdr": CUT_SHORT}], ids=["nothing", "upper bounds"])
 def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is_judged(
-    run: Run, found: dict[Metric, Measured]
+    run: Run, found: dict[str, Measured]
 ) -> None:
     configure(run, thresholds=(Threshold("pdr", "Mpps", minimum=0.1),))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
@@ -566,12 +508,12 @@ def test_a_search_that_found_no_load_to_halve_leaves_latency_out_and_the_rest_is
 
 def test_a_bare_path_whose_search_was_cut_short_is_no_baseline_for_that_rate(run: Run) -> None:
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
-    run.current.keep("pdr", Measured(1e6, unfinished=True))
+    run.current.keep({"pdr": Measured(1e6, unfinished=True)})
     run.measurement.judge()
     run.end_test(Identity("wire", "suite"), "passed")
     configure(run, thresholds=(Threshold("pdr", "ratio of baseline", minimum=0.1),))
     run.begin_test(Identity("bridge", "suite"), Chain("linux-bridge", 1), SMALL)
-    run.current.keep("pdr", Measured(5e5))
+    run.current.keep({"pdr": Measured(5e5)})
     assert "the search for the PDR of `wire` was not finished" in run.measurement.judge().sentence
 
 
@@ -600,6 +542,75 @@ def test_a_test_ends_with_the_word_that_the_table_has_for_it(
     assert (ended.verdict, ended.problems) == (word, ())
     assert re.fullmatch(r"MRR \d+ kpps", ended.figures)
     assert f"1 test: 1 {word}" in run.close()
+
+
+TIDINESS = Metric(
+    "tidiness",
+    label="tidiness",
+    head="tidy",
+    quantity=Quantity(
+        "tidiness",
+        more_is_better=True,
+        key="millipoints",
+        unit="pt",
+        scale=1e3,
+        units=(Unit("points", "points of 1 to 10", lambda millipoints, _: millipoints / 1e3),),
+    ),
+    method="inspection",
+    meaning="how few frames lie about",
+    needs=frozenset((Need.COUNT,)),
+)
+
+
+class Inspected:
+    """An inspection's result."""
+
+    metrics: Metrics = MappingProxyType({"tidiness": Measured(4200.0)})
+
+    def as_record(self) -> Mapping[str, Any]:
+        return {"method": "inspection"}
+
+
+class Inspection:
+    """A method that nobody else knows."""
+
+    name = "inspection"
+
+    def run(self, source: TrialSource) -> Inspected:
+        source.measure(1000, 0.1)
+        return Inspected()
+
+
+def test_a_new_metric_is_an_entry_of_the_table_and_a_method_that_measures_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(METRICS, "tidiness", TIDINESS)
+    topology = tmp_path / "topology.yaml"
+    topology.write_text("version: 1\nname: t\nthresholds: [{metric: tidiness, unit: points, minimum: 5}]\n")
+    configure(run, thresholds=load_topology(topology).thresholds)
+    run.begin_test(Identity("Sweep, 64 B", "suite", ["sec-4.1.1"]), Chain("linux-bridge", 1), SMALL)
+    run.measurement.measure(Inspection())
+
+    verdict = run.measurement.judge()
+    assert verdict.sentence == "tidiness 4.2 points, at least 5 points was asked for: failed"
+    ended = run.end_test(Identity("Sweep, 64 B", "suite"), "failed", verdict.sentence)
+    assert ended.figures == "tidy 4.20 pt" and "tidiness" in ended.html
+
+    table = run.close()
+    assert re.search(r"^ +tidy\nTest +pt  Verdict$", table, re.M)
+    assert re.search(r"^Sweep, 64 B  4\.20  failed$", table, re.M)
+    (path,) = (tmp_path / "records").glob("*.json")
+    record = read_record(path)
+    assert record["results"] == {"tidiness": {"millipoints": 4200.0, "lower_bound": False}}
+    page = (tmp_path / "conformance.html").read_text()
+    assert all(words in page for words in (">tidy, pt</th>", ">4.20<", "tidy at least 5 points", "tidy missed"))
+    assert "tidiness" in Fault(FaultKind.COUNTS_TWICE, 1.0, "").spoils
+
+    monkeypatch.delitem(METRICS, "tidiness")
+    with pytest.raises(PodperfError, match="'tidiness' was unexpected"):
+        read_record(path)
+    with pytest.raises(PodperfError, match=r"thresholds\[0\]\.metric: found 'tidiness'; allowed: mrr, ndr, pdr"):
+        load_topology(topology)
 
 
 def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
@@ -632,3 +643,5 @@ def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch
     found = run.current.record.interfaces
     assert set(found) == {"macvlan, 1 pod: w-left", "linux-bridge, 1 pod: w-left"}
     assert found["macvlan, 1 pod: w-left"] == {"driver": "of w-left", "received_by": None}
+    told = run.current.record.to_json()["parameters"]["chain_composition"]
+    assert "linux-bridge, 1 pod: linux-bridge, 1 pod, each forwards by kernel" in told

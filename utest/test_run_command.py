@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from robot.errors import DataError
 
 import run_command.__main__ as command_line
+from run_command import arguments
 from run_command.arguments import RESULTS, SUITES, TOPOLOGIES, Command
 
 NOW = datetime(2026, 11, 23, 20, 21, 22, 7654)
@@ -166,3 +169,57 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_results_of_its_own(m
     monkeypatch.setenv("SUDO_UID", "1000")
     again = Command.parse(["--resume", "results/first", "--include", "full"]).resumed(["./podperf"], RESULTS / "second")
     assert again == "sudo ./podperf run --resume results/first --resume results/second --include full"
+
+
+SUITE = """*** Test Cases ***
+Quick
+    [Tags]    quick
+    No Operation
+Another
+    Log    no record
+Long
+    Fail    not asked for
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another one, with a suite of a few tests and a space in its path. Robot Framework runs in this process."""
+    root = tmp_path / "a checkout"
+    shutil.copytree(TOPOLOGIES, root / "topologies")
+    (root / "tests").mkdir()
+    (root / "tests" / "suite.robot").write_text(SUITE)
+    monkeypatch.setattr(arguments, "SUITES", root / "tests")
+    monkeypatch.setattr(arguments, "TOPOLOGIES", root / "topologies")
+    monkeypatch.setattr(arguments, "RESULTS", root / "results")
+    monkeypatch.setattr(command_line, "RESULTS", root / "results")
+    monkeypatch.setattr(sys, "path", [*sys.path])  # to which Robot Framework adds
+    return root
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--include", "quik"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--include", "zzz"], "podperf: no test has the tag zzz; there are:\nquick\n"),
+        (["--exclude", "quik", "--dryrun"], "podperf: no test has the tag quik; near: quick\n"),
+        (["--test", "Anohter"], 'podperf: no test is called "Anohter"; near: Another\n'),
+        (["--suite", "Siute"], 'podperf: no suite is called "Siute"; near: Suite\n'),
+        (["siute.robot"], 'podperf: there is no suite siute.robot; near: "{root}/tests/suite.robot"\n'),
+        (["tests/zzz.robot"], "podperf: there is no suite tests/zzz.robot; the suites are in {root}/tests\n"),
+        (["quick"], "podperf: there is no suite quick; tests with a tag of this name: --include quick\n"),
+        (["locl.yaml"], 'podperf: there is no topology locl.yaml; near: "{root}/topologies/local.yaml"\n'),
+        (["tests", "--include", "quick"], "podperf: --include stands behind a suite: options come first\n"),
+        (["--nonsense"], "podperf: option --nonsense not recognized; try: {root}/podperf run --help\n"),
+        (["--loglevel", "LOUD"], "Invalid value for option '--loglevel'"),
+        (["--variablefile", "none.py", "--test", "Another"], "Variable file 'none.py' does not exist."),
+        (["--listener", "None.Such", "--test", "Another"], "Taking listener 'None.Such' into use failed"),
+        (["--test", "Long"], "podperf: 1 test failed: not asked for\npodperf: no test was measured: 1 failed; see "),
+        (["--dryrun"], "podperf: a dry run, which measures nothing: a run would have 1 test\n  Suite\n    Quick\n"),
+    ],
+)
+def test_nothing_ends_in_silence(
+    checkout: Path, capfd: pytest.CaptureFixture[str], given: list[str], words: str
+) -> None:
+    command_line.main([f"{checkout}/podperf", "no", *given])
+    assert words.format(root=checkout) in capfd.readouterr().err

@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import Unavailable
-from podperf.hosts.base import Completed
-from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario, share_cpus
+from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario
 
 
 def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:
@@ -127,23 +125,3 @@ def test_what_is_missing_is_said() -> None:
         place_scenario(SCENARIOS["S1"], 2, Placement((0,), (1,)), worker(8, 1), nic_node=0)
     with pytest.raises(Unavailable, match=r"S2 wants a CPU each for switch, pods and control threads.* has 2 CPUs"):
         place_scenario(SCENARIOS["S2"], 2, Placement((0,), (1,)), worker(2, 1), nic_node=0, taken=(0,))
-
-
-class Pods(LocalHost):
-    """A host whose first pod runs two processes."""
-
-    def __init__(self, *processes: str) -> None:
-        super().__init__()
-        self.processes, self.told = processes, list[tuple[str, ...]]()
-
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        self.told.append(command)
-        return Completed(command, 0, "\n".join(self.processes) if command[-1] == "podperf-pod1" else "", "")
-
-
-def test_processes_of_pods_are_let_onto_the_pool() -> None:
-    host = Pods("17", "18")
-    share_cpus(host, 2, (3, 4))
-    assert [command[-2:] for command in host.told if command[0] == "taskset"] == [("3,4", "17"), ("3,4", "18")]
-    with pytest.raises(Unavailable, match="the kernel forwards for them"):
-        share_cpus(Pods(), 2, (3, 4))

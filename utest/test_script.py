@@ -472,31 +472,6 @@ def test_the_exit_code_is_robots(with_robot: Machine) -> None:
     assert with_robot.podperf("run", "--include", "none-such").returncode == 252
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--include", "quik"], "podperf: no test has the tag quik; near: quick\n"),
-        (["--include", "zzz"], "podperf: no test has the tag zzz; there are:\nquick\n"),
-        (["--exclude", "quik", "--dryrun"], "podperf: no test has the tag quik; near: quick\n"),
-        (["--test", "Anohter"], 'podperf: no test is called "Anohter"; near: Another\n'),
-        (["--suite", "Siute"], 'podperf: no suite is called "Siute"; near: Suite\n'),
-        (["siute.robot"], 'podperf: there is no suite siute.robot; near: "{root}/tests/suite.robot"\n'),
-        (["tests/zzz.robot"], "podperf: there is no suite tests/zzz.robot; the suites are in {root}/tests\n"),
-        (["quick"], "podperf: there is no suite quick; tests with a tag of this name: --include quick\n"),
-        (["locl.yaml"], 'podperf: there is no topology locl.yaml; near: "{root}/topologies/local.yaml"\n'),
-        (["tests", "--include", "quick"], "podperf: --include stands behind a suite: options come first\n"),
-        (["--nonsense"], "podperf: option --nonsense not recognized; try: {root}/podperf run --help\n"),
-        (["--loglevel", "LOUD"], "Invalid value for option '--loglevel'"),
-        (["--variablefile", "none.py", "--test", "Another"], "Variable file 'none.py' does not exist."),
-        (["--listener", "None.Such", "--test", "Another"], "Taking listener 'None.Such' into use failed"),
-        (["--test", "Long"], "podperf: 1 test failed: not asked for\npodperf: no test was measured: 1 failed; see "),
-        (["--dryrun"], "podperf: a dry run, which measures nothing: a run would have 1 test\n  Suite\n    Quick\n"),
-    ],
-)
-def test_nothing_ends_in_silence(with_robot: Machine, arguments: list[str], words: str) -> None:
-    assert words.format(root=with_robot.root) in with_robot.podperf("run", *arguments).stderr
-
-
 FULL_SUITE = """*** Test Cases ***
 Full
     [Tags]    quick

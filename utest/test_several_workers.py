@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.dataplanes.base import Worker, WorkerPort
+from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.errors import Unavailable
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, Entry, Placement, VirtualFunctionSettings
 from podperf.testbed.several_workers import set_up_along
@@ -27,9 +27,9 @@ class Part:
         self.worker: Worker | None = None
         self.chain: Chain | None = None
 
-    def set_up(self, worker: Worker, chain: Chain, _: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, _: ExitStack) -> RunningDataPlane:
         self.worker, self.chain = worker, chain
-        return self.entry
+        return RunningDataPlane(self.entry, {}, lambda: {"worker": worker.number})
 
     @property
     def peers(self) -> tuple[str, str]:
@@ -37,11 +37,21 @@ class Part:
         return self.worker.left.peer_mac, self.worker.right.peer_mac
 
 
+class Parts:
+    """The data plane of which these are the parts, one on each worker."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        return self.parts[worker.number].set_up(worker, chain, undo)
+
+
 def worker(number: int) -> Worker:
     left, right = (WorkerPort(f"ens{side}", f"port{number}{side}", "") for side in "ab")
     pods: Any = None
     sriov = VirtualFunctionSettings()
-    return Worker(pods, "", left, right, pods, 1500, Placement((0,), (1,)), "", {}, sriov, number)
+    return Worker(pods, "", left, right, pods, 1500, Placement((0,), (1,)), "", sriov, number)
 
 
 def by_mac(number: int, **more: Any) -> Part:
@@ -53,7 +63,9 @@ def along(parts: list[Part], *directions: Direction) -> Mapping[Direction, Entry
     workers = [worker(number) for number in range(len(parts))]
     chain = Chain("macvlan", 2 * len(parts), workers=len(parts))
     with ExitStack() as undo:
-        return set_up_along(workers, parts, chain, directions, TESTER, undo)  # type: ignore[arg-type]
+        running, entries = set_up_along(workers, Parts(parts), chain, directions, TESTER, undo)  # type: ignore[arg-type]
+    assert [each.describe()["worker"] for each in running] == [each.number for each in workers]
+    return entries
 
 
 def test_one_worker_stands_between_the_testers_ports_in_both_directions() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.dataplanes.sriov import LEFT, RIGHT, on_to, ports_along
+from podperf.dataplanes.virtual_functions import LEFT, RIGHT, on_to, ports_along
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.way_back import CHANGES, WayBack, go_back

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from robot.api import TestSuite as Suite
+from robot.running import TestCase
 
+import make_sweeps
 from podperf.dataplanes import DATA_PLANES
 from podperf.model import NetworkingModel
 from podperf.report.draft import SECTIONS
@@ -17,40 +19,100 @@ ROOT = Path(__file__).parents[1]
 SUITE = Suite.from_file_system(ROOT / "tests")
 
 
-def rows() -> Iterator[tuple[str, list[str], set[str]]]:
-    """Name, columns and tags of every test that measures one chain."""
-    for test in SUITE.all_tests:
-        if test.template == "Chain Should Forward":
-            yield test.name, [str(each) for each in test.body[0].args], set(test.tags)
+@dataclass(frozen=True)
+class Measured:
+    """A test that measures one chain: what its row says, with the defaults of its template."""
+
+    name: str
+    tags: frozenset[str]
+    data_plane: str
+    pods: str = "1"
+    frame: str = "64"
+    directions: str = ""
+    options: frozenset[str] = frozenset()
 
 
-@pytest.mark.parametrize(
-    ("name", "columns", "tags"), list(rows()), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_row_is_tagged_as_it_measures(name: str, columns: list[str], tags: set[str]) -> None:
-    data_plane, _, frame, *directions = columns
-    assert data_plane in DATA_PLANES
-    assert {data_plane, frame if frame == "IMIX" else f"{frame}B", "full"} <= tags
-    assert ("bidirectional" in tags) == (directions == ["bidirectional"])
-    model = DATA_PLANES[data_plane].model
-    assert model is NetworkingModel.NONE or model.value in tags
+TEMPLATES = {
+    "Chain Should Forward": ("data_plane", "pods", "frame", "directions"),
+    "Path Should Forward": ("data_plane", "frame"),
+    "Chain On Two Workers Should Forward": ("data_plane", "pods", "frame"),
+}
 
 
-def test_every_data_plane_is_measured_and_the_kernels_at_every_size() -> None:
-    every_size = {"64B", "128B", "256B", "512B", "1024B", "1280B", "1518B", "IMIX"}
-    for name in set(DATA_PLANES) - {"external"}:
-        tagged = [tags for _, columns, tags in rows() if columns[0] == name]
-        sizes = {tag for tags in tagged for tag in tags}
-        if DATA_PLANES[name].model in {NetworkingModel.KERNEL_SPACE, NetworkingModel.NONE}:
-            assert any("quick" in tags for tags in tagged), name
-            assert every_size <= sizes, name
-        else:
-            assert {"64B", "1518B"} <= sizes, name
+def measured(test: TestCase) -> Measured:
+    """What a row says: its columns by their place, and those that are named."""
+    cells = [str(each) for each in test.body[0].args]
+    places = iter(TEMPLATES[test.template])
+    said = dict(cell.split("=", 1) if "=" in cell else (next(places), cell) for cell in cells)
+    said = {"pods": "0"} | said if test.template == "Path Should Forward" else said
+    options = frozenset(
+        f"{name}={value}" for name, value in said.items() if name not in TEMPLATES["Chain Should Forward"]
+    )
+    known = {name: value for name, value in said.items() if name in TEMPLATES["Chain Should Forward"]}
+    return Measured(test.name, frozenset(test.tags), options=options, **known)
 
 
-def test_every_networking_model_is_measured_quick() -> None:
-    quick = {DATA_PLANES[columns[0]].model for _, columns, tags in rows() if "quick" in tags}
-    assert quick == {kind.model for name, kind in DATA_PLANES.items() if name != "external"}
+ROWS = [measured(test) for test in SUITE.all_tests if test.template in TEMPLATES]
+SIZES = {"64", "128", "256", "512", "1024", "1280", "1518", "IMIX"}
+
+
+def test_rows_are_tagged_as_they_measure() -> None:
+    for row in ROWS:
+        assert row.data_plane in DATA_PLANES, row.name
+        assert {row.data_plane, row.frame if row.frame == "IMIX" else f"{row.frame}B", "full"} <= row.tags, row.name
+        assert ("bidirectional" in row.tags) == (row.directions == "bidirectional"), row.name
+        model = DATA_PLANES[row.data_plane].model
+        assert model is NetworkingModel.NONE or model.value in row.tags, row.name
+
+
+def test_rows_are_named_as_they_measure() -> None:
+    for row in ROWS:
+        assert (row.frame if row.frame == "IMIX" else f"{row.frame} B") in row.name, row.name
+        assert int(row.pods) < 2 or f"{row.pods} pods" in row.name or "2 workers" in row.name, row.name
+        assert ("both directions" in row.name) == bool(row.directions), row.name
+
+
+def test_every_data_plane_has_the_same_sizes_directions_and_chains() -> None:
+    for name in set(DATA_PLANES) - {"external", "wire"}:
+        own = [
+            row
+            for row in ROWS
+            if row.data_plane == name and row.options <= {"forwarder=kernel"} and "needs-lab" not in row.tags
+        ]
+        shortest = min(row.pods for row in own)
+        assert {row.frame for row in own if row.pods == shortest and not row.directions} == SIZES, name
+        assert any(row.directions for row in own), name
+        longer = {row.frame for row in own if row.pods > shortest}
+        assert longer >= {"64", "1518"} or name == "xdp-offload", f"{name}: with pods the NIC's program passes them by"
+    assert {row.frame for row in ROWS if row.data_plane == "wire"} == SIZES
+
+
+def test_the_kernels_data_planes_and_every_networking_model_are_measured_quick() -> None:
+    quick = {row.data_plane for row in ROWS if "quick" in row.tags}
+    models = {NetworkingModel.KERNEL_SPACE, NetworkingModel.NONE}
+    assert {name for name, kind in DATA_PLANES.items() if kind.model in models} <= quick
+    assert {DATA_PLANES[name].model for name in quick} == set(NetworkingModel)
+
+
+def test_quick_are_25_tests_and_none_of_them_is_in_a_sweep() -> None:
+    quick = [test for test in SUITE.all_tests if "quick" in test.tags]
+    assert len(quick) == 25
+    assert not [test.name for test in quick if test.source and test.source.stem.endswith("_sweep")]
+
+
+@pytest.mark.parametrize("name", make_sweeps.SWEEPS)
+def test_a_sweep_is_made_from_the_list(name: str) -> None:
+    made = make_sweeps.target(name).read_text(encoding="utf-8")
+    assert made == make_sweeps.suite(name), "make it again: .venv/bin/python docs/make_sweeps.py"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.robot")), ids=lambda path: path.stem)
+def test_no_column_of_a_table_says_the_same_in_every_row(path: Path) -> None:
+    for template in {test.template for test in SUITE.all_tests if test.source == path and test.template}:
+        table = [test.body[0].args for test in SUITE.all_tests if test.source == path and test.template == template]
+        if len(table) > 1:
+            same = [cells[0] for cells in zip(*table, strict=False) if len(set(map(str, cells))) == 1]
+            assert not same, f"{template}: {same}"
 
 
 def test_every_claim_is_judged_in_its_sections() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import made_up
+from podperf.metrics import Measured
 from podperf.noise import Noise, Speed, why_noisy
 from podperf.records import TestRecord
 from podperf.report import command
@@ -20,7 +21,6 @@ from podperf.report.noise_words import noise_words
 from podperf.report.results import read_run
 from podperf.report.summary import figures_line, summary_table
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Measured
 
 NO_SRIOV = (
     "no NIC of this machine offers SR-IOV virtual functions (there is no sriov_totalvfs under /sys/bus/pci/devices): "

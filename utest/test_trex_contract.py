@@ -9,6 +9,7 @@ import pytest
 
 from podperf.testers.base import Tester
 from tester_contract import *  # noqa: F403
+from tester_contract import SECONDS
 from trex_dialogue import FOLDER, Dialogue, played
 
 
@@ -19,6 +20,8 @@ def dialogue_of(test: str) -> Path:
 
 class PlayedBench:
     """A recorded dialogue, with what the system under test saw meanwhile."""
+
+    seconds = SECONDS  # as it was recorded
 
     def __init__(self, dialogue: Dialogue) -> None:
         self.tester: Tester = played(dialogue)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.metrics import Measured, Metrics
 from podperf.model import IMIX, Chain, FrameSize
-from podperf.topology import Metric, Threshold
-from podperf.verdicts.thresholds import Measured, Metrics, Status, applicable, in_unit, judge
+from podperf.topology import Threshold
+from podperf.verdicts.thresholds import Status, applicable, in_unit, judge
 
 CHAIN, FRAME = Chain("linux-bridge", 1), FrameSize.parse(64)
 BASELINE: Metrics = {"mrr": Measured(4_310_000.0, lower_bound=True), "latency_p99": Measured(2_000.0)}
@@ -143,14 +144,14 @@ def test_a_threshold_applies_where_every_selector_matches(threshold: Threshold) 
 def test_verdicts_agree_with_the_units(value: float, limit: float, unit: str) -> None:
     baseline: Metrics = {"mrr": Measured(1e6)}
     threshold = Threshold("mrr", unit, minimum=limit)  # type: ignore[arg-type]
-    expected = in_unit(value, threshold.unit, FRAME, baseline["mrr"]) >= limit
+    expected = in_unit(value, threshold, FRAME, baseline["mrr"]) >= limit
     assert (status(threshold, {"mrr": Measured(value)}, baseline) == "passed") is expected
 
 
 def test_nothing_is_held_against_a_figure_that_is_the_testers() -> None:
     thresholds = [Threshold("mrr", "Mpps", minimum=1.0), Threshold("ndr", "Mpps", minimum=1.0), CEILING]
     metrics: Metrics = {"mrr": Measured(9e6), "latency_p99": Measured(1e3)}
-    doubts: dict[Metric, str] = {"mrr": "the tester counts twice", "ndr": "the tester counts twice"}
+    doubts: dict[str, str] = {"mrr": "the tester counts twice", "ndr": "the tester counts twice"}
     verdict = judge(thresholds, FRAME, metrics, None, doubts=doubts)
     assert [each.status for each in verdict.outcomes] == [Status.NOT_JUDGED, Status.NOT_JUDGED, Status.PASSED]
     assert verdict.status is Status.PASSED

@@ -14,7 +14,7 @@ import pytest
 
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.vpp import Vpp, drives_cards, missing, parse_runtime
-from podperf.dataplanes.vpp_chain import segments
+from podperf.dataplanes.vpp_segments import segments
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Process
 from podperf.hosts.local import LocalHost
@@ -131,7 +131,7 @@ def worker() -> Worker:
     left = WorkerPort("w-left", "02:00:00:00:00:01", "02:00:00:00:00:aa")
     right = WorkerPort("w-right", "02:00:00:00:00:02", "02:00:00:00:00:bb")
     placement, vfs = Placement((0,), (1,)), VirtualFunctionSettings()
-    return Worker(None, "", left, right, None, 1500, placement, "/run", {}, vfs)  # type: ignore[arg-type]
+    return Worker(None, "", left, right, None, 1500, placement, "/run", vfs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 5])

@@ -17,7 +17,7 @@ from podperf.testers.base import UNPACED, Tester
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
 SMALL = Traffic(FrameSize.parse(64))
 LOW = 2000.0  # frames/s that any tester sends and receives
-SECONDS = 1.0
+SECONDS = 1.0  # for rates and durations to be exact to a few per cent
 ATTEMPTS = 10  # a busy machine may spoil trials
 ELSEWHERE = Entry(mac="02:aa:bb:cc:dd:ee", address="198.19.0.5", udp_port=5000)
 
@@ -26,6 +26,7 @@ class Bench(Protocol):
     """A tester whose ports are joined by something that forwards everything, unless told otherwise."""
 
     tester: Tester
+    seconds: float  # that a trial takes which tells nothing about time
 
     def lose_one_in(self, number: int) -> None:
         """From now on lose each so-manieth frame from left to right."""
@@ -59,18 +60,18 @@ def lossless(bench: Bench, trial: Trial) -> TrialResult:
 
 @pytest.mark.parametrize("size", [64, 1518, "IMIX"])
 def test_everything_that_was_sent_is_received_in_both_directions(bench: Bench, size: int | str) -> None:
-    result = lossless(bench, Trial(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100), LOW, SECONDS))
+    result = lossless(bench, Trial(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100), LOW, bench.seconds))
     assert [each.direction for each in result.directions] == list(BOTH_DIRECTIONS)
     for each in result.directions:
-        assert each.sent == each.intended == each.received == LOW * SECONDS
+        assert each.sent == each.intended == each.received == LOW * bench.seconds
         assert each.corrupted == each.duplicated == each.reordered == 0
     assert result.own_drops == 0
 
 
 def test_one_direction_alone_in_either_way(bench: Bench) -> None:
     for direction in BOTH_DIRECTIONS:
-        (each,) = lossless(bench, Trial(Traffic(FrameSize.parse(64), (direction,)), LOW, SECONDS)).directions
-        assert (each.direction, each.received) == (direction, LOW * SECONDS)
+        (each,) = lossless(bench, Trial(Traffic(FrameSize.parse(64), (direction,)), LOW, bench.seconds)).directions
+        assert (each.direction, each.received) == (direction, LOW * bench.seconds)
 
 
 @pytest.mark.parametrize("load", [200.0, 20_000.0])
@@ -84,7 +85,7 @@ def test_the_load_is_the_intended_one_over_the_intended_time(bench: Bench, load:
 
 
 def test_latency_is_there_and_its_figures_fit_each_other(bench: Bench) -> None:
-    result = valid(bench, Trial(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), LOW, SECONDS))
+    result = valid(bench, Trial(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), LOW, bench.seconds))
     for each in result.directions:
         assert each.latency is not None
         assert 0 < sum(each.latency.counts.values()) <= each.sent
@@ -94,45 +95,45 @@ def test_latency_is_there_and_its_figures_fit_each_other(bench: Bench) -> None:
 
 @pytest.mark.parametrize("flows", [1, 1000])
 def test_a_flow_is_a_pair_of_addresses(bench: Bench, flows: int) -> None:
-    valid(bench, Trial(Traffic(FrameSize.parse(64), flows=flows), LOW, SECONDS))
+    valid(bench, Trial(Traffic(FrameSize.parse(64), flows=flows), LOW, bench.seconds))
     assert bench.flows_seen() == flows
 
 
 def test_an_entry_addresses_the_frames(bench: Bench) -> None:
-    lossless(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, SECONDS))
-    assert bench.frames_elsewhere() >= LOW * SECONDS
+    lossless(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, bench.seconds))
+    assert bench.frames_elsewhere() >= LOW * bench.seconds
 
 
 def test_what_the_far_end_does_not_get_is_lost(bench: Bench) -> None:
     bench.lose_one_in(10)
-    best = min((valid(bench, Trial(SMALL, LOW, SECONDS)) for _ in range(3)), key=lambda each: each.loss_ratio)
+    best = min((valid(bench, Trial(SMALL, LOW, bench.seconds)) for _ in range(3)), key=lambda each: each.loss_ratio)
     assert best.loss_ratio == pytest.approx(0.1, abs=0.005)
     assert best.lost == best.sent - best.received > 0
 
 
 def test_a_trial_shows_nothing_of_the_one_before(bench: Bench) -> None:
-    bench.tester.measure(Trial(Traffic(FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 1000), UNPACED, SECONDS / 2))
-    result = lossless(bench, Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 500, SECONDS))
+    bench.tester.measure(Trial(Traffic(FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 1000), UNPACED, bench.seconds / 2))
+    result = lossless(bench, Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 500, bench.seconds))
     (each,) = result.directions
     assert each.direction is Direction.RIGHT_TO_LEFT
-    assert each.sent == each.received == 500
+    assert each.sent == each.received == 500 * bench.seconds
     assert each.latency is not None
-    assert sum(each.latency.counts.values()) <= 500
+    assert sum(each.latency.counts.values()) <= 500 * bench.seconds
 
 
 def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
     for _ in range(ATTEMPTS):
-        result = bench.tester.measure(Trial(SMALL, UNPACED, SECONDS))
+        result = bench.tester.measure(Trial(SMALL, UNPACED, bench.seconds))
         assert result.sent == result.intended_count
         assert 0 < result.received <= result.sent
-        if 0.9 * SECONDS <= result.duration < 1.5 * SECONDS:  # TRex stops late when it cannot keep up
+        if 0.9 * bench.seconds <= result.duration < 1.5 * bench.seconds:  # TRex stops late when it cannot keep up
             assert result.achieved_load > 10 * LOW
             return
     raise AssertionError(f"it never lasts as long as it should, the last time {result.duration} s")
 
 
 def test_a_load_that_the_tester_cannot_send_makes_an_invalid_trial(bench: Bench) -> None:
-    result = bench.tester.measure(Trial(SMALL, 1e8, SECONDS / 2))
+    result = bench.tester.measure(Trial(SMALL, 1e8, bench.seconds / 2))
     assert result.invalid is not None
     assert result.achieved_load < 1e8
 

@@ -14,6 +14,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     hosts                    where a command runs
     topology                 what a topology file says
     documents, progress      YAML held against a schema; what a person sees while a run works
+    metrics                  the table of metrics, and a figure of one
     model and the rest       values and text, without I/O; what a terminal can show
 """
 

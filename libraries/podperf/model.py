@@ -33,7 +33,7 @@ BOTH_DIRECTIONS = (Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT)
 
 
 class NetworkingModel(StrEnum):
-    """The categories of draft section 4.1."""
+    """The categories of draft section 4.1, in its order."""
 
     KERNEL_SPACE = "kernel-space"
     USER_SPACE = "user-space"
@@ -41,6 +41,11 @@ class NetworkingModel(StrEnum):
     SMART_NIC = "smart-nic"
     COMBINATION = "combination"
     NONE = "none"  # the bare path, and a black box of unknown kind
+
+    @property
+    def section(self) -> str:
+        """The section of the draft about it."""
+        return "4.1" if self is NetworkingModel.NONE else f"4.1.{list(NetworkingModel).index(self) + 1}"
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,14 @@ Documentation    The experiment of appendix A of the draft: VPP with VRFs, and p
 
 Resource         ../../resources/published_order.resource
 
-Test Template    Order Should Be As Published
+Test Template    Rows Of Appendix A Contiv VPP Should Rank As Published
 Test Tags        appendix-a    appendix-a.2    sec-4.2.1    user-space    vpp-vrf    1518B    published    needs-lab
 
 
-*** Variables ***
-${LAB}    appendix_a_contiv_vpp
-
-
-*** Test Cases ***                                 TABLE     FRAME    MORE                    LESS
-Contiv-VPP: exclusive over shared CPUs             ${LAB}    1518     exclusive, same node    shared, same node
-Contiv-VPP: shared CPUs over none                  ${LAB}    1518     shared, same node       without CMK, any node
-Contiv-VPP: exclusive, same node over different    ${LAB}    1518     exclusive, same node    exclusive, different node
+*** Test Cases ***                                 MORE                    LESS
+Contiv-VPP: exclusive over shared CPUs             exclusive, same node    shared, same node
+Contiv-VPP: shared CPUs over none                  shared, same node       without CMK, any node
+Contiv-VPP: exclusive, same node over different    exclusive, same node    exclusive, different node
     [Tags]    needs-numa
-Contiv-VPP: shared, same node over different       ${LAB}    1518     shared, same node       shared, different node
+Contiv-VPP: shared, same node over different       shared, same node       shared, different node
     [Tags]    needs-numa

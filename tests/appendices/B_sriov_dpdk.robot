@@ -5,16 +5,12 @@ Documentation    The experiment of appendix B of the draft: virtual functions gi
 
 Resource         ../../resources/published_order.resource
 
-Test Template    Order Should Be As Published
+Test Template    Rows Of Appendix B SRIOV DPDK Should Rank As Published
 Test Tags        appendix-b    appendix-b.2    sec-4.1.4    sec-4.2.1
 ...              smart-nic    sriov    1518B    published    needs-sriov
 
 
-*** Variables ***
-${LAB}    appendix_b_sriov_dpdk
-
-
-*** Test Cases ***                    TABLE     FRAME    MORE         LESS
-SR-IOV: exclusive over shared CPUs    ${LAB}    1518     exclusive    shared
-SR-IOV: shared CPUs over none         ${LAB}    1518     shared       without CMK
-SR-IOV: exclusive CPUs over none      ${LAB}    1518     exclusive    without CMK
+*** Test Cases ***                    MORE         LESS
+SR-IOV: exclusive over shared CPUs    exclusive    shared
+SR-IOV: shared CPUs over none         shared       without CMK
+SR-IOV: exclusive CPUs over none      exclusive    without CMK

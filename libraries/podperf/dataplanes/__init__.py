@@ -1,4 +1,6 @@
-"""Data planes: what switches frames. A new one is one file and one line here."""
+"""Data planes: what switches frames. A new one is one file and one line here, or an entry point of another package."""
+
+from dataclasses import replace
 
 from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
@@ -25,8 +27,10 @@ from podperf.dataplanes.vpp_vrf import VppVrf
 from podperf.dataplanes.wire import Wire
 from podperf.dataplanes.xdp_offload import XdpOffload
 from podperf.dataplanes.xdp_redirect import XdpRedirect
+from podperf.model import Chain
+from podperf.third_party import with_third_party
 
-DATA_PLANES: dict[str, type[DataPlane]] = {
+_OWN: dict[str, type[DataPlane]] = {
     each.name: each
     for each in (
         Wire,
@@ -57,3 +61,10 @@ DATA_PLANES: dict[str, type[DataPlane]] = {
         SriovVpp,
     )
 }
+DATA_PLANES = with_third_party("podperf.dataplanes", _OWN)
+
+
+def with_forwarder(chain: Chain) -> Chain:
+    """The chain with the name of its forwarder, where a test leaves the choice to the data plane."""
+    kind = DATA_PLANES.get(chain.data_plane)
+    return replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain

@@ -1,21 +1,25 @@
 """The data plane seam: what switches frames between the worker's two ports and through the pods between them.
 
-A driver stands in one file: what it needs, how it is set up, and what it reports of itself. Whatever its set-up changes
-outside the namespaces of the run it undoes through the ExitStack that it is given, on the line after the change.
+A driver stands in one file: what it needs, how it is set up, and what it reports of itself. Its set-up undoes each
+change outside the namespaces of the run through the ExitStack that it is given, on the line after the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
+from podperf.pods.forwarders.base import Application
+
+# A description has this key where the set-up turned out to be of a second category of the draft, too.
+ALSO_MODEL = "also_model"
 
 
 class Cabling(Enum):
@@ -48,8 +52,6 @@ class Worker:
     mtu: int
     placement: Placement
     directory: str  # for sockets, databases and logs of this set-up; removed with it
-    # Who sees each port, by the name that it has there. A data plane that gives a port to a pod says so here.
-    ports: dict[str, Host]
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
 
@@ -57,6 +59,11 @@ class Worker:
     def cpus(self) -> tuple[int, ...]:
         """All that the data plane and its pods may use."""
         return self.placement.sut
+
+    @property
+    def ports(self) -> Mapping[str, Host]:
+        """The host of both ports, by their names, as long as no data plane gives them to a pod or to DPDK."""
+        return {self.left.interface: self.host, self.right.interface: self.host}
 
     @property
     def entries(self) -> Mapping[Direction, Entry]:
@@ -72,6 +79,42 @@ class Worker:
             return False
         hugepages.reserve(self.host, mib, self.directory, undo)
         return True
+
+
+class Perishable(Protocol):
+    """A part of a data plane with processes of its own, which can end in mid-trial."""
+
+    def check(self) -> None:
+        """PodperfError, naming the process that has ended. Asked after every trial, so it must be quick."""
+
+
+@dataclass(frozen=True)
+class RunningDataPlane:
+    """A data plane that is set up, and everything that its caller must know of it."""
+
+    entries: Mapping[Direction, Entry]
+    """How frames must be addressed to enter it from each side."""
+
+    ports: Mapping[str, Host]
+    """The host on which each port of the worker is seen now, by the name that the port has there."""
+
+    describe: Callable[[], Mapping[str, Any]]
+    """Reads versions and the effective configuration back from the component, as they are at this moment."""
+
+    parts: Sequence[Perishable] = ()
+    """Those that can end in mid-trial. What they count changes, so they are worth describing again at the end."""
+
+    applications: Sequence[Application] = ()
+    """The programs that forward in its pods, from left to right; none where the pods' kernels forward."""
+
+    not_in_force: Callable[[], str | None] = lambda: None
+    """The reason why the data plane does not work in the way that it is named after, or None. Ask only when frames
+    have crossed: some mechanisms begin with the first frame."""
+
+    def check(self) -> None:
+        """PodperfError, naming the process that has ended. Quick."""
+        for part in self.parts:
+            part.check()
 
 
 class DataPlane(Protocol):
@@ -107,16 +150,5 @@ class DataPlane(Protocol):
         """
         return None
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        """Build it with all its pods. Returns how frames must be addressed to enter it from each side."""
-
-    def describe(self) -> Mapping[str, Any]:
-        """Versions and effective configuration, read back from the component."""
-
-
-@runtime_checkable
-class Perishable(Protocol):
-    """A data plane with processes of its own, which can end in mid-trial."""
-
-    def check(self) -> None:
-        """PodperfError, naming the one that is gone. Asked after every trial, so it must be quick."""
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        """Build it on this worker, with all its pods. A driver keeps no state: it may set up several workers."""

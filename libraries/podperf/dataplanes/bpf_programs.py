@@ -90,10 +90,10 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
         hook, mode, program = "XDP", XDP_MODES.get(attached["mode"], "unknown"), attached["prog"]
     else:
         hook, mode, program = "tc ingress", "direct action", _tc_program(host, interface)
-    entry = _asked(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
+    entry = bpftool_json(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
     index = int.from_bytes(bytes(int(byte, 16) for byte in entry["value"][:4]), sys.byteorder)
     targets = [link["ifname"] for link in ip_json(host, "link", "show") if link["ifindex"] == index]
-    known = _asked(host, "prog", "show", "id", str(program["id"]))
+    known = bpftool_json(host, "prog", "show", "id", str(program["id"]))
     return {
         "hook": hook,
         "mode": mode,
@@ -118,7 +118,7 @@ def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
 
 
 def _map_of(host: Host, program: int) -> int:
-    return int(_asked(host, "prog", "show", "id", str(program))["map_ids"][0])
+    return int(bpftool_json(host, "prog", "show", "id", str(program))["map_ids"][0])
 
 
 def _set_target(host: Host, program: int, target: str) -> None:
@@ -128,7 +128,8 @@ def _set_target(host: Host, program: int, target: str) -> None:
     host.run(_bpftool(host), *command)
 
 
-def _asked(host: Host, *arguments: str) -> Any:
+def bpftool_json(host: Host, *arguments: str) -> Any:
+    """The answer of bpftool on this host, wherever the distribution has it."""
     return json.loads(host.run(_bpftool(host), "--json", *arguments).stdout)
 
 

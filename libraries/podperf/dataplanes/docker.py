@@ -7,9 +7,8 @@ worker twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.addressing import (
     SERVICE_PORT,
@@ -19,8 +18,8 @@ from podperf.addressing import (
     service_from_left,
     service_from_right,
 )
-from podperf.dataplanes.base import Worker, WorkerPort
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, static_neighbour, sysctl
@@ -42,7 +41,7 @@ class Docker(KernelPods):
             return "iptables is not installed; the CNI plug-in portmap needs it (Debian package iptables)"
         return CniPlugins(host).missing("bridge", "portmap", "static")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         last = chain.pods
         sysctl(worker.host, net__ipv4__ip_forward=1)
         outside_left, outside_right = service_from_left(0), service_from_right(last + 1)
@@ -63,11 +62,11 @@ class Docker(KernelPods):
             translate(pod, next_left, next_right, masquerade=True)
             route_via(pod, f"{tester_left}/32", NextHop("net1", gateway_of(number - 1)))
             route_via(pod, f"{tester_right}/32", NextHop("net2", gateway_of(number)))
-        self._worker, self._pods = worker, pods
-        return {
+        entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
         }
+        return running_pods(worker, pods, entries, lambda: {"iptables_nat": _nat_rules(worker.host)})
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         ip(worker.host, "address", "add", f"{address}/32", "dev", port.interface)
@@ -99,6 +98,6 @@ class Docker(KernelPods):
             {"portMappings": [mapping]},
         )
 
-    def describe(self) -> dict[str, Any]:
-        rules = self._worker.host.run("iptables-save", "-t", "nat").stdout.splitlines()
-        return super().describe() | {"iptables_nat": rules}
+
+def _nat_rules(host: Host) -> list[str]:
+    return host.run("iptables-save", "-t", "nat").stdout.splitlines()

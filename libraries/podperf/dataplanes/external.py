@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.dataplanes.base import Cabling
 from podperf.dataplanes.wire import Wire
@@ -14,6 +13,4 @@ class External(Wire):
 
     name: ClassVar[str] = "external"
     cabling: ClassVar[Cabling] = Cabling.EXISTING
-
-    def describe(self) -> Mapping[str, Any]:
-        return {"path": "the tester's existing ports; what stands between them is not known to podperf"}
+    path: ClassVar[str] = "the tester's existing ports; what stands between them is not known to podperf"

@@ -5,20 +5,18 @@ The other node is a network namespace of the worker, at the far end of a veth pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.addressing import left_of, right_of
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pairs
-from podperf.dataplanes.kernel_state import KernelPods, network_of
+from podperf.dataplanes.kernel_state import KernelPods, network_of, running_pods
 from podperf.dataplanes.routed import start_routed_pods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, missing_link_type, module_as_before, sysctl
 from podperf.hosts.way_back import unload_at_the_end
-from podperf.model import Chain, Direction, Entry
-from podperf.pods.base import Pod
+from podperf.model import Chain
 
 HEADER = 20  # bytes that the tunnel puts before each packet
 MODULE = "ipip"  # makes an interface in every namespace, that of the user included, which stays as long as it does
@@ -31,18 +29,15 @@ class Ipip(KernelPods):
 
     name: ClassVar[str] = "ipip"
 
-    _node: Pod
-
     @staticmethod
     def unavailable(host: Host) -> str | None:
         with module_as_before(host, MODULE):
             # One without a remote end would be the same as that which each namespace has from the beginning.
             return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        self._worker = worker
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         unload_at_the_end(worker.host, worker.directory, MODULE, undo)
-        self._node = node = worker.pods.start("node2", [], undo)
+        node = worker.pods.start("node2", [], undo)
         far = {"far": UNDERLAY, "far_namespace": node.namespace}
         add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)
         _add_tunnel(worker.host, worker.mtu, FIRST_NODE, SECOND_NODE)
@@ -51,16 +46,13 @@ class Ipip(KernelPods):
         ip(node.host, "route", "add", "default", "dev", TUNNEL)
         sysctl(node.host, net__ipv4__ip_forward=1)
         prepare_worker(worker, chain.pods)
-        self._pods, sides = start_routed_pods(worker, node.host, chain.pods, undo)
+        pods, sides = start_routed_pods(worker, node.host, chain.pods, undo)
         tunnel = HostSide(TUNNEL, None)
         route_pairs(node.host, [tunnel, *(side for pod in sides for side in pod), tunnel])
         left = HostSide(worker.left.interface, left_of(0))
         right = HostSide(worker.right.interface, right_of(chain.pods))
         route_pairs(worker.host, [left, tunnel, tunnel, right])
-        return worker.entries
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "second_node": network_of(self._node.host)}
+        return running_pods(worker, pods, worker.entries, lambda: {"second_node": network_of(node.host)})
 
 
 def _add_tunnel(node: Host, mtu: int, local: str, remote: str) -> None:

@@ -6,13 +6,12 @@ destinations: each translates to the address of the next one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import ClassVar
 
 from podperf.addressing import SERVICE_PORT, service_from_left, service_from_right
-from podperf.dataplanes.base import Worker
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import parent_interfaces, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import mac_address, missing_link_type
@@ -32,7 +31,7 @@ class Ipvlan(KernelPods):
     def unavailable(host: Host) -> str | None:
         return CniPlugins(host).missing("ipvlan", "static") or missing_link_type(host, "ipvlan")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         parents = parent_interfaces(worker, chain)
         pods = []
         for number in range(1, chain.pods + 1):
@@ -51,11 +50,11 @@ class Ipvlan(KernelPods):
             translate(pod, next_left, next_right, masquerade=False)
             route_via(pod, f"{next_left}/32", NextHop("net1", next_left, macs[number - 1]))
             route_via(pod, f"{next_right}/32", NextHop("net2", next_right, macs[number]))
-        self._worker, self._pods = worker, pods
-        return {
+        entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, service_from_left(1), SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, service_from_right(chain.pods), SERVICE_PORT),
         }
+        return running_pods(worker, pods, entries)
 
     def _attachment(self, interface: str, parent: str, address: str, mtu: int) -> Attachment:
         ipam = static_address(address, 32)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
-from podperf.model import NetworkingModel
+from podperf.model import Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
+from podperf.pods.forwarders import IN_KERNEL
 
 
 def network_of(host: Host) -> dict[str, Any]:
@@ -52,15 +53,23 @@ def describe_kernel(worker: Worker, pods: Sequence[Pod]) -> dict[str, Any]:
     }
 
 
+def running_pods(
+    worker: Worker,
+    pods: Sequence[Pod],
+    entries: Mapping[Direction, Entry],
+    describe_more: Callable[[], Mapping[str, Any]] = dict,
+    parts: Sequence[Perishable] = (),
+) -> RunningDataPlane:
+    """A data plane of these pods, described by what the kernel says of them and by `describe_more`."""
+
+    def describe() -> Mapping[str, Any]:
+        return {**describe_kernel(worker, pods), **describe_more()}
+
+    return RunningDataPlane(entries, worker.ports, describe, parts)
+
+
 class KernelPods(DataPlane):
-    """The head of such a data plane: whatever differs, it says itself. `_pods` are from left to right."""
+    """Base class of data planes whose pods forward in the kernel. A subclass overrides what differs."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.KERNEL_SPACE
-    forwarders: ClassVar[Sequence[str]] = ("kernel",)
-
-    _worker: Worker
-    _pods: Sequence[Pod]
-
-    def describe(self) -> dict[str, Any]:
-        """Effective configuration, read back from the kernel."""
-        return describe_kernel(self._worker, self._pods)
+    forwarders: ClassVar[Sequence[str]] = (IN_KERNEL,)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along, start_pods, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain
 from podperf.pods.cni import CniPlugins
 
 
@@ -24,12 +23,12 @@ class LinuxBridge(KernelPods):
     def unavailable(host: Host) -> str | None:
         return CniPlugins(host).missing("bridge", "static")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         def plugins(segment: int, address: str) -> list[dict[str, Any]]:
             bridge = {"type": "bridge", "bridge": f"br{segment}", "isGateway": False, "mtu": worker.mtu}
             return [bridge | {"ipam": static_address(address)}]
 
-        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
+        pods = start_pods(worker, chain, plugins, undo)
         ip(worker.host, "link", "set", worker.left.interface, "master", "br0")
         ip(worker.host, "link", "set", worker.right.interface, "master", f"br{chain.pods}")
-        return forward_along(self._pods, worker)
+        return running_pods(worker, pods, forward_along(pods, worker))

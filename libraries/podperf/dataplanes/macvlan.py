@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along, parent_interfaces, start_pods, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import missing_link_type
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain
 from podperf.pods.cni import CniPlugins
 
 
@@ -24,12 +23,12 @@ class Macvlan(KernelPods):
     def unavailable(host: Host) -> str | None:
         return CniPlugins(host).missing("macvlan", "static") or missing_link_type(host, "macvlan")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         parents = parent_interfaces(worker, chain)
 
         def plugins(segment: int, address: str) -> list[dict[str, Any]]:
             macvlan = {"type": "macvlan", "master": parents[segment], "mode": "bridge", "mtu": worker.mtu}
             return [macvlan | {"ipam": static_address(address)}]
 
-        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
-        return forward_along(self._pods, worker)
+        pods = start_pods(worker, chain, plugins, undo)
+        return running_pods(worker, pods, forward_along(pods, worker))

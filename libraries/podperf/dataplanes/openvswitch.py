@@ -43,9 +43,9 @@ def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
 
 
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """Who is busy on each CPU: the kernel's threads that receive at the worker's ports, and these pollers between them.
+    """The threads that share each CPU: the kernel's that receive at the worker's ports, and these pollers between them.
 
-    The turn of a thread that sleeps is spent by the one before it: with frames from one side only it is a poller's.
+    If a thread sleeps in its turn, the previous thread keeps the CPU. With frames from one side only that is a poller.
     """
     left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
     busy = {cpu: list(threads) for cpu, threads in pollers.items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
 from podperf.dataplanes.ovs_kernel import OvsKernel
@@ -14,7 +14,7 @@ from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
 from podperf.kernel.xdp_sockets import describe_sockets
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 
 
 class OvsAfxdp(OvsKernel):
@@ -28,8 +28,6 @@ class OvsAfxdp(OvsKernel):
     switch_has_cpus: ClassVar[bool] = True
     datapath: ClassVar[str] = "netdev"
 
-    _turns: Turns
-
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
         if reason := missing(host, PLAIN):
@@ -37,13 +35,10 @@ class OvsAfxdp(OvsKernel):
         daemon = host.run("sh", "-c", f'ldd "$(readlink -f "$(which {PLAIN})")"', check=False)
         return None if "libxdp" in daemon.stdout else "this Open vSwitch was built without AF_XDP (--enable-afxdp)"
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "an AF_XDP socket")
         leave_one_queue_each(worker)
-        entries = super().set_up(worker, chain, undo)
-        self._switch.confine(worker.placement.pods)
-        self._turns = take_turns(worker.host, busy_threads(worker, self._switch.pollers()), undo)
-        return entries
+        return super().set_up(worker, chain, undo)
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
         configuration = {"pmd-cpu-mask": cpu_mask(worker.placement.switch)}
@@ -59,14 +54,14 @@ class OvsAfxdp(OvsKernel):
             for name, cpu in zip(names, cpus, strict=True)
         }
 
-    def check(self) -> None:
-        super().check()
-        self._turns.check()
+    def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
+        switch.confine(worker.placement.pods)
+        return take_turns(worker.host, busy_threads(worker, switch.pollers()), undo)
 
-    def describe(self) -> dict[str, Any]:
+    def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
         return {
-            **super().describe(),
-            **self._switch.describe_pmds(),
-            "sockets": describe_sockets(self._worker.host, self._switch.process.pid),
-            "pollers": self._turns.describe(),
+            **super()._describe(worker, switch, turns),
+            **switch.describe_pmds(),
+            "sockets": describe_sockets(worker.host, switch.process.pid),
+            "pollers": turns.describe(),
         }

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.base import RunningDataPlane, Worker
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, missing
 from podperf.dataplanes.segments import forward_along, start_pods_on_veth
 from podperf.hosts.base import Host
 from podperf.hosts.linux import module_as_before
 from podperf.hosts.way_back import unload_at_the_end
-from podperf.model import Chain, Direction, Entry
+from podperf.kernel.poller_sharing import Turns
+from podperf.model import Chain
 
 BRIDGE = "ovs-br0"
 MODULE = "openvswitch"
@@ -25,8 +26,6 @@ class OvsKernel(KernelPods):
     name: ClassVar[str] = "ovs-kernel"
     datapath: ClassVar[str] = "system"
 
-    _switch: OpenVSwitch
-
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
         if reason := missing(host, PLAIN):
@@ -36,7 +35,7 @@ class OvsKernel(KernelPods):
             lacking = host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
         return f"the kernel of {host.name} has no Open vSwitch datapath (module {MODULE})" if lacking else None
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         if self.datapath == "system":
             unload_at_the_end(worker.host, worker.directory, MODULE, undo)
             worker.host.run("modprobe", "--quiet", MODULE, check=False)
@@ -50,8 +49,13 @@ class OvsKernel(KernelPods):
         inner = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
         names = [worker.left.interface, *inner, worker.right.interface]
         switch.join(BRIDGE, switch.add_ports(BRIDGE, self._prepared(worker, names)))
-        self._worker, self._pods, self._switch = worker, pods, switch
-        return forward_along(pods, worker)
+        entries = forward_along(pods, worker)
+        turns = self._take_turns(worker, switch, undo)
+
+        def describe_switch() -> Mapping[str, Any]:
+            return self._describe(worker, switch, turns)
+
+        return running_pods(worker, pods, entries, describe_switch, [switch, turns])
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus)
@@ -60,13 +64,15 @@ class OvsKernel(KernelPods):
         """The interfaces along the chain, ready for the switch, and its settings for each."""
         return {name: {} for name in names}
 
-    def check(self) -> None:
-        self._switch.check()
+    def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
+        """Let the switch share its CPUs with the kernel's receive threads. The kernel's datapath has no poller."""
+        return Turns()
 
-    def describe(self) -> dict[str, Any]:
-        return super().describe() | {
-            "version": self._switch.appctl("version").splitlines()[0],
-            "datapath_type": self._switch.row("Bridge", BRIDGE)["datapath_type"],
-            "datapath": self._switch.appctl("dpif/show").splitlines(),
-            "flows": self._switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
+    def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
+        """What the switch says of itself, beside what the kernel says of the pods."""
+        return {
+            "version": switch.appctl("version").splitlines()[0],
+            "datapath_type": switch.row("Bridge", BRIDGE)["datapath_type"],
+            "datapath": switch.appctl("dpif/show").splitlines(),
+            "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
         }

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes.base import Worker
-from podperf.dataplanes.openvswitch import PLAIN, busy_threads, missing
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, missing
 from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import NetworkingModel
 
 
 class OvsNetdev(OvsKernel):
@@ -25,22 +25,14 @@ class OvsNetdev(OvsKernel):
     switch_has_cpus: ClassVar[bool] = True
     datapath: ClassVar[str] = "netdev"
 
-    _turns: Turns
-
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
         return missing(host, PLAIN)
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        entries = super().set_up(worker, chain, undo)
-        cpu, switch = worker.placement.switch[0], self._switch.process.pid
-        worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(switch))
-        self._turns = take_turns(worker.host, busy_threads(worker, {cpu: [switch]}), undo)
-        return entries
+    def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
+        cpu, process = worker.placement.switch[0], switch.process.pid
+        worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(process))
+        return take_turns(worker.host, busy_threads(worker, {cpu: [process]}), undo)
 
-    def check(self) -> None:
-        super().check()
-        self._turns.check()
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "pollers": self._turns.describe()}
+    def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
+        return {**super()._describe(worker, switch, turns), "pollers": turns.describe()}

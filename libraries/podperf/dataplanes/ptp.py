@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.addressing import gateway_of
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import start_pods, static_address
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain
 from podperf.pods.base import PodInterface
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders.kernel import NextHop, forward
@@ -28,22 +27,21 @@ class PointToPoint(KernelPods):
     def unavailable(host: Host) -> str | None:
         return CniPlugins(host).missing("ptp", "static")
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         def plugins(segment: int, address: str) -> list[dict[str, Any]]:
             ipam = static_address(address, gateway=gateway_of(segment))
             return [{"type": "ptp", "ipMasq": False, "mtu": worker.mtu, "ipam": ipam}]
 
         prepare_worker(worker, chain.pods)
-        self._worker, self._pods = worker, start_pods(worker, chain, plugins, undo)
-        for number, pod in enumerate(self._pods, start=1):
+        pods = start_pods(worker, chain, plugins, undo)
+        for number, pod in enumerate(pods, start=1):
             forward(
                 pod,
                 to_left=NextHop("net1", gateway_of(number - 1)),
                 to_right=NextHop("net2", gateway_of(number)),
             )
-        return route_chain(
-            worker, [(_side(pod.interfaces["net1"]), _side(pod.interfaces["net2"])) for pod in self._pods]
-        )
+        sides = [(_side(pod.interfaces["net1"]), _side(pod.interfaces["net2"])) for pod in pods]
+        return running_pods(worker, pods, route_chain(worker, sides))
 
 
 def _side(interface: PodInterface) -> HostSide:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.bpf_programs import describe_program, missing
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along, patches, start_pods_on_veth, take_all_frames
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 
 
@@ -21,8 +21,6 @@ class RedirectedPods(KernelPods):
 
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     least_pods: ClassVar[int] = 0
-
-    _interfaces: Sequence[str]
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -35,16 +33,15 @@ class RedirectedPods(KernelPods):
     def make_ready(self, pods: Sequence[Pod]) -> None:
         """What the pods' interfaces need before frames are redirected to them: by default nothing."""
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         pods = start_pods_on_veth(worker, chain, undo)
         take_all_frames(worker)
         self.make_ready(pods)
         pairs = patches(worker, pods)
         for source, target in pairs:
             self.redirect(worker, source, target)
-        self._worker, self._pods, self._interfaces = worker, pods, [source for source, _ in pairs]
-        return forward_along(pods, worker)
 
-    def describe(self) -> dict[str, Any]:
-        programs = {name: describe_program(self._worker.host, name) for name in self._interfaces}
-        return super().describe() | {"programs": programs}
+        def programs() -> dict[str, Any]:
+            return {"programs": {source: describe_program(worker.host, source) for source, _ in pairs}}
+
+        return running_pods(worker, pods, forward_along(pods, worker), programs)

@@ -5,17 +5,16 @@ Calico's own plug-in is not needed to forward as Calico does; the kernel setting
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import ClassVar
 
 from podperf.addressing import left_of, right_of
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
-from podperf.dataplanes.kernel_state import KernelPods
+from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, sysctl
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 
@@ -31,14 +30,13 @@ class Routed(KernelPods):
     def unavailable(host: Host) -> str | None:
         return None
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         prepare_worker(worker, chain.pods)
         # Proxy ARP answers only for addresses that the worker can route: 169.254.1.1 needs a default route.
         hop = ("via", right_of(chain.pods), "dev", worker.right.interface, "onlink")
         ip(worker.host, "route", "add", "default", *hop)
-        self._worker = worker
-        self._pods, sides = start_routed_pods(worker, worker.host, chain.pods, undo)
-        return route_chain(worker, sides)
+        pods, sides = start_routed_pods(worker, worker.host, chain.pods, undo)
+        return running_pods(worker, pods, route_chain(worker, sides))
 
 
 def start_routed_pods(

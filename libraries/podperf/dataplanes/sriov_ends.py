@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from podperf.dataplanes.base import DataPlane, Worker
-from podperf.dataplanes.sriov import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
+from podperf.dataplanes.virtual_functions import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
@@ -64,27 +64,16 @@ def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> Funct
     return FunctionsAtEnds(worker, first, last)
 
 
-class Switch(Protocol):
+class Switch(DataPlane, Protocol):
     """A data plane whose switch can do without the worker's ports."""
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         """With `ends` the switch has no port of the worker."""
 
-    @staticmethod
-    def unavailable(host: Host) -> str | None:
-        """As DataPlane has it, and so the others."""
-
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]: ...
-
-    def check(self) -> None: ...
-
-    def describe(self) -> Mapping[str, Any]: ...
-
 
 class SriovAndSwitch(DataPlane):
-    """The head of a data plane that combines the two: only the switch differs."""
+    """Base class of data planes that combine the two. A subclass names the switch."""
 
-    name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.COMBINATION
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac",)
@@ -92,25 +81,15 @@ class SriovAndSwitch(DataPlane):
     uses_virtual_functions: ClassVar[bool] = True
     switch: ClassVar[type[Switch]]
 
-    _ends: FunctionsAtEnds
-    _between: Switch
-
     @classmethod
     def unavailable(cls, host: Host) -> str | None:
-        """Why this host cannot have it, with the remedy, or None."""
         return sriov.missing(host) or cls.switch.unavailable(host)
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        """Both VFs first, as pods start with them."""
-        self._ends = functions_at_ends(worker, self.name, undo)
-        self._between = self.switch(self._ends)
-        self._between.set_up(worker, chain, undo)
-        return self._ends.entries
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        ends = functions_at_ends(worker, self.name, undo)  # first, as pods start with them
+        between = self.switch(ends).set_up(worker, chain, undo)
 
-    def check(self) -> None:
-        """PodperfError when a part of it is gone."""
-        self._between.check()
+        def describe() -> Mapping[str, Any]:
+            return {**between.describe(), **ends.describe()}
 
-    def describe(self) -> Mapping[str, Any]:
-        """What the switch says of itself, and the VFs."""
-        return {**self._between.describe(), **self._ends.describe()}
+        return replace(between, entries=ends.entries, describe=describe)

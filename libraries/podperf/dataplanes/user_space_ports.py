@@ -11,6 +11,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
 from podperf.kernel.queues import leave_one_queue
+from podperf.pods.base import Attachment, Pod
 
 
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
@@ -34,8 +35,25 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     for name, address in addresses.items():
         pci.remember(worker.host, address, way_back, ports[name].interface)
         pci.give_to_user_space(worker.host, address)
-        del worker.ports[ports[name].interface]
     return addresses
+
+
+def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[list[Pod], Mapping[str, Host]]:
+    """Pods of which the first has the left port, as its net1, and the last the right port, as its net2. With them who
+    sees the ports now.
+
+    The CNI plug-in `host-device` moves a port. Its receive thread ends with the move, and a new one begins anywhere.
+    """
+    pods = []
+    for number in range(1, count + 1):
+        attachments = [_attachment("net1", worker.left)] if number == 1 else []
+        attachments += [_attachment("net2", worker.right)] if number == count else []
+        pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+    return pods, {"net1": pods[0].host, "net2": pods[-1].host}
+
+
+def _attachment(interface: str, port: WorkerPort) -> Attachment:
+    return Attachment(interface, port.interface, [{"type": "host-device", "device": port.interface}])
 
 
 def leave_one_queue_each(worker: Worker) -> None:

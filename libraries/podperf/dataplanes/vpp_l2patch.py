@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.vpp import Vpp
-from podperf.dataplanes.vpp_chain import Segment, VppChain
+from podperf.dataplanes.vpp_chain import VppChain
+from podperf.dataplanes.vpp_segments import Segment
 
 
 class VppL2Patch(VppChain):

@@ -8,7 +8,8 @@ from typing import ClassVar
 from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK, left_of, right_of
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.vpp import Vpp
-from podperf.dataplanes.vpp_chain import Segment, VppChain
+from podperf.dataplanes.vpp_chain import VppChain
+from podperf.dataplanes.vpp_segments import Segment
 from podperf.model import Direction, Entry
 
 

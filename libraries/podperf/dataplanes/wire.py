@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import ClassVar
 
-from podperf.dataplanes.base import Cabling, DataPlane, Worker
+from podperf.dataplanes.base import Cabling, DataPlane, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
@@ -19,13 +20,17 @@ class Wire(DataPlane):
     cabling: ClassVar[Cabling] = Cabling.BACK_TO_BACK
     least_pods: ClassVar[int] = 0
     forwarders: ClassVar[Sequence[str]] = ("none",)
+    path: ClassVar[str] = "the tester's ports plugged into each other"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         return None
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
-        return {}
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
+        return self.between(worker.ports)
 
-    def describe(self) -> Mapping[str, Any]:
-        return {"path": "the tester's ports plugged into each other"}
+    def between(
+        self, ports: Mapping[str, Host], entries: Mapping[Direction, Entry] = MappingProxyType({})
+    ) -> RunningDataPlane:
+        """The path between ports of the tester; there is no worker to set up."""
+        return RunningDataPlane(entries, ports, lambda: {"path": self.path})

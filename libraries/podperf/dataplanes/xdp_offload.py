@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
-from podperf.dataplanes.base import Worker
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.bpf_programs import OFFLOADED, refusal
 from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel
+from podperf.model import Chain, NetworkingModel
 
 
 class XdpOffload(XdpRedirect):
@@ -30,7 +30,7 @@ class XdpOffload(XdpRedirect):
                 return f"{port} of {host.name} runs no eBPF program on the NIC: {reason}"
         return None
 
-    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> Mapping[Direction, Entry]:
+    def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         if reason := self.refused(worker.host, [worker.left.interface, worker.right.interface]):
             raise Unavailable(reason)
         return super().set_up(worker, chain, undo)

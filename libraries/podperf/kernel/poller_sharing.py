@@ -21,6 +21,10 @@ from podperf.hosts.programs import on_host
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps 100 frames wait meanwhile, and a veth's ring holds 256
 START_TIMEOUT = 5.0  # seconds
+# Section 5 of the draft: "Special capabilities SHOULD NOT exist in the DUT/SUT specifically for benchmarking purposes."
+SPECIAL_CAPABILITY = (
+    "podperf-rotation runs on CPU {cpu} of the worker and gives {pollers} polling threads turns of {slice} us"
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,11 @@ class TurnsOnCpu:
     def describe(self) -> dict[str, Any]:
         """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node, the CPUs
         that they are held to, and how often each had to make way for another."""
-        how = "alone" if self.rotation is None else f"in turns of {SLICE} us, by rotated real-time priority"
+        how, special = "alone", {}
+        if self.rotation is not None:
+            how = f"in turns of {SLICE} us, by rotated real-time priority"
+            said = SPECIAL_CAPABILITY.format(cpu=self.cpu, pollers=len(self.pollers), slice=SLICE)
+            special = {"special_capability": said}
         node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
             "cpu": self.cpu,
@@ -49,6 +57,7 @@ class TurnsOnCpu:
             "held_to": held_to(self.host, self.pollers),
             "shared": how,
             "preemptions": preemptions(self.host, self.pollers),
+            **special,
         }
 
 

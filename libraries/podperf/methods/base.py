@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from podperf.metrics import Metrics
 from podperf.model import TrialResult
 
 
@@ -22,6 +23,10 @@ class TrialSource(Protocol):
 
 class MethodResult(Protocol):
     """What a method found."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """The figures that it tells, by the names that they have in `podperf.metrics.METRICS`."""
 
     def as_record(self) -> Mapping[str, Any]:
         """The result as JSON-serialisable data for the record: values, bounds, and every parameter that led to them."""

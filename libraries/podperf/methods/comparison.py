@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from podperf.methods.base import TrialSource
+from podperf.metrics import Measured
 from podperf.model import TrialResult
 from podperf.testers.base import UNPACED, limited_by_tester
-from podperf.verdicts.thresholds import Measured
 
 Contender = Callable[[], AbstractContextManager[TrialSource]]
 """Sets a chain up, and takes it down again at the end of the context."""

@@ -11,16 +11,32 @@ from typing import Any
 
 from podperf.methods.base import TrialSource
 from podperf.methods.trials import latency_record
+from podperf.metrics import METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
+
+_PERCENTILES = {"latency_p50": 50.0, "latency_p99": 99.0}
+_RATES = ("pdr", "ndr")  # of which the load is a share: the first that was found
 
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """One trial, and the share of which rate (`of`) its load was."""
+    """One trial, and the share of which rate (`of`) its load was. `unfinished`: that rate is not known for sure."""
 
     trial: TrialResult
     share: float
     of: str
+    unfinished: bool = False
+
+    @property
+    def metrics(self) -> Metrics:
+        """Median and 99th percentile. At a share of a rate that is not known they are not what a threshold means."""
+        latency = self.latency
+        if latency is None:
+            return {}
+        return {
+            name: Measured(latency.percentile(percent), unfinished=self.unfinished)
+            for name, percent in _PERCENTILES.items()
+        }
 
     @property
     def latency(self) -> Latency | None:
@@ -51,10 +67,22 @@ class LatencyAtShare:
 
     rate: float
     of: str
+    unfinished: bool = False  # that rate is the best so far of a search that was cut short
     share: float = 0.5
     duration: float = 1.0
     name: str = "latency"
 
+    @classmethod
+    def below(cls, metrics: Metrics) -> LatencyAtShare | None:
+        """At half the PDR, or the NDR where there is no PDR. None when no rate was found that the system carries."""
+        found = [each for each in _RATES if each in metrics and not metrics[each].upper_bound]
+        if not found:
+            return None
+        rate, label = metrics[found[0]], METRICS[found[0]].label
+        of = f"{label} of an unfinished search" if rate.unfinished else label
+        return cls(rate.value, of, rate.unfinished)
+
     def run(self, source: TrialSource) -> LatencyResult:
         """Measure."""
-        return LatencyResult(source.measure(self.rate * self.share, self.duration), self.share, self.of)
+        trial = source.measure(self.rate * self.share, self.duration)
+        return LatencyResult(trial, self.share, self.of, self.unfinished)

@@ -12,6 +12,7 @@ from jumpavg import AvgStdevStats
 from podperf.errors import PodperfError
 from podperf.methods.base import TrialSource
 from podperf.methods.trials import latency_record
+from podperf.metrics import Measured, Metrics
 from podperf.model import Latency, TrialResult, merged_latency
 from podperf.noise import Noise, total
 from podperf.testers.base import PACED_SHARE, UNPACED, limited_by_tester
@@ -75,6 +76,11 @@ class MrrResult:
     def tester_limited(self) -> bool:
         """True when the SUT may do more, so that the rate is a lower bound."""
         return limited_by_tester(self.rate, self.loss_ratio, self.maximum_load)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The median receive rate, between the slowest and the fastest trial."""
+        return {"mrr": Measured(self.rate, min(self.rates), max(self.rates), lower_bound=self.tester_limited)}
 
     @property
     def latency(self) -> Latency | None:

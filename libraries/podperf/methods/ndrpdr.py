@@ -17,6 +17,7 @@ from podperf.errors import PodperfError, TrialNotDelivered
 from podperf.methods.base import TrialSource
 from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
+from podperf.metrics import METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import PACED_SHARE, TESTER_LIMIT_SHARE
@@ -71,6 +72,21 @@ class GoalResult:
         at_least = "at least " if self.tester_limited or self.upper is None else ""
         return f"{self.goal.name} {at_least}{self.rate:,.0f} frames/s{limited}{unfinished}"
 
+    @property
+    def measured(self) -> Measured | None:
+        """The rate between the relevant bounds, as far as those have all the trials that the goal asks for.
+
+        Where no load was low enough, an upper bound; None when the search told nothing about this goal.
+        """
+        high = self.upper.load if self.upper is not None and not self.upper.coarse else None
+        if self.lower is not None and self.rate is not None:
+            low = min(self.rate, self.lower.load) if not self.lower.coarse else None
+            limited = self.tester_limited
+            return Measured(self.rate, low, high, lower_bound=limited, unfinished=not self.complete)
+        if self.upper is None:
+            return None
+        return Measured(self.upper.load, high=high, upper_bound=True, unfinished=not self.complete)
+
     def as_record(self) -> Mapping[str, Any]:
         """Goal, bounds, rate and latency as JSON-serialisable data."""
         return {
@@ -114,6 +130,13 @@ class SearchResult:
             **{name: f"not judged: {reason}" for name, reason in self.withheld.items()},
             **{each.goal.name: f"not found: {why.removesuffix(_BEST_SO_FAR)}" for each in unbounded},
         }
+
+    @property
+    def metrics(self) -> Metrics:
+        """The rate of each goal that is a metric."""
+        names = {each.label: each.name for each in METRICS.values() if each.method == NdrPdr.name}
+        found = {names[each.goal.name]: each.measured for each in self.goals if each.goal.name in names}
+        return {name: measured for name, measured in found.items() if measured is not None}
 
     @property
     def bounded(self) -> bool:

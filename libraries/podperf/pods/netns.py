@@ -19,6 +19,7 @@ class NamespacePods:
     def __init__(self, host: Host, worker: Host) -> None:
         self._host = host
         self._plugins = CniPlugins(worker)
+        self._attached: list[tuple[str, Attachment]] = []
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
         namespace = add_namespace(self._host, name, undo)
@@ -26,6 +27,8 @@ class NamespacePods:
         for attachment in attachments:
             interfaces[attachment.interface] = self._plugins.add(name, namespace.namespace, attachment)
             undo.callback(self._plugins.delete, name, namespace.namespace, attachment)
+            self._attached.append((name, attachment))
+            undo.callback(self._attached.remove, (name, attachment))
         return Pod(name, namespace.namespace, namespace, interfaces)
 
     def describe(self) -> Mapping[str, Any]:
@@ -34,4 +37,9 @@ class NamespacePods:
             "kind": "network namespaces",
             "cni_directory": PLUGIN_DIRECTORY,
             "cni_plugins": versions.get("containernetworking-plugins"),
+            "cni_networks": [
+                {"pod": pod, "interface": each.interface, "network": each.network, "plugins": list(each.plugins)}
+                for pod, each in self._attached
+            ],
+            "memory_limit": None,  # a namespace sets none
         }

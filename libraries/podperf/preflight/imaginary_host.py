@@ -262,11 +262,6 @@ def _add_namespace(question: Question) -> str:
     return ""
 
 
-def _processes_in_namespace(question: Question) -> str:
-    running = (each for each in question.host.processes.values() if each.alive())
-    return "\n".join(str(each.pid) for each in running if each.namespace == question.found[1])
-
-
 def _delete_namespace(question: Question) -> str:
     question.host.namespaces.remove(question.found[1])
     return ""
@@ -380,7 +375,6 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     for pattern, answer in (
         (r"^ip netns add (\S+)$", _add_namespace),
         (r"^ip netns del (\S+)$", _delete_namespace),
-        (r"^ip netns pids (\S+)$", _processes_in_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
         (r"^ip -json (?:-details )?link show dev (\S+)$", _link),

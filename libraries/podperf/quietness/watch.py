@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +22,13 @@ from podperf.quietness.cpu_speed import CpuSpeeds
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
+# A user can give his processes any name of 15 bytes, also with line ends and parentheses, or like the beginning
+# of a line. It is too short for the numbers that a line has, so that those tell where the name ends.
+_PROCESS = re.compile(
+    r"^(?P<pid>[0-9]+) \((?P<name>.{0,64}?)\) (?P<fields>\S(?: -?[0-9]+){36,})$", re.MULTILINE | re.DOTALL
+)
+_CPU = re.compile(r"^cpu(?P<cpu>[0-9]+)(?P<ticks>(?: [0-9]+)*)$", re.MULTILINE)
+_SINGLE = re.compile(r"^(?P<name>ctxt|procs_running) (?P<value>[0-9]+)$", re.MULTILINE)
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
 _FRESH = 0.1  # seconds for which a measured speed counts, so that one reading serves two trials in a row
@@ -57,34 +65,23 @@ def parse_sample(text: str, taken: float, ticks_per_second: int) -> Sample:
 
     The line of a process that just ended can be cut short, and is skipped. PodperfError if /proc/stat is missing.
     """
-    stolen: dict[int, float] = {}
-    processes: dict[int, ProcessTimes] = {}
-    single: dict[str, int] = {}
-    for line in text.splitlines():
-        if line[:1].isdigit():
-            pid, process = _parse_process(line, ticks_per_second)
-            if process is not None:
-                processes[pid] = process
-        elif line.startswith("cpu") and line[3:4].isdigit():
-            name, *ticks = line.split()
-            stolen[int(name[3:])] = int(ticks[7]) / ticks_per_second if len(ticks) > 7 else 0.0
-        elif line.startswith(("ctxt ", "procs_running ")):
-            name, _, value = line.partition(" ")
-            single[name] = int(value) if value.isdecimal() else 0  # a line that is cut short
+    processes = {int(found["pid"]): _process(found, ticks_per_second) for found in _PROCESS.finditer(text)}
+    of_machine = _PROCESS.sub("", text)  # without what names of processes say
+    stolen = {}
+    for found in _CPU.finditer(of_machine):
+        ticks = found["ticks"].split()
+        stolen[int(found["cpu"])] = int(ticks[7]) / ticks_per_second if len(ticks) > 7 else 0.0
+    single = {found["name"]: int(found["value"]) for found in _SINGLE.finditer(of_machine)}
     if not stolen:
         raise PodperfError("cannot tell whether the machine is quiet: /proc/stat lists no CPU; is /proc mounted?")
     return Sample(taken, stolen, single.get("ctxt", 0), single.get("procs_running", 0), processes)
 
 
-def _parse_process(line: str, ticks_per_second: int) -> tuple[int, ProcessTimes | None]:
-    # The name is in parentheses. It may contain spaces and parentheses, so the last parenthesis ends it.
-    head, _, tail = line.rpartition(")")
-    pid, _, name = head.partition(" (")
-    fields = tail.split()  # field 3 of proc(5) comes first
-    if not pid.isdigit() or len(fields) < 37:
-        return 0, None
+def _process(found: re.Match[str], ticks_per_second: int) -> ProcessTimes:
+    name = " ".join(found["name"].split())
+    fields = found["fields"].split()  # field 3 of proc(5) comes first
     user, system, children_user, children_system = (int(ticks) / ticks_per_second for ticks in fields[11:15])
-    return int(pid), ProcessTimes(
+    return ProcessTimes(
         name, int(fields[1]), int(fields[19]), int(fields[36]), user + system, children_user + children_system
     )
 

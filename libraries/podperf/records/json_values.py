@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
 
+from podperf.metrics import METRICS, RATE, Measured
 from podperf.model import (
     Direction,
     DirectionResult,
@@ -25,27 +26,16 @@ from podperf.noise import Noise, Speed
 from podperf.records.histogram import to_hdr
 from podperf.testers.base import UNPACED
 from podperf.topology import Threshold
-from podperf.verdicts.thresholds import Measured
 
 
-def rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:
-    """A rate in every unit the report needs; `aggregate_` is the sum of the directions, the rest is per direction."""
-    rate, ways = measured.value, len(traffic.directions)
-    share = rate / line_rate(link_bits_per_second, traffic.frame) * 100 if link_bits_per_second else None
-    return {
-        "frames_per_second": rate,
-        "low_frames_per_second": measured.low,
-        "high_frames_per_second": measured.high,
-        "lower_bound": measured.lower_bound,
-        "upper_bound": measured.upper_bound,
-        "unfinished": measured.unfinished,
-        "l1_bits_per_second": l1_bit_rate(rate, traffic.frame),
-        "l2_bits_per_second": l2_bit_rate(rate, traffic.frame),
-        "aggregate_frames_per_second": rate * ways,
-        "aggregate_l1_bits_per_second": l1_bit_rate(rate * ways, traffic.frame),
-        "aggregate_l2_bits_per_second": l2_bit_rate(rate * ways, traffic.frame),
-        "percent_of_line_rate": share,
-    }
+def result_to_json(
+    metric: str, measured: Measured, traffic: Traffic, link_bits_per_second: float | None
+) -> dict[str, Any]:
+    """The figure of a metric."""
+    quantity = METRICS[metric].quantity
+    if quantity is RATE:
+        return _rate_to_json(measured, traffic, link_bits_per_second)
+    return {quantity.key: measured.value, "lower_bound": measured.lower_bound}
 
 
 def latency_summary(latency: Latency, of: str = "") -> dict[str, Any]:
@@ -143,6 +133,26 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         speed=_speed_from_json(data),
         worker=noise_from_json(data.get("worker")),
     )
+
+
+def _rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:
+    """A rate in every unit the report needs; `aggregate_` is the sum of the directions, the rest is per direction."""
+    rate, ways = measured.value, len(traffic.directions)
+    share = rate / line_rate(link_bits_per_second, traffic.frame) * 100 if link_bits_per_second else None
+    return {
+        "frames_per_second": rate,
+        "low_frames_per_second": measured.low,
+        "high_frames_per_second": measured.high,
+        "lower_bound": measured.lower_bound,
+        "upper_bound": measured.upper_bound,
+        "unfinished": measured.unfinished,
+        "l1_bits_per_second": l1_bit_rate(rate, traffic.frame),
+        "l2_bits_per_second": l2_bit_rate(rate, traffic.frame),
+        "aggregate_frames_per_second": rate * ways,
+        "aggregate_l1_bits_per_second": l1_bit_rate(rate * ways, traffic.frame),
+        "aggregate_l2_bits_per_second": l2_bit_rate(rate * ways, traffic.frame),
+        "percent_of_line_rate": share,
+    }
 
 
 def _speed_from_json(data: Mapping[str, Any]) -> Speed | None:

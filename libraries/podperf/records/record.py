@@ -11,22 +11,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from podperf.dataplanes.base import ALSO_MODEL
 from podperf.figures import PHASES
+from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
     latency_summary,
     noise_to_json,
     plain,
-    rate_to_json,
+    result_to_json,
     threshold_to_json,
     traffic_to_json,
 )
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities, values_of
 from podperf.records.schema import SCHEMA_VERSION
+from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Metrics, Verdict
+from podperf.verdicts.thresholds import Verdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
@@ -73,6 +77,7 @@ class TestRecord:
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
+    contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
@@ -83,7 +88,7 @@ class TestRecord:
                 "name": self.name,
                 "suite": self.suite,
                 "tags": list(self.tags),
-                "sections": list(sections_of(self.tags)),
+                "sections": self._sections(),
                 "log": self.log,
             },
             "started": _timestamp(self.started),
@@ -99,6 +104,8 @@ class TestRecord:
             "tester": plain(self.tester),
             "tester_limits": plain(self.limits),
             "link_bits_per_second": plain(self.link_bits_per_second),
+            "special_capabilities": special_capabilities(self.data_plane or {}),
+            "parameters": parameters_of(self._set_ups),
             "environment": plain(self.environment),
             "interfaces": plain(self.interfaces),
             "methods": plain(self.methods),
@@ -113,6 +120,30 @@ class TestRecord:
             "trials": list(trials),
         }
 
+    def _sections(self) -> list[str]:
+        """Those that the tags name, and that of the second category which the data plane turned out to be of."""
+        second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
+        known = [each.section for each in NetworkingModel if each in second]
+        return list(dict.fromkeys([*sections_of(self.tags), *known]))
+
+    @property
+    def _set_ups(self) -> dict[str, SetUp]:
+        """The chains of this test: its own, or all that it compares. Those of a tester are not on their path."""
+        environment, descriptions = self.environment or {}, self.data_plane or {}
+        if not self.contenders:
+            own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
+            return {"": SetUp(self.chain, self.placement, (), descriptions, own, environment)}
+        found = {}
+        for name, (chain, placed) in self.contenders.items():
+            own = {
+                key.removeprefix(f"{name}: "): each
+                for key, each in self.interfaces.items()
+                if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
+            }
+            described = descriptions.get(name) or {}
+            found[name] = SetUp(chain, placed.placement, placed.shared, described, own, environment)
+        return found
+
     def why_noisy(self) -> str | None:
         """Why figures of this test may be the neighbours', or None."""
         return why_noisy({PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
@@ -124,13 +155,12 @@ class TestRecord:
         return together and {**together, "noisy": reason is not None, "reason": reason}
 
     def _results(self) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        for metric, measured in self.metrics.items():
-            if metric.startswith("latency"):
-                results[metric] = {"nanoseconds": measured.value, "lower_bound": measured.lower_bound}
-            elif self.traffic is not None:
-                results[metric] = rate_to_json(measured, self.traffic, self.link_bits_per_second)
-        return results
+        if self.traffic is None:
+            return {}
+        return {
+            metric: result_to_json(metric, measured, self.traffic, self.link_bits_per_second)
+            for metric, measured in self.metrics.items()
+        }
 
 
 def record_id(*words: str) -> str:

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+
+from podperf.metrics import METRICS, RATE, Metric, Quantity
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
 
 
 @functools.cache
-def _validator() -> Any:
+def _validator(metrics: tuple[Metric, ...]) -> Any:
     draft = jsonschema.Draft202012Validator
     extend: Any = jsonschema.validators.extend
     quick = extend(draft, {"patternProperties": _pattern_properties})
-    return quick(json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    schema["properties"]["results"]["properties"] = schemas_of_results(metrics)
+    return quick(schema)
+
+
+def schemas_of_results(metrics: Iterable[Metric]) -> Mapping[str, Any]:
+    """The schema of each metric's figure, by its name."""
+    return {each.name: _schema_of(each.quantity) for each in metrics}
+
+
+def _schema_of(quantity: Quantity) -> Mapping[str, Any]:
+    if quantity is RATE:
+        return {"$ref": "#/$defs/rate"}
+    return {
+        "type": "object",
+        "required": [quantity.key, "lower_bound"],
+        "properties": {quantity.key: {"type": "number"}, "lower_bound": {"type": "boolean"}},
+        "additionalProperties": False,
+    }
 
 
 def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
@@ -32,5 +52,5 @@ def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: A
 
 def schema_errors(document: Mapping[str, Any]) -> list[str]:
     """What keeps a document from being a record: one line each, with the place in it; empty when it is one."""
-    errors = sorted(_validator().iter_errors(document), key=lambda each: each.json_path)
+    errors = sorted(_validator(tuple(METRICS.values())).iter_errors(document), key=lambda each: each.json_path)
     return [f"{each.json_path}: {each.message[:300]}" for each in errors]

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from podperf.figures import short
+from podperf.metrics import RATE, Metric, rates
 from podperf.model import Chain
 from podperf.report import svg
-from podperf.report.loss_curve import MARKS
-from podperf.report.results import Record, rate_text
+from podperf.report.results import Record, figure_text
 
 _WIDTH, _LABEL, _VALUE = 760, 200, 92
 _BAR, _GAP, _GROUP_GAP = 11, 2, 12
-_ORDER = ("ndr", "pdr", "mrr")
 
 
 def comparison(records: Sequence[Record], caption: str) -> str:
-    """An SVG with a group of bars (NDR, PDR, MRR) for each record that has a rate; empty when none has."""
-    drawn = [each for each in records if any(metric in each["results"] for metric in _ORDER)]
+    """An SVG with a group of bars, one a rate, for each record that has any; empty when none has."""
+    drawn = [each for each in records if _group(each)]
     if not drawn:
         return ""
-    rates = [each["results"][metric] for each in drawn for metric in _ORDER if metric in each["results"]]
-    scale = svg.ticks(max(*(_top(rate) for rate in rates), 1.0), about=6)
+    tops = [_top(rate) for each in drawn for rate in _group(each).values()]
+    scale = svg.ticks(max(*tops, 1.0), about=6)
     top, shapes = 34.0, []
 
     def x(rate: float) -> float:
@@ -29,11 +28,11 @@ def comparison(records: Sequence[Record], caption: str) -> str:
 
     at = top + 4
     for record, label in zip(drawn, _labels(drawn), strict=True):
-        group = [metric for metric in _ORDER if metric in record["results"]]
+        group = _group(record)
         height = len(group) * (_BAR + _GAP)
         shapes.append(svg.text(_LABEL - 8, at + height / 2 + 3, label, anchor="end"))
-        for metric in group:
-            shapes += _bar(record["results"][metric], metric, at, x)
+        for metric, rate in group.items():
+            shapes += _bar(rate, metric, at, x)
             at += _BAR + _GAP
         at += _GROUP_GAP
     floor = at - _GROUP_GAP + 4
@@ -43,7 +42,12 @@ def comparison(records: Sequence[Record], caption: str) -> str:
     ]
     unit = svg.text(_WIDTH - 6, floor + 15, "kpps", size=11, fill=svg.MUTED, anchor="end")
     head = [svg.text(0, 14, caption, weight="bold"), *_legend()]
-    return svg.document(_WIDTH, int(floor + 22), f"{caption}: NDR, PDR and MRR", *grid, *head, *shapes, *numbers, unit)
+    title = f"{caption}: {', '.join(each.label for each in rates())}"
+    return svg.document(_WIDTH, int(floor + 22), title, *grid, *head, *shapes, *numbers, unit)
+
+
+def _group(record: Record) -> dict[Metric, Record]:
+    return {each: record["results"][each.name] for each in rates() if each.name in record["results"]}
 
 
 def _top(rate: Record) -> float:
@@ -60,12 +64,11 @@ def _labels(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def _bar(rate: Record, metric: str, y: float, x: Callable[[float], float]) -> list[str]:
-    name, colour = MARKS[metric]
+def _bar(rate: Record, metric: Metric, y: float, x: Callable[[float], float]) -> list[str]:
     value, low, high = rate["frames_per_second"], rate["low_frames_per_second"], rate["high_frames_per_second"]
     end, middle = x(value), y + _BAR / 2
-    words = rate_text(rate)
-    shapes = [svg.box(x(0), y, end - x(0), _BAR, colour, title=f"{name} {words} kpps")]
+    words = figure_text(rate, RATE)
+    shapes = [svg.box(x(0), y, end - x(0), _BAR, metric.colour, title=f"{metric.label} {words} kpps")]
     if low is not None and high is not None and high > low:
         shapes.append(svg.line(x(low), middle, x(high), middle, svg.INK, width=1.2))
         shapes += [svg.line(x(edge), middle - 3, x(edge), middle + 3, svg.INK, width=1.2) for edge in (low, high)]
@@ -75,8 +78,7 @@ def _bar(rate: Record, metric: str, y: float, x: Callable[[float], float]) -> li
 
 def _legend() -> list[str]:
     shapes, at = [], float(_WIDTH - 160)
-    for metric in _ORDER:
-        name, colour = MARKS[metric]
-        shapes += [svg.box(at, 5, 10, 10, colour), svg.text(at + 14, 14, name, size=11, fill=svg.MUTED)]
+    for each in rates():
+        shapes += [svg.box(at, 5, 10, 10, each.colour), svg.text(at + 14, 14, each.label, size=11, fill=svg.MUTED)]
         at += 54
     return shapes

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from podperf.figures import count, kpps, number, percent, short
+from podperf.metrics import METRICS, ON_PAGE, RATIO, Metric, by_quantity
 from podperf.model import Chain
 from podperf.report.conformance import Conformance
 from podperf.report.html import Content, Html, element, together
-from podperf.report.results import Record, caveats, verdict_word
-from podperf.report.summary import latency_cell, rate_cell
+from podperf.report.results import Record, caveats, shown, verdict_word
+from podperf.report.summary import figure_cell
 
-RATES = (("mrr", "MRR"), ("ndr", "NDR"), ("pdr", "PDR"))
-LATENCIES = (("latency_p50", "p50"), ("latency_p99", "p99"))
-_METRICS = dict((*RATES, *LATENCIES))
+_OVERLOAD = METRICS["mrr"]  # the metric of several trials, whose spread a table shows
 _FORWARDS = 0.01  # of the bare path: a floor below it tells a data plane that works from a broken one, and no more
 
 
@@ -61,28 +61,43 @@ def frame_label(record: Record) -> str:
     return f"{frame['sequence'][0]} B" if len(frame["sequence"]) == 1 else str(frame["name"])
 
 
-def rate(record: Record, metric: str) -> str:
-    """A rate in kpps."""
-    return rate_cell(record, metric).replace(">= ", "≥ ")
+def figure(record: Record, metric: Metric) -> str:
+    """A figure in the unit of its column."""
+    return figure_cell(record, metric, ON_PAGE)
 
 
-def latency(record: Record, metric: str) -> str:
-    """A latency in µs."""
-    return latency_cell(record, metric).replace(">= ", "≥ ")
+def typeset(unit: str) -> str:
+    """A unit, with the letters that a page has and a terminal may lack."""
+    return "µs" if unit == "us" else unit
 
 
-def spread(record: Record) -> str:
+def heads(metrics: Iterable[Metric]) -> str:
+    """`MRR · PDR, kpps`."""
+    found = by_quantity(metrics).items()
+    return "; ".join(
+        f"{' · '.join(each.head for each in group)}, {typeset(quantity.unit)}" for quantity, group in found
+    )
+
+
+def details(records: Sequence[Record]) -> Mapping[str, Callable[[Record], str]]:
+    """Further columns of a table of these records, by their heads."""
+    if _OVERLOAD not in shown(records):
+        return {}
+    return {f"{_OVERLOAD.head} spread": _spread, f"{_OVERLOAD.head}, L1 Gbit/s": _l1_rate}
+
+
+def _spread(record: Record) -> str:
     """How far the MRR's trials lie apart, as a share of it."""
-    found: Record | None = record["results"].get("mrr")
+    found: Record | None = record["results"].get(_OVERLOAD.name)
     if not found or not found["frames_per_second"]:
         return "-"
     low, high = found["low_frames_per_second"], found["high_frames_per_second"]
     return "-" if low is None or high is None else percent((high - low) / found["frames_per_second"])
 
 
-def l1_rate(record: Record) -> str:
+def _l1_rate(record: Record) -> str:
     """The MRR on the wire, Gbit/s."""
-    found = record["results"].get("mrr")
+    found = record["results"].get(_OVERLOAD.name)
     return number(found["l1_bits_per_second"] / 1e9) if found else "-"
 
 
@@ -91,7 +106,7 @@ def limits_met(record: Record) -> str:
     words = {"passed": "met", "failed": "missed", "inconclusive": "open", "not judged": "not judged"}
     found: dict[str, list[str]] = {}
     for each in record["verdict"]["outcomes"] if record["verdict"] else ():
-        found.setdefault(words[each["status"]], []).append(_METRICS.get(each["metric"], each["metric"]))
+        found.setdefault(words[each["status"]], []).append(_head(each["metric"]))
     return "; ".join(f"{', '.join(metrics)} {word}" for word, metrics in found.items()) or "none"
 
 
@@ -101,13 +116,13 @@ def limit_words(threshold: Record) -> str:
     amount = threshold["minimum"] if floor else threshold["maximum"]
     if amount is None:
         return "no limit"
-    of_baseline = threshold["unit"] == "ratio of baseline"
-    text = (
-        f"{percent(amount)} of the bare path's"
-        if of_baseline
-        else f"{short(amount)} {threshold['unit'].replace('us', 'µs')}"
-    )
-    return f"{_METRICS.get(threshold['metric'], threshold['metric'])} {'at least' if floor else 'at most'} {text}"
+    of_baseline = threshold["unit"] == RATIO
+    text = f"{percent(amount)} of the bare path's" if of_baseline else f"{short(amount)} {typeset(threshold['unit'])}"
+    return f"{_head(threshold['metric'])} {'at least' if floor else 'at most'} {text}"
+
+
+def _head(name: str) -> str:
+    return METRICS[name].head if name in METRICS else name  # as in a record of another version
 
 
 def limit_scope(threshold: Record) -> str:
@@ -120,7 +135,7 @@ def limit_scope(threshold: Record) -> str:
 def only_forwards(threshold: Record) -> bool:
     """True of a floor so far below the bare path that a data plane which meets it forwards, and no more is said."""
     floor = threshold["minimum"]
-    return threshold["unit"] == "ratio of baseline" and floor is not None and floor < _FORWARDS
+    return threshold["unit"] == RATIO and floor is not None and floor < _FORWARDS
 
 
 def between(found: Record) -> str:

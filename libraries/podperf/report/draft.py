@@ -76,7 +76,7 @@ SECTIONS = (
         "Kernel-space non-Acceleration Model",
         "Linux bridge, point-to-point routing, MACVLAN/IPVLAN, OVS kernel datapath: every frame crosses the kernel.",
         "Each of these data planes, 1 to N pods, compared with the bare path of the same run.",
-        suites=("4.1.1_kernel_space.robot", "4.1_findings.robot"),
+        suites=("4.1.1_kernel_space.robot", "4.1.1_kernel_space_sweep.robot", "4.1_findings.robot"),
     ),
     Section(
         "4.1.2",
@@ -84,29 +84,35 @@ SECTIONS = (
         "OVS-DPDK and VPP with vhost-user or memif to the pod, bypassing the kernel.",
         "Open vSwitch with DPDK and vhost-user, its user-space datapath without DPDK, pods joined by memif, and VPP in "
         "three ways where it is installed; 1 to N pods.",
-        suites=("4.1.2_user_space.robot", "4.1_findings.robot", "C_multi_pod.robot"),
+        suites=(
+            "4.1.2_user_space.robot",
+            "4.1.2_user_space_sweep.robot",
+            "4.1_findings.robot",
+            "C_multi_pod.robot",
+        ),
     ),
     Section(
         "4.1.3",
         "eBPF Acceleration Model",
         "Forwarding at the tc and XDP hooks, AF_XDP in pods, AF_XDP below a user-space vSwitch.",
         "Own BPF programs at the tc hook (with and without peer redirect) and the XDP hook, pods on AF_XDP sockets "
-        "with and without busy polling, Open vSwitch on AF_XDP; 1 to N pods.",
-        suites=("4.1.3_ebpf.robot", "4.1_findings.robot"),
+        "with and without busy polling, Open vSwitch on AF_XDP; OVS-DPDK (4.1.2) where its ports are AF_XDP devices of "
+        "DPDK and its pods have vhost-user; 1 to N pods.",
+        suites=("4.1.3_ebpf.robot", "4.1.3_ebpf_sweep.robot", "4.1_findings.robot"),
     ),
     Section(
         "4.1.4",
         "Smart-NIC Acceleration Model",
         "SR-IOV virtual functions straight into pods; eBPF/XDP offloaded to the NIC.",
         "Pods on virtual functions, with DPDK or in their kernel, 1 to N pods; XDP offload where the NIC has it.",
-        suites=("4.1.4_smart_nic.robot", "B_sriov_dpdk.robot"),
+        suites=("4.1.4_smart_nic.robot", "4.1.4_smart_nic_sweep.robot", "B_sriov_dpdk.robot"),
     ),
     Section(
         "4.1.5",
         "Model Combination",
         "SR-IOV for north/south and a user-space vSwitch for east/west traffic in one chain.",
         "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods.",
-        suites=("4.1.5_model_combination.robot", "hackathon_113.robot"),
+        suites=("4.1.5_model_combination.robot", "4.1.5_model_combination_sweep.robot", "hackathon_113.robot"),
     ),
     Section("4.2", "Resources Configuration", "Placement of CPU, memory and pages changes the result."),
     Section(
@@ -147,7 +153,9 @@ SECTIONS = (
         "5",
         "Security Considerations",
         "The test network is independent: test traffic must not reach production or management networks.",
-        "Interfaces that lead out are refused; no frame leaves the testbed's links; black-box measurement only.",
+        "Interfaces that lead out are refused; no frame leaves the testbed's links; black-box measurement only. The "
+        "draft wants no special capabilities for the benchmark in the system under test: where more threads poll than "
+        "there are CPUs, podperf-rotation gives them turns, and record and report say so.",
         suites=("5_isolation.robot",),
     ),
     Section(

@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from html import escape
 
 from podperf.figures import microseconds, number, percent
+from podperf.metrics import RATE, rates
 from podperf.report.facts import environment_facts, flat, placement_words
-from podperf.report.loss_curve import MARKS, loss_curve
+from podperf.report.loss_curve import loss_curve
 from podperf.report.results import (
     Record,
     explanation,
+    figure_text,
     missing,
     noisy,
     not_comparable,
-    rate_text,
     tester_faults,
     unfinished,
     verdict_word,
 )
-from podperf.report.summary import pods_cell
+from podperf.report.summary import further_figures, pods_cell
 
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
@@ -37,16 +38,17 @@ def embed_html(record: Record) -> str:
         parts.append(f"<p><b>not comparable</b> {escape(reason)}</p>")
     rows = [
         (
-            MARKS[metric][0],
-            f"{rate_text(rate)} kpps",
+            each.label,
+            f"{figure_text(rate, RATE)} kpps",
             f"{_gigabits(rate, 'l1')}, {_gigabits(rate, 'l2')}{_share(rate)}{_between(rate)}",
         )
-        for metric in MARKS
-        if (rate := record["results"].get(metric))
+        for each in rates()
+        if (rate := record["results"].get(each.name))
     ]
     if latency := record["latency"]:
         figures = ", ".join(f"{name.replace('_', '.')} {microseconds(latency[f'{name}_ns'])}" for name in _LATENCIES)
         rows.append(("Latency, µs", figures, latency["of"]))
+    rows += [(label, figure, "") for label, figure in further_figures(record)]
     parts.append(_table(rows))
     parts.append(loss_curve(record))
     parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from podperf.figures import PHASES, kpps, number, percent, short
+from podperf.metrics import RATE, Metric, rates
 from podperf.report import svg
-from podperf.report.results import Record, rate_text
+from podperf.report.results import Record, figure_text
 
-MARKS = {"ndr": ("NDR", "#0b7285"), "pdr": ("PDR", "#b35c00"), "mrr": ("MRR", "#364fc7")}
 _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
@@ -28,8 +28,8 @@ def loss_curve(record: Record) -> str:
     trials = [each for each in record["trials"] if each["achieved_load"] > 0]
     if not trials:
         return ""
-    rates = {name: record["results"][name] for name in MARKS if name in record["results"]}
-    found = [each["achieved_load"] for each in trials] + [each["frames_per_second"] for each in rates.values()]
+    marks = {each: record["results"][each.name] for each in rates() if each.name in record["results"]}
+    found = [each["achieved_load"] for each in trials] + [each["frames_per_second"] for each in marks.values()]
     shown = [load for load in found if load > 0]
     least = max(_LEAST_LOAD, min(shown) / 1.1)
     most = max(2 * least, max(shown) * 1.1)
@@ -45,7 +45,7 @@ def loss_curve(record: Record) -> str:
             return floor - _ZERO_BAND / 3
         return floor - _ZERO_BAND - max(0.0, decades + math.log10(loss)) / decades * (floor - _ZERO_BAND - _TOP)
 
-    shapes = [*_axes(svg.log_ticks(least, most), decades, x, y), *_marks(rates, x)]
+    shapes = [*_axes(svg.log_ticks(least, most), decades, x, y), *_marks(marks, x)]
     phases = list(dict.fromkeys(each["phase"] for each in trials))
     shapes += [_dot(each, phases, x, y) for each in trials]
     legend, height = _legend(phases, any(each["invalid"] for each in trials))
@@ -74,20 +74,19 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
     return shapes
 
 
-def _marks(rates: Mapping[str, Record], x: _Scale) -> list[str]:
+def _marks(marks: Mapping[Metric, Record], x: _Scale) -> list[str]:
     """A dashed line a result, its name above; names that would touch go to a second and third row."""
     lines, labels = [], []
     ends: list[float] = []  # where the last label of each row ends
-    for name, found in sorted(rates.items(), key=lambda each: float(each[1]["frames_per_second"])):
-        label, colour = MARKS[name]
-        rate, words = found["frames_per_second"], f"{label} {rate_text(found)}"
+    for metric, found in sorted(marks.items(), key=lambda each: float(each[1]["frames_per_second"])):
+        rate, words = found["frames_per_second"], f"{metric.label} {figure_text(found, RATE)}"
         half = len(words) * 3.3
         centre = min(max(x(rate), _LEFT + half), _WIDTH - _RIGHT - half)
         row = next((row for row, end in enumerate(ends) if centre - half > end), len(ends))
         ends[row : row + 1] = [centre + half + 4]
         height = _TOP - 6 - row * 13
-        lines.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, colour, width=1.4, dash="5 3"))
-        labels.append(svg.text(centre, height, words, size=11, fill=colour, anchor="middle", weight="bold"))
+        lines.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, metric.colour, width=1.4, dash="5 3"))
+        labels.append(svg.text(centre, height, words, size=11, fill=metric.colour, anchor="middle", weight="bold"))
     return lines + labels  # a label is never crossed out by another result's line
 
 

@@ -7,11 +7,13 @@ tester, the environment and the records; at the end the list of all sections.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import podperf
 from podperf.figures import count, kpps, percent
+from podperf.metrics import RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
@@ -23,15 +25,18 @@ from podperf.report.results import (
     Record,
     caveats,
     explanation,
+    is_bare_path,
     noisy,
     not_comparable,
     preset,
     remarks,
     said_by,
+    shown,
+    special_capabilities,
     tester_faults,
     verdict_word,
 )
-from podperf.report.summary import rate_cell
+from podperf.report.summary import figure_cell
 
 _STYLE = Path(__file__).with_name("style.css")
 # A page without script has none to run: what a browser is told once more, should markup ever get into it.
@@ -61,6 +66,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     yield _titled("Findings", _findings(conformance.latest, conformance))
     yield _doubtful(conformance)
     yield _noisy(conformance)
+    yield _special(conformance)
     yield _skipped(conformance.latest)
     yield element("h2", "Measured sections")
     yield _limits(conformance.latest)
@@ -162,8 +168,8 @@ def _comparison(conformance: Conformance) -> Html:
 
 def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
-    bare = rank([each for each in records if each["networking_model"] == "none"])
-    compared = rank([each for each in records if each["networking_model"] != "none"])
+    bare = rank([each for each in records if is_bare_path(each)])
+    compared = rank([each for each in records if not is_bare_path(each)])
     drawn = compared or bare
     if not drawn:
         return NOTHING
@@ -181,12 +187,12 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _bare_path(record: Record, conformance: Conformance) -> Html:
-    rates = ", ".join(f"{name} {cells.rate(record, metric)}" for metric, name in cells.RATES)
+    found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in rates())
     return element(
         "p",
         "Not drawn: ",
         element("a", f"the path without a pod ({cells.chain_label(record)})", href=f"#{conformance.anchor(record)}"),
-        f", {rates} kpps. It is what the ",
+        f", {found} {RATE.unit}. It is what the ",
         element("a", "tester by itself", href="#tester"),
         " can do.",
         class_="small muted",
@@ -242,6 +248,27 @@ def _noisy(conformance: Conformance) -> Html:
     )
 
 
+def _special(conformance: Conformance) -> Html:
+    """What section 5 of the draft says should not be there, and was."""
+    found: dict[str, list[str]] = {}
+    for each in conformance.latest:
+        for sentence in special_capabilities(each):
+            found.setdefault(sentence, []).append(conformance.name_of(each))
+    if not found:
+        return NOTHING
+    return together(
+        element("h2", "Special capabilities in the system under test", id="special"),
+        element(
+            "p",
+            "Section 5 of the draft: special capabilities should not exist in the system under test for the sake of a "
+            "benchmark. These do, because more threads polled than there were CPUs for them. A worker with a CPU for "
+            "each of them needs none.",
+            class_="note",
+        ),
+        table(("What ran there", "During"), (Row((sentence, "; ".join(names))) for sentence, names in found.items())),
+    )
+
+
 def _skipped(records: Sequence[Record]) -> Html:
     by_reason: dict[str, list[str]] = {}
     for record in records:
@@ -290,20 +317,20 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
 
 
 def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
-    heads = [f"{name}, kpps" for _, name in cells.RATES]
-    heads += ["MRR spread", "MRR, L1 Gbit/s", *(f"{name}, µs" for _, name in cells.LATENCIES)]
-    rows = []
+    metrics, details = shown(conformance.latest), cells.details(conformance.latest)
+    columns: dict[str, Callable[[Record], str]] = {}
+    for quantity, group in by_quantity(metrics).items():
+        columns |= {cells.heads([each]): partial(cells.figure, metric=each) for each in group}
+        columns |= details if quantity is RATE else {}
+    heads, rows = list(columns), []
     for record in records:
-        figures = [cells.rate(record, metric) for metric, _ in cells.RATES]
-        figures += [cells.spread(record), cells.l1_rate(record)]
-        figures += [cells.latency(record, metric) for metric, _ in cells.LATENCIES]
-        shown: tuple[Content, ...] = (
+        row: tuple[Content, ...] = (
             cells.named(record, conformance),
-            *figures,
+            *(figure(record) for figure in columns.values()),
             cells.limits_met(record),
             cells.verdict(record),
         )
-        rows.append(Row(shown, _remark(record)))
+        rows.append(Row(row, _remark(record)))
     return table(("Test", *heads, "Limits", "Verdict"), rows, kind="results", numeric=range(1, len(heads) + 1))
 
 
@@ -320,8 +347,8 @@ def _checks_table(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _history_table(records: Sequence[Record], conformance: Conformance) -> Html:
-    """Each test in each run: MRR and PDR, oldest run first."""
-    heads = [f"{run.name}, {_moment(run.started)}: MRR · PDR, kpps" for run in conformance.runs]
+    """The most important figures of each test in each run, oldest run first."""
+    heads = [f"{run.name}, {_moment(run.started)}: {cells.heads(headlines())}" for run in conformance.runs]
     rows = []
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
@@ -343,7 +370,7 @@ def _past(record: Record | None, latest_preset: str) -> str:
     differs = ["noisy"] if noisy(record) else []
     if preset(record) != latest_preset:
         differs.append(f"preset {preset(record)}" if preset(record) else "no search")
-    figures = f"{rate_cell(record, 'mrr')} · {rate_cell(record, 'pdr')}"
+    figures = " · ".join(figure_cell(record, each) for each in headlines())
     return f"{figures} ({', '.join(differs)})" if differs else figures
 
 
@@ -387,7 +414,7 @@ def _what_the_limits_mean(records: Sequence[Record]) -> str:
     )
     for each in records:
         mrr, limits = each["results"].get("mrr"), each["tester_limits"]
-        if each["networking_model"] == "none" and mrr and limits:
+        if is_bare_path(each) and mrr and limits:
             most = limits["maximum_load"]
             if mrr["frames_per_second"] > most:
                 found = f"{kpps(mrr['frames_per_second'])} kpps above the limit of {kpps(most)} kpps"

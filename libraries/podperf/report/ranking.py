@@ -1,4 +1,4 @@
-"""The data planes of a run, the fastest first: a bar for the PDR with its interval, and one for the MRR below it.
+"""The data planes of a run, the fastest first: a bar for the PDR with its interval, and thin bars below it.
 
 Plain HTML, so that its text keeps its size on a telephone while the bars get shorter.
 """
@@ -8,22 +8,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podperf.figures import short
+from podperf.metrics import ON_PAGE, RATE, Metric, headlines
 from podperf.report import svg
 from podperf.report.html import NOTHING, Content, Html, element
-from podperf.report.results import Record, rate_text
-
-_BARS = ("pdr", "mrr")
+from podperf.report.results import Record, figure_text
 
 
 def rank(records: Sequence[Record]) -> list[Record]:
     """Those that have a rate to be drawn, the highest PDR first; what has none counts with its MRR."""
-    drawn = [each for each in records if any(metric in each["results"] for metric in _BARS)]
-    return sorted(drawn, key=lambda each: -_value(next(each["results"][m] for m in _BARS if m in each["results"])))
+    return sorted((each for each in records if _bars(each)), key=lambda each: -_value(next(iter(_bars(each).values()))))
+
+
+def _bars(record: Record) -> dict[Metric, Record]:
+    """The rates of a record that are drawn, the most important first."""
+    return {each: record["results"][each.name] for each in headlines() if each.name in record["results"]}
+
+
+def _kind(metric: Metric) -> str:
+    """The class of its bar."""
+    return "first" if metric.headline == 1 else "further"
 
 
 def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html:
     """A chart of ranked records, all on one axis; each with its name and with what is to be said beside its figures."""
-    rates = [record["results"][metric] for record, _, _ in rows for metric in _BARS if metric in record["results"]]
+    rates = [rate for record, _, _ in rows for rate in _bars(record).values()]
     if not rates:
         return NOTHING
     scale = svg.ticks(max(*(max(_value(rate), _high(rate)) for rate in rates), 1.0), about=5)
@@ -40,20 +48,23 @@ def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html
 
 
 def _legend() -> list[Html]:
-    marks = (("pdr", "PDR, at most 0.5 % loss"), ("whisker", "its interval"), ("mrr", "MRR, under overload"))
+    marks = [(_kind(each), f"{each.label}, {each.legend}") for each in headlines()]
+    marks.insert(1, ("whisker", "its interval"))
     return [element("span", element("i", class_=kind), words) for kind, words in marks]
 
 
 def _row(record: Record, name: Content, remark: Content, scale: Sequence[float]) -> Html:
-    found = {metric: record["results"][metric] for metric in _BARS if metric in record["results"]}
+    found = _bars(record)
     bars = [
-        element("div", class_=metric, style=f"width:{_share(_value(rate), scale)}") for metric, rate in found.items()
+        element("div", class_=_kind(metric), style=f"width:{_share(_value(rate), scale)}")
+        for metric, rate in found.items()
     ]
-    if "pdr" in found and _high(found["pdr"]) > (low := found["pdr"]["low_frames_per_second"] or 0.0):
-        width = _share(_high(found["pdr"]) - low, scale)
+    first = next((rate for metric, rate in found.items() if _kind(metric) == "first"), None)
+    if first and _high(first) > (low := first["low_frames_per_second"] or 0.0):
+        width = _share(_high(first) - low, scale)
         bars.insert(1, element("div", class_="whisker", style=f"left:{_share(low, scale)};width:{width}"))
     figures = [
-        element("span", f"{metric.upper()} ", element("b", rate_text(rate).replace(">= ", "≥ ")), class_=f"of-{metric}")
+        element("span", f"{metric.label} ", element("b", _text(rate)), class_=f"of-{_kind(metric)}")
         for metric, rate in found.items()
     ]
     return element(
@@ -63,6 +74,10 @@ def _row(record: Record, name: Content, remark: Content, scale: Sequence[float])
         element("div", *figures, remark, class_="figures"),
         class_="row",
     )
+
+
+def _text(rate: Record) -> str:
+    return figure_text(rate, RATE, ON_PAGE)
 
 
 def _value(rate: Record) -> float:

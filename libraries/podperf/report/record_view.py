@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from podperf.figures import count, kpps, microseconds, number, percent
+from podperf.metrics import rates
+from podperf.records.parameters import PARAMETERS
 from podperf.report import cells
 from podperf.report.conformance import Conformance
 from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
-from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by
-from podperf.report.summary import pods_cell
+from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by, special_capabilities
+from podperf.report.summary import further_figures, pods_cell
 
 _DESCRIBED = (
     ("data_plane", "The data plane, read back from what was set up"),
@@ -35,10 +37,12 @@ def record_view(record: Record, conformance: Conformance) -> Html:
             *(element("p", each) for each in _said(record)),
             _figures(record),
             _latency(record),
+            *(element("p", element("b", f"{label}: "), figure) for label, figure in further_figures(record)),
             _limits(record),
             element("div", drawing(loss_curve(record)), class_="scroll") if record["trials"] else NOTHING,
             facts(_configuration(record)),
             *(_folded(words, record[part] or {}) for part, words in _DESCRIBED),
+            _parameters(record),
             element("p", *((log, ", ") if log else ()), json, class_="small"),
             id=conformance.anchor(record),
         ),
@@ -54,6 +58,8 @@ def _said(record: Record) -> Iterator[Content]:
             yield each
     if reason := not_comparable(record):
         yield f"not comparable: {reason}"
+    for each in special_capabilities(record):
+        yield f"special capability in the system under test (draft section 5): {each}"
     for each in record["findings"]:
         yield together(cells.state(each["verdict"]), f" {each['claim']} ({said_by(each)}): {each['detail']}")
 
@@ -61,13 +67,13 @@ def _said(record: Record) -> Iterator[Content]:
 def _figures(record: Record) -> Html:
     heads = ("Rate", "kpps", "interval, kpps", "L1 Gbit/s", "L2 Gbit/s", "of line rate", "both directions, kpps")
     rows = []
-    for metric, name in cells.RATES:
-        if found := record["results"].get(metric):
+    for metric in rates():
+        if found := record["results"].get(metric.name):
             share, both = found["percent_of_line_rate"], found["aggregate_frames_per_second"]
             rows.append(
                 (
-                    name,
-                    cells.rate(record, metric),
+                    metric.label,
+                    cells.figure(record, metric),
                     cells.between(found),
                     number(found["l1_bits_per_second"] / 1e9),
                     number(found["l2_bits_per_second"] / 1e9),
@@ -122,6 +128,16 @@ def _configuration(record: Record) -> Iterator[tuple[str, Content]]:
     yield "Started, ended (UTC)", f"{record['started']}, {record['ended'] or 'never'}"
     if record["test"]["tags"]:
         yield "Tags", ", ".join(record["test"]["tags"])
+
+
+def _parameters(record: Record) -> Html:
+    """What the newest version of the draft wants stated; nothing for an older record, which has none of it."""
+    found = record.get("parameters")
+    if found is None:
+        return NOTHING
+    rows = ((each.label, found[name] or "not read") for name, each in PARAMETERS.items())
+    words = "The configuration parameters of draft-ietf-bmwg-containerized-infra-08"
+    return element("details", element("summary", words), facts(rows))
 
 
 def _folded(words: str, data: Record) -> Html:

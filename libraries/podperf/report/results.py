@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from podperf import records
+from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError
-from podperf.figures import kpps, percent
+from podperf.figures import number, percent
+from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.printable import printable
 from podperf.records import TRIALS_SUFFIX, read_record
 
@@ -80,6 +82,11 @@ def read_run(directory: Path) -> Run:
     return Run(directory, tuple(records), tuple(problems))
 
 
+def is_bare_path(record: Record) -> bool:
+    """Whether the tester's ports were plugged into each other; a black box is reported in no category either."""
+    return record["chain"] is not None and record["chain"]["data_plane"] == Wire.name
+
+
 def verdict_word(record: Record) -> str:
     """One word for the end of a table row: the outcome, made more precise by the verdict or the findings."""
     return judgement(record) if record["outcome"] == "passed" else str(record["outcome"])
@@ -92,6 +99,11 @@ def judgement(record: Record) -> str:
         return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")
     status = str(record["verdict"]["status"])
     return "measured" if status == "no threshold" else status
+
+
+def special_capabilities(record: Record) -> list[str]:
+    """What ran in the system under test for the benchmark's sake alone, a sentence each; empty in older records."""
+    return [str(each) for each in record.get("special_capabilities", ())]
 
 
 def said_by(finding: Record) -> str:
@@ -170,18 +182,18 @@ def explanation(record: Record) -> str:
 
 def unfinished(record: Record) -> str | None:
     """Which rates are of a search that was cut short, and why it was; None when there are none."""
-    rates = [metric.upper() for metric, each in record["results"].items() if each.get("unfinished")]
+    rates = [METRICS[name] for name, each in record["results"].items() if each.get("unfinished")]
     if not rates:
         return None
-    reason = record["methods"].get("ndrpdr", {}).get("incomplete") or "the search was not finished"
-    return f"{', '.join(rates)}: {reason}"
+    reason = record["methods"].get(rates[0].method, {}).get("incomplete") or "the search was not finished"
+    return f"{', '.join(each.label for each in rates)}: {reason}"
 
 
 def remarks(record: Record) -> list[str]:
     """What is to be said below a row: why it did not pass, and what limits its figures."""
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
-    found += [f"* {cut_short}"] if cut_short else []
+    found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
     for each in (*missing(record), *tester_faults(record)):  # of which the verdict may have told some
         found += [] if each in "; ".join(found) else [each]
     found += [own_loss(record)]
@@ -190,7 +202,14 @@ def remarks(record: Record) -> list[str]:
     return [each for each in found if each]
 
 
-def rate_text(rate: Record) -> str:
-    """One of the record's rates in kpps: `>=` or `<` before a bound, `*` behind that of a search cut short."""
-    sign = ">= " if rate["lower_bound"] else "< " if rate["upper_bound"] else ""
-    return f"{sign}{kpps(rate['frames_per_second'])}{'*' if rate.get('unfinished') else ''}"
+def figure_text(found: Record, quantity: Quantity, signs: Signs = IN_TEXT) -> str:
+    """One of the record's results in its unit, with the signs of a bound."""
+    bounds = {each: bool(found.get(each)) for each in ("lower_bound", "upper_bound", "unfinished")}
+    measured = Measured(found[quantity.key], **bounds)
+    return measured.written(number(measured.value / quantity.scale), signs)
+
+
+def shown(records: Iterable[Record]) -> list[Metric]:
+    """The metrics that a table of these records has a column for: those found, and those that a method looked for."""
+    known = {name for record in records for name in (*record["results"], *record["methods"])}
+    return [each for each in METRICS.values() if known & {each.name, each.method}]

@@ -7,16 +7,18 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podperf.figures import count, microseconds
+from podperf.figures import count
+from podperf.metrics import IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
 from podperf.report.results import (
     Record,
     caveats,
+    figure_text,
     noisy,
     not_comparable,
-    rate_text,
     remarks,
+    shown,
     unfinished,
     verdict_word,
 )
@@ -34,12 +36,7 @@ _ORDER = (
     "interrupted",
     "skipped",
 )
-_RATES = ("mrr", "ndr", "pdr")
-_LATENCIES = ("latency_p50", "latency_p99")
-_HEAD = (
-    ("", "MRR", "NDR", "PDR", "p50", "p99", ""),
-    ("Test", "kpps", "kpps", "kpps", "us", "us", "Verdict"),
-)
+_NAME, _VERDICT = "Test", "Verdict"  # heads of the first and the last column
 _LEAST_NAME = 16  # characters of a name that stay in one line, also where the terminal is narrower than the table
 _WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
 _INDENT = "    "
@@ -57,9 +54,9 @@ class _Row:
 def summary_table(records: Sequence[Record], *, width: int = 80, colour: bool = False) -> str:
     """All tests of a run in the order of the report, no wider than `width` where figures and words can be so narrow.
 
-    Rates are kpps (thousands of frames/s per direction), latencies µs; `>=` marks a lower bound that the tester set,
-    `<` an upper one, `*` what a search found that was cut short. A note that several rows share is said once, below
-    their names.
+    There is a column for each metric that one of them found or looked for; `>=` marks a lower bound that the tester
+    set, `<` an upper one, `*` what a search found that was cut short. A note that several rows share is said once,
+    below their names.
     """
     ordered = sorted(records, key=_place)
     with_figures = [each for each in ordered if each["results"]]
@@ -80,10 +77,10 @@ def closing_line(records: Sequence[Record]) -> str:
     return f"{count(len(records), 'test')}: {', '.join(parts)}" if parts else "no tests"
 
 
-def rate_cell(record: Record, metric: str) -> str:
-    """A rate in kpps, `-` when there is none."""
-    found = record["results"].get(metric)
-    return rate_text(found) if found else "-"
+def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
+    """A figure in its unit, `-` when there is none."""
+    found = record["results"].get(metric.name)
+    return figure_text(found, metric.quantity, signs) if found else "-"
 
 
 def pods_cell(record: Record) -> str:
@@ -95,21 +92,23 @@ def pods_cell(record: Record) -> str:
     return f"{chain['pods']} on {count(workers, 'worker')}" if workers > 1 else str(chain["pods"])
 
 
-def latency_cell(record: Record, metric: str) -> str:
-    """A latency in µs, `-` when there is none."""
-    found = record["results"].get(metric)
-    return microseconds(found["nanoseconds"]) if found else "-"
+def further_figures(record: Record) -> list[tuple[str, str]]:
+    """Label and figure of each metric that is no rate and no latency: a report has more to say of those."""
+    found = (each for each in METRICS.values() if each.name in record["results"])
+    return [
+        (each.label, f"{figure_cell(record, each)} {each.quantity.unit}")
+        for each in found
+        if each.quantity not in {RATE, LATENCY}
+    ]
 
 
 def figures_line(record: Record) -> str:
     """The same figures in one line; empty when there are none."""
-    rates = ", ".join(f"{each.upper()} {rate_cell(record, each)}" for each in _RATES if each in record["results"])
-    latencies = ", ".join(
-        f"{each.removeprefix('latency_')} {latency_cell(record, each)}"
-        for each in _LATENCIES
-        if each in record["results"]
+    found = by_quantity(each for each in METRICS.values() if each.name in record["results"])
+    return ", ".join(
+        ", ".join(f"{each.head} {figure_cell(record, each)}" for each in metrics) + f" {quantity.unit}"
+        for quantity, metrics in found.items()
     )
-    return ", ".join(filter(None, (rates and f"{rates} kpps", latencies and f"{latencies} us")))
 
 
 def _place(record: Record) -> int:
@@ -124,11 +123,16 @@ def _place(record: Record) -> int:
 def _table(records: Sequence[Record], width: int, colour: bool) -> str:
     if not records:
         return ""
-    rows = [_row(each, records) for each in records]
-    columns = list(zip(*_HEAD, *((each.name, *each.figures, each.verdict) for each in rows), strict=True))
+    metrics = shown(records)
+    rows = [_row(each, records, metrics) for each in records]
+    heads = (
+        ("", *(each.head for each in metrics), ""),
+        (_NAME, *(each.quantity.unit for each in metrics), _VERDICT),
+    )
+    columns = list(zip(*heads, *((each.name, *each.figures, each.verdict) for each in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
     widths[0], widths[-1] = _shared(width - sum(widths[1:-1]) - 2 * (len(widths) - 1), rows, widths[0], widths[-1])
-    lines = [_line(head, widths) for head in _HEAD]
+    lines = [_line(head, widths) for head in heads]
     lines.append("  ".join("-" * each for each in widths))
     for row in rows:
         lines += _lines(row, widths, colour)
@@ -144,14 +148,13 @@ def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[i
     def lines(widths: tuple[int, int]) -> int:
         return sum(max(len(_wrapped(row.name, widths[0])), len(_verdict(row, widths[1]))) for row in rows)
 
-    least = max(len(_HEAD[-1][-1]), *(len(part) for row in rows for part in _parts(row.verdict)))
+    least = max(len(_VERDICT), *(len(part) for row in rows for part in _parts(row.verdict)))
     offers = [(max(min(name, _LEAST_NAME), min(name, room - size)), size) for size in range(least, verdict + 1)]
     return min(offers or [(name, verdict)], key=lines)
 
 
-def _row(record: Record, others: Sequence[Record]) -> _Row:
-    rates = (rate_cell(record, each).replace(">= ", ">=").replace("< ", "<") for each in _RATES)
-    figures = (*rates, *(latency_cell(record, each) for each in _LATENCIES))
+def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric]) -> _Row:
+    figures = tuple(figure_cell(record, each, IN_COLUMN) for each in metrics)
     word = verdict_word(record)
     return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word)
 
@@ -186,7 +189,11 @@ def _lines(row: _Row, widths: Sequence[int], colour: bool) -> Iterator[str]:
     names, verdicts = _wrapped(row.name, widths[0]), _verdict(row, widths[-1])
     for number in range(max(len(names), len(verdicts))):
         verdict = verdicts[number] if number < len(verdicts) else ""
-        cells = (names[number] if number < len(names) else "", *(row.figures if number == 0 else [""] * 5), verdict)
+        cells = (
+            names[number] if number < len(names) else "",
+            *(row.figures if number == 0 else [""] * len(row.figures)),
+            verdict,
+        )
         line = _line(cells, widths)
         yield f"{line.removesuffix(verdict)}{_coloured(verdict, row.word)}" if colour and verdict else line
 
@@ -254,9 +261,11 @@ def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
     for reason in dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each))):
         yield from _wrapped(reason, min(width, _WIDEST_TEXT))
     if any(each["results"] for each in records):
-        words = "kpps: thousand frames/s per direction; >=: at least, the tester was the limit; <: less than"
-        words += "; *: search cut short" if any(map(unfinished, records)) else ""
-        yield from _wrapped(words, min(width, _WIDEST_TEXT))
+        quantities = by_quantity(shown([each for each in records if each["results"]]))
+        words = [f"{each.unit}: {each.unit_words}" for each in quantities if each.unit_words]
+        words += [f"{IN_COLUMN.at_least}: at least, the tester was the limit", f"{IN_COLUMN.below}: less than"]
+        words += ["*: search cut short"] if any(map(unfinished, records)) else []
+        yield from _wrapped("; ".join(words), min(width, _WIDEST_TEXT))
 
 
 def _listed(labels: Sequence[str], width: int) -> list[str]:

@@ -1,8 +1,10 @@
 """One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework.
 
+Its parts:
+
     run                                 the tests, one after the other, and the reports at the end
     session, equipment                  the machines, taken and given back; the testbed and the watch on them
-    kept: limits, baselines             the patience, the tester's limits and the baselines that a test leaves to the next
+    kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record of one test, its trials and its undoing; its name; its end
     set_up, measurement                 the chain of one test, and the figures that the methods find there
     comparison                          several chains by turns in one test

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from podperf.dataplanes.wire import Wire
+from podperf.metrics import RATIO, Measured, Metrics, Need, rates
 from podperf.records import TestRecord
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.testers.base import TesterLimits
-from podperf.topology import Metric
-from podperf.verdicts.thresholds import Measured, Metrics, Verdict, judge
+from podperf.verdicts.thresholds import Verdict, judge
 
 
 class Baselines:
@@ -21,7 +21,7 @@ class Baselines:
         """The figures of a test against the testbed's thresholds. The verdict is in the record, too."""
         assert record.chain is not None and record.traffic is not None
         kind = kind_of(record.traffic)
-        if any(each.unit == "ratio of baseline" for each in record.thresholds):
+        if any(each.unit == RATIO for each in record.thresholds):
             record.baseline = self._records.get(kind)
         record.verdict = judge(
             record.thresholds,
@@ -47,11 +47,11 @@ def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | Non
     if limits is None:
         return measured or None
     limit = Measured(limits.maximum_load, lower_bound=True)
-    found: dict[Metric, Measured] = {"mrr": limit, "pdr": limit, **measured}
-    calibrated: tuple[Metric, ...] = ("mrr", "pdr")
+    # The calibration lets a little loss pass, so it tells nothing about a rate without loss.
+    calibrated = [each.name for each in rates() if Need.NO_LOSS not in each.needs]
+    found: dict[str, Measured] = {**dict.fromkeys(calibrated, limit), **measured}
     known = (each for each in calibrated if not (found[each].unfinished or found[each].upper_bound))
     found |= {each: limit for each in known if found[each].value < limit.value}
     if limits.held:
-        rates: tuple[Metric, ...] = ("mrr", "ndr", "pdr")
-        found |= {each: limit for each in rates if each in found and found[each].value > limit.value}
+        found |= {each.name: limit for each in rates() if each.name in found and found[each.name].value > limit.value}
     return found

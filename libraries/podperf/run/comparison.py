@@ -9,7 +9,7 @@ from functools import partial
 from secrets import randbits
 from typing import Any
 
-from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
@@ -36,6 +36,8 @@ def compare(
             raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
         equipment.testbed.demand(contender.chain)
     placed = {str(each): _placed(each, equipment) for each in order.contenders}
+    record = test.record
+    record.contenders = {str(each): (with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
     cpus = {cpu for each in placed.values() for cpu in each.cpus}
     workers = max(each.chain.workers for each in order.contenders)
     if workers > 1 or not cpus <= set(equipment.placement.sut):
@@ -43,7 +45,6 @@ def compare(
     contenders = _Contenders(test, equipment, known, traffics, placed)
     by_name = {str(each): partial(contenders.standing, each) for each in order.contenders}
     result = Comparison().run(by_name, randbits(32))
-    record = test.record
     record.limits = contenders.limits[str(order.contenders[0])]
     setting = {
         "placements": {name: asdict(each) for name, each in placed.items()},

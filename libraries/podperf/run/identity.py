@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.figures import count
 from podperf.model import Chain, Traffic
 from podperf.records import TestRecord, record_id, sections_of
@@ -37,7 +37,7 @@ def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traff
     words = (chain.data_plane, count(chain.pods, "pod"), where, inside, traffic.frame.name, way(traffic))
     record, kind = identity.record(*words), DATA_PLANES.get(chain.data_plane)
     record.model = kind.model if kind else None
-    record.chain = replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain
+    record.chain = with_forwarder(chain)
     record.thresholds = applicable(topology.thresholds, chain, traffic.frame)
     return record
 

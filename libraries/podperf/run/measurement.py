@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.latency import LatencyAtShare, LatencyResult
-from podperf.methods.metrics import of_goal, of_mrr
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.model import Traffic
@@ -16,8 +15,8 @@ from podperf.run.baselines import Baselines
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import TesterLimits
-from podperf.topology import MethodSettings, Metric
-from podperf.verdicts.thresholds import METRIC_NAMES, Measured, Verdict
+from podperf.topology import MethodSettings
+from podperf.verdicts.thresholds import Verdict
 
 
 @dataclass
@@ -37,10 +36,9 @@ class Measurement:
 
     def mrr(self) -> MrrResult:
         """Maximum receive rate, as the topology asks for it."""
-        result = self._measure(method("mrr", self.settings), self.limits)
+        result = self.measure(method("mrr", self.settings))
         assert isinstance(result, MrrResult)
         self.delivered_load = result.delivered_load
-        self.test.keep("mrr", of_mrr(result))
         return result
 
     def ndr_and_pdr(self) -> SearchResult:
@@ -51,41 +49,29 @@ class Measurement:
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
         # The tester will not deliver a load that it has not delivered in this test, whatever the calibration found.
-        result = self._measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
+        result = self.measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
         assert isinstance(result, SearchResult)
-        goals: dict[Metric, str] = {"ndr": "NDR", "pdr": "PDR"}
-        for metric, name in goals.items():
-            goal = result.goal(name)
-            measured = of_goal(goal) if goal else None
-            if measured is not None:
-                self.test.keep(metric, measured)
         return result
 
     def latency(self) -> bool:
         """Latency at half the PDR, or the NDR where the preset seeks no PDR. False when there is no load to halve."""
         record = self.test.record
-        rates: tuple[Metric, ...] = ("pdr", "ndr")
-        found = [each for each in rates if each in record.metrics and not record.metrics[each].upper_bound]
-        if not found:
+        latency = LatencyAtShare.below(record.metrics)
+        if latency is None:
             return False
-        rate, name = record.metrics[found[0]], METRIC_NAMES[found[0]]
-        of = f"{name} of an unfinished search" if rate.unfinished else name
-        result = self._measure(LatencyAtShare(rate.value, of), self.limits)
+        result = self.measure(latency)
         assert isinstance(result, LatencyResult)
-        if result.latency is not None:
-            record.latency, record.latency_of = result.latency, result.statement
-            metrics: dict[Metric, float] = {"latency_p50": 50, "latency_p99": 99}
-            for metric, percent in metrics.items():
-                # At half of a rate that is not known it is not what a threshold on it means.
-                self.test.keep(metric, Measured(result.latency.percentile(percent), unfinished=rate.unfinished))
+        record.latency, record.latency_of = result.latency, result.statement
         return True
 
     def judge(self) -> Verdict:
         """The figures of this test against the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
-    def _measure(self, method: Method, limits: TesterLimits) -> MethodResult:
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
+    def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
+        """What this method finds, with other limits than the tester's where given. Its figures go into the record."""
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits or self.limits))
         record = self.test.record
         record.methods = {**record.methods, method.name: result.as_record()}
+        self.test.keep(result.metrics)
         return result

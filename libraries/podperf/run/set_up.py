@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from podperf.dataplanes.base import Perishable
 from podperf.errors import PodperfError
 from podperf.model import Chain, Traffic
 from podperf.records import TestRecord
@@ -36,7 +35,7 @@ def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Sessio
 
 def _last_look(record: TestRecord, sut: SystemUnderTest) -> None:
     """Describe the data plane again, before it goes, with all that its processes have counted."""
-    if isinstance(sut.data_plane, Perishable):
+    if sut.counts:
         with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
             sut.check()
             record.data_plane = sut.describe()

@@ -8,6 +8,7 @@ from functools import partial
 
 from podperf.errors import PodperfError
 from podperf.methods.trials import Patience, ValidTrials
+from podperf.metrics import Metrics
 from podperf.model import Traffic, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
@@ -16,8 +17,6 @@ from podperf.records import Outcome, RecordWriter, TestRecord
 from podperf.run.ended import Ended
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
-from podperf.topology import Metric
-from podperf.verdicts.thresholds import Measured
 
 
 @dataclass
@@ -57,9 +56,9 @@ class TestInProgress:
         before = self.record.noises
         self.record.noises = {**before, phase: before[phase] + noise if phase in before else noise}
 
-    def keep(self, metric: Metric, measured: Measured) -> None:
-        """A figure that was found."""
-        self.record.metrics = {**self.record.metrics, metric: measured}
+    def keep(self, metrics: Metrics) -> None:
+        """Figures that were found."""
+        self.record.metrics = {**self.record.metrics, **metrics}
 
     def take_down(self) -> None:
         """Undo what was set up. Safe to repeat."""

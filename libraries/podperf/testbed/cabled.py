@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
+from podperf.dataplanes.external import External
 from podperf.hosts.base import Host
 from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth
@@ -46,23 +47,18 @@ def set_up(
     taken = [_take_ports(each, mtu, undo) for each in workers]
     for one in taken:
         one.ports.await_carrier()
-    data_planes = [data_plane, *(type(data_plane)() for _ in workers[1:])]
     ends = tester.facts.left.mac, tester.facts.right.mac
-    entries = set_up_along([each.worker for each in taken], data_planes, chain, directions, ends, undo)
-    first, *further = (
-        PartOfChain(each, one.worker.ports, one.received_by) for each, one in zip(data_planes, taken, strict=True)
-    )
+    running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
+    first, *further = (PartOfChain(each, one.received_by) for each, one in zip(running, taken, strict=True))
     beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
     if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
         patience = CARRIER_PATIENCE
-    sut = SystemUnderTest(
-        chain, tester, data_plane, entries, first.port_hosts, ports, first.received_by, patience, beyond
-    )
+    sut = SystemUnderTest(chain, tester, first.data_plane, entries, ports, first.received_by, patience, beyond)
     return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 
-def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: ExitStack) -> SystemUnderTest:
+def black_box(machines: Machines, chain: Chain, undo: ExitStack) -> SystemUnderTest:
     """Whatever stands between two ports of the tester that exist already."""
     machines.refuse_shared_ports()
     left, right = machines.topology.tester.left, machines.topology.tester.right
@@ -70,7 +66,7 @@ def black_box(machines: Machines, data_plane: DataPlane, chain: Chain, undo: Exi
     way_back = _way_back(machines, undo)
     tester = _tester(machines, machines.topology.tester.engine, way_back, undo)
     ports, patience = _tester_ports(machines), _await_links(machines)
-    sut = SystemUnderTest(chain, tester, data_plane, entries, ports, link_patience=patience)
+    sut = SystemUnderTest(chain, tester, External().between(ports, entries), entries, link_patience=patience)
     return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, way_back, undo)
 
 

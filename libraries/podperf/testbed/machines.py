@@ -125,7 +125,6 @@ class Machines:
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
         """The worker as data planes see it, with these ports in this namespace."""
         pods = NamespacePods(self.worker_host, namespace)
-        ports: dict[str, Host] = {left.interface: namespace, right.interface: namespace}
         return Worker(
             namespace,
             namespace.namespace,
@@ -135,7 +134,6 @@ class Machines:
             mtu,
             self.placement,
             str(RUN_DIRECTORY),
-            ports,
             self.topology.worker.sriov,
             self.number,
         )

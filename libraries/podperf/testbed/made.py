@@ -26,7 +26,8 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     host = add_namespace(machines.host, name, undo)
     add_veth(host, near="left", far="right", mtu=mtu)
     tester = undo.enter_context(_tester(machines, host, engine))
-    return SystemUnderTest(Chain(Wire.name, 0), tester, Wire(), {}, {"left": host, "right": host})
+    path = Wire().between({"left": host, "right": host})
+    return SystemUnderTest(Chain(Wire.name, 0), tester, path, path.entries)
 
 
 def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
@@ -34,8 +35,8 @@ def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, un
     tester_host = add_namespace(machines.host, "tester", undo)
     worker = _worker(machines, tester_host, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
-    entries = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, data_plane, entries, worker.ports)
+    running = data_plane.set_up(worker, chain, undo)
+    return SystemUnderTest(chain, tester, running, running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

@@ -14,8 +14,6 @@ from types import MappingProxyType
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import Unavailable
 from podperf.figures import count
-from podperf.hosts.base import Host
-from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
 
@@ -154,20 +152,3 @@ class _Choice:
             f"scenario {name} wants a CPU each for switch, pods and control threads, and {where} has "
             f"{count(len(here), 'CPU')} in all"
         )
-
-
-def share_cpus(host: Host, pods: int, cpus: Collection[int]) -> None:
-    """Let the processes of pods 1 to `pods` run on any of these CPUs; the pods' network is namespaces of `host`.
-
-    Unavailable when they run none: the kernel then forwards for them, wherever it likes.
-    """
-    names = ",".join(map(str, cpus))
-    found = [
-        process
-        for number in range(1, pods + 1)
-        for process in host.run("ip", "netns", "pids", f"{PREFIX}pod{number}").stdout.split()
-    ]
-    if not found:
-        raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
-    for process in found:
-        host.run("taskset", "--all-tasks", "--cpu-list", "--pid", names, process)

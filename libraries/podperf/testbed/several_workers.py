@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from podperf.dataplanes.base import DataPlane, Worker
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.errors import Unavailable
 from podperf.model import Chain, Direction, Entry
 
 
 def set_up_along(
     workers: Sequence[Worker],
-    data_planes: Sequence[DataPlane],
+    data_plane: DataPlane,
     chain: Chain,
     directions: Sequence[Direction],
     tester_macs: tuple[str, str],
     undo: ExitStack,
-) -> Mapping[Direction, Entry]:
-    """Each part of the chain by the data plane of its worker, from left to right. Returns how frames must be addressed.
+) -> tuple[list[RunningDataPlane], Mapping[Direction, Entry]]:
+    """Each part of the chain on its worker, from left to right, and how frames must be addressed.
 
-    What frames of the one direction reach last is set up first, as only then is it known by which MAC they enter it;
-    frames of the other direction cannot cross. `tester_macs` are those of its left and right port. Unavailable for both
-    directions at once, and for data planes whose parts cannot be joined by MAC alone.
+    The part that frames reach last is set up first, because the part before it must know the MAC by which they enter
+    it. Frames of the other direction cannot cross. `tester_macs` are those of its left and right port. Unavailable for
+    both directions at once, and for data planes whose parts cannot be joined by MAC alone.
     """
     direction, last = directions[0], len(workers) - 1
     if last and len(directions) > 1:
@@ -35,6 +35,7 @@ def set_up_along(
         "left": [tester_macs[0], *(worker.right.mac for worker in workers[:-1])],
         "right": [*(worker.left.mac for worker in workers[1:]), tester_macs[1]],
     }
+    running: dict[int, RunningDataPlane] = {}
     entries: Mapping[Direction, Entry] = {}
     for place in reversed(range(last + 1)) if ahead else range(last + 1):
         left, right = (
@@ -42,11 +43,12 @@ def set_up_along(
             for side, port in (("left", workers[place].left), ("right", workers[place].right))
         )
         part = replace(workers[place], left=left, right=right)
-        entries = data_planes[place].set_up(part, chain.parts[place], undo)
+        running[place] = data_plane.set_up(part, chain.parts[place], undo)
+        entries = running[place].entries
         if not last:
             break
         entry = entries.get(direction, Entry())
-        # What enters by no MAC of its own passes frames on as they are, to the MAC that lies beyond it.
+        # A part without a MAC of its own forwards frames unchanged. They must be addressed to the next MAC behind it.
         mac = entry.mac or (right if ahead else left).peer_mac
         entries = {direction: replace(entry, mac=mac)}
         before = place - 1 if ahead else place + 1
@@ -54,4 +56,4 @@ def set_up_along(
             if entry.address or entry.udp_port:
                 raise Unavailable(f"{chain.data_plane} translates addresses: its parts cannot be joined by MAC alone")
             peers["right" if ahead else "left"][before] = mac
-    return entries
+    return [running[place] for place in range(last + 1)], entries

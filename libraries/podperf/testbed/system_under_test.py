@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from podperf.dataplanes.base import DataPlane, Perishable
-from podperf.errors import PodperfError
+from podperf.dataplanes.base import RunningDataPlane
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, Traffic, Trial
 from podperf.testers.base import Tester
@@ -20,8 +20,7 @@ PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is th
 class PartOfChain:
     """What stands on a further worker."""
 
-    data_plane: DataPlane
-    port_hosts: Mapping[str, Host]  # as those of SystemUnderTest, and so what follows
+    data_plane: RunningDataPlane
     received_by: Mapping[str, str]
 
 
@@ -40,10 +39,10 @@ class SystemUnderTest:
 
     chain: Chain
     tester: Tester
-    data_plane: DataPlane
+    data_plane: RunningDataPlane
     entries: Mapping[Direction, Entry]
-    port_hosts: Mapping[str, Host]  # the host on which each port's interface is seen, by the interface's name
-    tester_ports: Mapping[str, Host] = field(default_factory=dict)  # the same at the other ends of these ports' cables
+    # The host on which each interface at the tester's end of a cable is seen, by the interface's name.
+    tester_ports: Mapping[str, Host] = field(default_factory=dict)
     received_by: Mapping[str, str] = field(default_factory=dict)  # who does what arriving frames cause, in words
     link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
     further: Mapping[str, PartOfChain] = field(default_factory=dict)  # by the worker's name; what is above is the first
@@ -51,10 +50,21 @@ class SystemUnderTest:
     @property
     def ports(self) -> Mapping[str, PathPort]:
         """The ports of the workers by their names, on a further worker with the worker's before it."""
-        found = _ports(self.port_hosts, self.received_by)
+        found = _ports(self.data_plane.ports, self.received_by)
         for worker, part in self.further.items():
-            found |= {f"{worker}: {name}": port for name, port in _ports(part.port_hosts, part.received_by).items()}
+            beyond = _ports(part.data_plane.ports, part.received_by)
+            found |= {f"{worker}: {name}": port for name, port in beyond.items()}
         return found
+
+    @property
+    def data_planes(self) -> list[RunningDataPlane]:
+        """Those of all workers, from left to right."""
+        return [self.data_plane, *(part.data_plane for part in self.further.values())]
+
+    @property
+    def counts(self) -> bool:
+        """Whether processes of the chain count what they do, so that a description at the end says more."""
+        return any(each.parts for each in self.data_planes)
 
     def describe(self) -> Mapping[str, Any]:
         """What the data plane says of itself, on each worker."""
@@ -68,13 +78,12 @@ class SystemUnderTest:
 
     def check(self) -> None:
         """PodperfError, with the cause, when a process that the chain consists of has ended."""
-        for data_plane in (self.data_plane, *(part.data_plane for part in self.further.values())):
-            if isinstance(data_plane, Perishable):
-                data_plane.check()
+        for data_plane in self.data_planes:
+            data_plane.check()
 
     def probe(self, traffic: Traffic) -> None:
         """Wait until frames cross in each direction, and that once. PodperfError when they do not within 5 s and what
-        links may take."""
+        links may take. Unavailable when they cross in another way than the data plane is named after."""
         patience = PROBE_PATIENCE + self.link_patience
         deadline = time.monotonic() + patience
         while True:
@@ -83,7 +92,7 @@ class SystemUnderTest:
             # Of frames that a switch floods one copy comes around the chain, and no loss of the chain would ever show.
             flooded = any(each.duplicated > each.received / 2 for each in result.directions)
             if not dead and not flooded:
-                return
+                break
             self.check()
             if time.monotonic() > deadline and not dead:
                 raise PodperfError(
@@ -98,6 +107,9 @@ class SystemUnderTest:
                     f"no test frame crossed {self.chain}, {' and '.join(dead)}, in {patience:.0f} s{detail}: the data "
                     "plane is set up but does not forward"
                 )
+        for data_plane in self.data_planes:
+            if reason := data_plane.not_in_force():
+                raise Unavailable(reason)
 
 
 def _ports(hosts: Mapping[str, Host], received_by: Mapping[str, str]) -> dict[str, PathPort]:

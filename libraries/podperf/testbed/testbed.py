@@ -15,7 +15,7 @@ from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
 from podperf.testbed.placement import nic_node
-from podperf.testbed.scenarios import Placed, Scenario, place_scenario, share_cpus
+from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.topology import Engine
 
@@ -82,15 +82,19 @@ class Testbed(Machines):
             raise Unavailable(f"a published placement is that of one worker, and there are {chain.workers}")
         cpus = read_cpus(self.worker_host)
         node = nic_node(self.worker_host, self.topology.worker)
-        return place_scenario(
+        kind = DATA_PLANES[chain.data_plane]
+        placed = place_scenario(
             scenario,
             chain.pods,
             self.placement,
             cpus,
             nic_node=cpus.node(self.placement.sut[0]) if node is None else node,
             taken=() if self.placement.apart else self.placement.tester,
-            with_switch=DATA_PLANES[chain.data_plane].switch_has_cpus,
+            with_switch=kind.switch_has_cpus,
         )
+        if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
+            raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
+        return placed
 
     @contextmanager
     def build(
@@ -107,7 +111,7 @@ class Testbed(Machines):
             return
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
-                yield cabled.black_box(self, data_plane, chain, undo)
+                yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
                 yield cabled.set_up(self, data_plane, chain, _mtu(frame), ways, undo)
@@ -121,7 +125,8 @@ class Testbed(Machines):
         """The same with switch and pods where a scenario has them."""
         with self.placed(placed.placement).build(chain, frame, directions) as sut:
             if placed.shared:
-                share_cpus(self.worker_host, chain.pods, placed.shared)
+                for application in sut.data_plane.applications:
+                    application.allow(placed.shared)
             yield sut
 
     @contextmanager

@@ -15,7 +15,7 @@ def receive_answer(process: Process, timeout: float, keys: Set[str], who: str) -
     line = process.receive(timeout)
     try:
         answer = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # also of a number of 5000 digits, or of nesting without end
         answer = None
     if not isinstance(answer, dict) or not keys & answer.keys():
         raise PodperfError(f"{who} gave an answer that is none: {line[:200]!r}")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
-from podperf.topology import Engine, Metric, TesterSettings
+from podperf.topology import Engine, TesterSettings
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
@@ -42,7 +42,7 @@ class TesterLimits:
         return tuple(each.kind for each in self.faults)
 
     @property
-    def doubts(self) -> Mapping[Metric, str]:
+    def doubts(self) -> Mapping[str, str]:
         """Why no threshold can be held against these figures."""
         return {metric: self.doubt for each in self.faults for metric in each.spoils}
 
@@ -77,15 +77,15 @@ class PortFacts:
     """One port of a tester that is ready."""
 
     mac: str
-    link_up: bool | None = None  # None: the kernel of the tester's machine knows
+    link_up: bool | None = None  # None: the tester does not say, because the port is an interface of the kernel
 
 
 @dataclass(frozen=True)
 class TesterFacts:
-    """A tester that is ready, as far as others act on it.
+    """The facts about a tester that is ready, on which other parts of podperf act.
 
-    `copies` says that the kernel goes on with the frames that arrive at a port of its own: the tester receives copies.
-    `fallback` is an engine that may cross a path on which the frames of `engine` do not arrive.
+    `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel goes on with the
+    frames themselves. `fallback`: another engine, whose frames may arrive where those of `engine` do not.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Tester(Protocol):
 
     @property
     def facts(self) -> TesterFacts:
-        """What others must know of it."""
+        """Name, engine and ports, as read from the tester."""
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial, count, and have the result `judged`: a trial that the tester could not deliver is `invalid`.

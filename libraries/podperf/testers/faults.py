@@ -14,8 +14,8 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from podperf.figures import percent
+from podperf.metrics import METRICS, Need
 from podperf.model import DirectionResult, TrialResult
-from podperf.topology import Metric
 
 CONFIDENCE = 0.95
 TELLING = 3.0  # frames that faultless trials should have shown, to clear the tester by showing none: e^-3 is 5 %
@@ -34,16 +34,14 @@ class FaultKind(StrEnum):
     CLOCK = "clock"
 
 
-_RATES: frozenset[Metric] = frozenset(("mrr", "ndr", "pdr"))
-_LATENCIES: frozenset[Metric] = frozenset(("latency_p50", "latency_p99"))
-# The figures that a threshold cannot be held against. Those that a fault moves by less than its ratio are not in it.
-_SPOILT: Mapping[FaultKind, frozenset[Metric]] = MappingProxyType(
+# No threshold can be held against a figure with this need. A fault moves any other figure by no more than its ratio.
+_SPOILT: Mapping[FaultKind, Need] = MappingProxyType(
     {
-        FaultKind.LOSES: frozenset(("ndr",)),
-        FaultKind.COUNTS_TWICE: _RATES,
-        FaultKind.SENDS_TWICE: frozenset(("ndr",)),
-        FaultKind.CORRUPTS: frozenset(("ndr",)),
-        FaultKind.CLOCK: _RATES | _LATENCIES,
+        FaultKind.LOSES: Need.NO_LOSS,
+        FaultKind.COUNTS_TWICE: Need.COUNT,
+        FaultKind.SENDS_TWICE: Need.NO_LOSS,
+        FaultKind.CORRUPTS: Need.NO_LOSS,
+        FaultKind.CLOCK: Need.CLOCK,
     }
 )
 
@@ -66,9 +64,9 @@ class Fault:
         return self.ratio if self.kind in missed else 0.0
 
     @property
-    def spoils(self) -> frozenset[Metric]:
-        """The figures that no threshold can be held against."""
-        return _SPOILT[self.kind]
+    def spoils(self) -> frozenset[str]:
+        """The names of the metrics that no threshold can be held against."""
+        return frozenset(each.name for each in METRICS.values() if _SPOILT[self.kind] in each.needs)
 
 
 _COUNTED: Mapping[FaultKind, Callable[[DirectionResult], int]] = MappingProxyType(

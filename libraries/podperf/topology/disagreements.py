@@ -11,6 +11,7 @@ from podperf.addressing import TEST_NETWORK
 from podperf.cpu_lists import parse_cpu_list
 from podperf.documents.schema_check import suggestion
 from podperf.documents.yaml_document import Document, Pointer, Problem
+from podperf.metrics import METRICS, RATIO
 from podperf.model import FrameSize
 
 _SIDES = ("left", "right")
@@ -256,17 +257,17 @@ def _in_test_network(address: str) -> bool:
 def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collection[str] | None) -> Iterator[Problem]:
     metric, unit, minimum = (sound.value(*here, key) for key in ("metric", "unit", "minimum"))
     if metric is not None:
-        latency = metric.startswith("latency")
-        bound, unfit = ("maximum", "minimum") if latency else ("minimum", "maximum")
-        units = ("us", "ratio of baseline") if latency else ("ratio of baseline", "Mpps", "Gbps")
-        kind = "a latency" if latency else "a rate"
+        quantity = METRICS[metric].quantity
+        bound, kind = quantity.bound, f"a {quantity.noun}"
+        unfit = "maximum" if quantity.more_is_better else "minimum"
+        units = (RATIO, *(each.name for each in quantity.units))
         if sound.given(*here, unfit):
             yield sound.problem((*here, unfit), f"`{bound}` for {kind}", found=f"a {unfit} for {metric}")
         elif not sound.given(*here, bound):
             yield sound.problem((*here, bound), f"a number above 0, as {kind} needs it", found="nothing")
         if unit is not None and unit not in units:
             yield sound.problem((*here, "unit"), f"{', '.join(units)} for {metric}")
-        elif unit == "ratio of baseline" and not latency and minimum is not None and minimum > 1:
+        elif unit == RATIO and quantity.more_is_better and minimum is not None and minimum > 1:
             yield sound.problem((*here, "minimum"), "a ratio above 0 and up to 1 (0.5 is half of the baseline)")
     frame = sound.value(*here, "frame")
     if isinstance(frame, str):

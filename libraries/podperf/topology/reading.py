@@ -11,6 +11,7 @@ from typing import Any
 from podperf.documents.schema_check import schema_problems, with_defaults
 from podperf.documents.yaml_document import read_yaml
 from podperf.errors import PodperfError
+from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
 from podperf.topology.settings import Topology
@@ -26,11 +27,36 @@ class TopologyError(PodperfError):
         self.problems = tuple(problems)
 
 
-@cache
 def topology_schema() -> Mapping[str, Any]:
-    """The JSON Schema of topology files."""
+    """The JSON Schema of topology files, in which a threshold may be on any of `METRICS`."""
+    return _schema_with(tuple(METRICS.values()))
+
+
+@cache
+def _schema_with(metrics: tuple[Metric, ...]) -> Mapping[str, Any]:
     schema: Mapping[str, Any] = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    keys = schema["properties"]["thresholds"]["items"]["properties"]
+    for key, words in threshold_keys(metrics).items():
+        keys[key].update(words)
     return schema
+
+
+def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any]]:
+    """The words of the schema about a threshold's keys that depend on which metrics there are."""
+    names = [each.name for each in metrics]
+    quantities = by_quantity(metrics)
+    units = {unit.name: unit.meaning for each in quantities for unit in each.units}
+    nouns = {bound: [each.noun for each in quantities if each.bound == bound] for bound in ("minimum", "maximum")}
+    ratio = f"{RATIO}: of the same run's result on the bare path (wire) at the same frame size"
+    return {
+        "metric": {"enum": names},
+        "unit": {
+            "description": ". ".join([ratio, *(f"{name}: {meaning}" for name, meaning in units.items())]) + ".",
+            "enum": [RATIO, *units],
+        },
+        "minimum": {"title": f"Lower bound of a {' or a '.join(nouns['minimum'])}"},
+        "maximum": {"title": f"Upper bound of a {' or a '.join(nouns['maximum'])}"},
+    }
 
 
 def load_topology(path: str | Path, data_planes: Collection[str] | None = None) -> Topology:

@@ -9,8 +9,6 @@ from typing import Literal
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
 
 Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and receives
-Metric = Literal["mrr", "ndr", "pdr", "latency_p50", "latency_p99"]
-Unit = Literal["ratio of baseline", "Mpps", "Gbps", "us"]
 
 
 @dataclass(frozen=True)
@@ -139,12 +137,12 @@ class MethodSettings:
 class Threshold:
     """A bound that a result must keep to. It applies where every selector that is set matches.
 
-    `minimum` for rates, `maximum` for latencies, in `unit`. A ratio is of the same run's `wire` result at the
-    same frame size.
+    `minimum` where more of the metric is better, `maximum` where less is, in `unit`. A ratio is of the same run's
+    `wire` result at the same frame size.
     """
 
-    metric: Metric
-    unit: Unit
+    metric: str
+    unit: str
     minimum: float | None = None
     maximum: float | None = None
     data_plane: str | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from podperf.errors import PodperfError
 from podperf.model import DRAFT, Chain, FrameSize
+from podperf.third_party import with_third_party
 from podperf.verdicts.findings import Contender
 
 
@@ -135,7 +135,7 @@ _CLAIMS = (
     ),
 )
 
-CLAIMS: Mapping[str, Claim] = MappingProxyType({each.name: each for each in _CLAIMS})
+CLAIMS = MappingProxyType(with_third_party("podperf.claims", {each.name: each for each in _CLAIMS}))
 
 
 def claim_named(name: str) -> Claim:

@@ -18,9 +18,9 @@ from typing import Literal, Protocol
 
 from podperf.errors import PodperfError
 from podperf.figures import count, percent, short
+from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
-from podperf.verdicts.thresholds import Measured
 
 CONFIDENCE = 0.95
 MOST_SENTENCES = 5  # of more comparisons than that, only those that were not confirmed are told one by one

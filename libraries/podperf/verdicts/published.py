@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -87,7 +86,7 @@ class Table:
     statements: tuple[Statement, ...]
 
     def order_of_figures(self, frame: FrameSize, *names: str) -> PublishedOrder:
-        """The rows so named (`OVS-DPDK S*`: all that begin so); each pair is ordered whose figures clearly differ."""
+        """The rows so named; each pair is ordered whose figures clearly differ."""
         rows = self._rows(names)
         unpublished = [row.name for row in rows if row.figure is None]
         if unpublished:
@@ -146,11 +145,11 @@ class Table:
     def _rows(self, names: Sequence[str]) -> list[Row]:
         found: list[Row] = []
         for name in names:
-            matching = [row for row in self.rows if fnmatchcase(row.name, name)]
-            if not matching:
-                known = ", ".join(row.name for row in self.rows)
+            row = next((each for each in self.rows if each.name == name), None)
+            if row is None:
+                known = ", ".join(each.name for each in self.rows)
                 raise PodperfError(f"{self.path}: there is no row {name!r}; there are: {known}")
-            found += matching
+            found.append(row)
         return found
 
     def _contender(self, row: Row, frame: FrameSize, label: str = "") -> Contender:
@@ -161,8 +160,8 @@ class Table:
 
 
 def published_table(name: str) -> Table:
-    """The table of this name: a file of resources/published without .yaml."""
-    path = FOLDER / f"{name}.yaml"
+    """The table of this name: a file of resources/published without .yaml, `Hackathon 113` for hackathon_113."""
+    path = FOLDER / f"{name.lower().replace(' ', '_')}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.yaml")))
         raise PodperfError(f"there is no table {name!r} in {FOLDER}; there are: {known}")

@@ -5,23 +5,15 @@ Rates are frames per second and per direction, latencies nanoseconds; a threshol
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 from podperf.figures import percent, short
-from podperf.model import Chain, FrameSize, l1_bit_rate
-from podperf.topology import Metric, Threshold, Unit
-
-METRIC_NAMES: Mapping[Metric, str] = {
-    "mrr": "MRR",
-    "ndr": "NDR",
-    "pdr": "PDR",
-    "latency_p50": "latency p50",
-    "latency_p99": "latency p99",
-}
+from podperf.metrics import METRICS, RATIO, Measured, Metrics
+from podperf.model import Chain, FrameSize
+from podperf.topology import Threshold
 
 
 class Status(StrEnum):
@@ -35,54 +27,11 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One figure with its spread: frames/s per direction for rates, ns for latencies.
-
-    `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
-    when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when no load
-    that was tried was low enough, so that the figure lies somewhere below. `unfinished`: the search was cut short, and
-    the figure may lie anywhere from `low` to `high`; beyond them, on the side that has none.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    lower_bound: bool = False
-    upper_bound: bool = False
-    unfinished: bool = False
-
-    @property
-    def sign(self) -> str:
-        """What to write before the value."""
-        return ">= " if self.lower_bound else "< " if self.upper_bound else ""
-
-    @property
-    def mark(self) -> str:
-        """What to write behind the value."""
-        return "*" if self.unfinished else ""
-
-    @property
-    def least(self) -> float:
-        """The least that the true figure can be."""
-        return 0.0 if self.upper_bound or (self.unfinished and self.low is None) else self.value
-
-    @property
-    def most(self) -> float:
-        """The most that the true figure can be."""
-        if self.lower_bound or (self.unfinished and self.high is None):
-            return math.inf
-        return self.high if self.unfinished and self.high is not None else self.value
-
-
-Metrics = Mapping[Metric, Measured]
-
-
-@dataclass(frozen=True)
 class ThresholdOutcome:
     """One threshold and what became of it; `measured` and `limit` are in `unit`, None where they are unknown."""
 
-    metric: Metric
-    unit: Unit
+    metric: str
+    unit: str
     status: Status
     sentence: str
     measured: float | None = None
@@ -121,7 +70,7 @@ def judge(
     baseline: Metrics | None,
     *,
     noise: str | None = None,
-    doubts: Mapping[Metric, str] = MappingProxyType({}),
+    doubts: Mapping[str, str] = MappingProxyType({}),
 ) -> Verdict:
     """The verdict on one test's figures by the thresholds that apply to it.
 
@@ -141,7 +90,7 @@ def judge(
     doubted: dict[str, dict[str, None]] = {}  # names of metrics, once each, by the doubt about them
     for each in outcomes:
         if each.metric in doubts:
-            doubted.setdefault(doubts[each.metric], {})[METRIC_NAMES[each.metric]] = None
+            doubted.setdefault(doubts[each.metric], {})[METRICS[each.metric].label] = None
     sentences += [f"{', '.join(names)} not judged: {doubt}" for doubt, names in doubted.items()]
     return Verdict(status, "; ".join(sentences), outcomes)
 
@@ -154,7 +103,7 @@ def _judge_one(
     noise: str | None,
     doubt: str | None,
 ) -> ThresholdOutcome:
-    name = METRIC_NAMES[threshold.metric]
+    name = METRICS[threshold.metric].label
     limit = threshold.minimum if threshold.minimum is not None else threshold.maximum
 
     def not_judged(why: str) -> ThresholdOutcome:
@@ -169,7 +118,7 @@ def _judge_one(
     if result is None:
         return not_judged(f"this test has no {name}")
     reference = None
-    if threshold.unit == "ratio of baseline":
+    if threshold.unit == RATIO:
         reference = (baseline or {}).get(threshold.metric)
         if reference is None or reference.value <= 0:
             return not_judged(f"baseline missing (no {name} of `wire` at {frame.name} in this run)")
@@ -178,7 +127,7 @@ def _judge_one(
             return not_judged(f"baseline not known (the search for the {name} of `wire` {why})")
 
     least, measured, most = (
-        in_unit(each, threshold.unit, frame, reference) for each in (result.least, result.value, result.most)
+        in_unit(each, threshold, frame, reference) for each in (result.least, result.value, result.most)
     )
     at_least = threshold.minimum is not None
     # A bound proves only one side: at least this much is enough, or too much, whatever the real figure is.
@@ -186,7 +135,7 @@ def _judge_one(
     status = Status.PASSED if met else Status.FAILED if missed else Status.INCONCLUSIVE
 
     asked = f"{'at least' if at_least else 'at most'} {_amount(limit, threshold.unit)} was asked for"
-    sentence = f"{name} {result.sign}{_amount(measured, threshold.unit)}, {asked}: {status}"
+    sentence = f"{name} {result.bounded(_amount(measured, threshold.unit))}, {asked}: {status}"
     if status is Status.INCONCLUSIVE:
         sentence += f", {_why_open(result)}"
     if status is Status.FAILED and noise:
@@ -201,22 +150,15 @@ def _why_open(result: Measured) -> str:
     return "the search was not finished" if result.unfinished else "below the lowest load that was tried"
 
 
-def in_unit(value: float, unit: Unit, frame: FrameSize, baseline: Measured | None = None) -> float:
-    """A rate in frames/s or a latency in ns, in a threshold's unit. Gbps counts on L1; a ratio needs the baseline."""
-    match unit:
-        case "Mpps":
-            return value / 1e6
-        case "Gbps":
-            return l1_bit_rate(value, frame) / 1e9
-        case "us":
-            return value / 1e3
-        case "ratio of baseline":
-            if baseline is None:
-                raise ValueError("a ratio needs the baseline's figure")
-            return value / baseline.value
+def in_unit(value: float, threshold: Threshold, frame: FrameSize, baseline: Measured | None = None) -> float:
+    """An amount of the threshold's metric in the threshold's unit. A ratio needs the baseline."""
+    if threshold.unit == RATIO:
+        if baseline is None:
+            raise ValueError("a ratio needs the baseline's figure")
+        return value / baseline.value
+    units = METRICS[threshold.metric].quantity.units
+    return next(each for each in units if each.name == threshold.unit).of(value, frame)
 
 
-def _amount(value: float, unit: Unit) -> str:
-    if unit == "ratio of baseline":
-        return f"{percent(value)} of the baseline"
-    return f"{short(value)} {unit}"
+def _amount(value: float, unit: str) -> str:
+    return f"{percent(value)} of the baseline" if unit == RATIO else f"{short(value)} {unit}"

@@ -1,6 +1,6 @@
 """Forwarders: what moves frames from one interface of a pod to the other. A new one is one file and one line here.
 
-Data planes whose pods forward in the kernel call that `kernel`, and those without pods `none`.
+Data planes without pods call their forwarder `none`.
 """
 
 from podperf.model import Chain
@@ -15,6 +15,7 @@ FORWARDERS: dict[str, Forwarder] = {
     "l2fwd": L2fwd(),
 }
 USUAL = "testpmd"
+IN_KERNEL = "kernel"  # no application: the kernel forwards between the pod's interfaces
 TRANSPARENT = ("testpmd", "l2fwd")  # those that leave frames as they are
 
 

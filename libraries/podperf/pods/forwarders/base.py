@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -41,6 +41,9 @@ class Application(Protocol):
     def pollers(self) -> list[int]:
         """Its threads that poll without a pause."""
 
+    def allow(self, cpus: Iterable[int]) -> None:
+        """Let all its threads run on any of these CPUs."""
+
     def check(self) -> None:
         """PodperfError when it is gone, with the last that it said."""
 
@@ -59,12 +62,3 @@ class Forwarder(Protocol):
 
         So there can be many at once, and devices whose peers come afterwards.
         """
-
-
-def start(
-    forwarder: Forwarder, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack
-) -> Application:
-    """Launch an application and wait until it forwards. PodperfError, with what it said, when it does not come up."""
-    application = forwarder.launch(host, name, devices, share, undo)
-    application.begin()
-    return application

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.kernel import pci
+from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
 from podperf.pods.forwarders.base import POD_MEMORY, Share
 
@@ -43,6 +43,15 @@ class DpdkApplication:
     def settle(self) -> None:
         """Hold its main thread to its CPU, too; while it starts, any CPU may help."""
         self.host.run("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
+
+    def allow(self, cpus: Iterable[int]) -> None:
+        """Let all its threads run on any of these CPUs."""
+        names = ",".join(map(str, cpus))
+        self.host.run("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
+
+    def page_size(self) -> int | None:
+        """MiB of the hugepages that its memory is in, read back from the kernel. None: it is in ordinary pages."""
+        return hugepages.PAGE_MIB if hugepages.held(self.host, self.process.pid) else None
 
     def check(self) -> None:
         """PodperfError when it is gone, with the last that it said."""

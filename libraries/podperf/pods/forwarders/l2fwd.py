@@ -38,7 +38,11 @@ class L2fwdApplication(DpdkApplication):
     def describe(self) -> dict[str, object]:
         """Its command line, and what it said of its ports when it started."""
         said = [line.strip() for line in self.process.errors().splitlines()]
-        return {"command": list(self.command), "devices": [line for line in said if "portid" in line]}
+        return {
+            "command": list(self.command),
+            "hugepages_of_mib": self.page_size(),
+            "devices": [line for line in said if "portid" in line],
+        }
 
 
 class L2fwd:

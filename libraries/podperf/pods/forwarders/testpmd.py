@@ -56,6 +56,7 @@ class Testpmd(DpdkApplication):
         """Its command line, and what it says of its forwarding and of its devices."""
         return {
             "command": list(self.command),
+            "hugepages_of_mib": self.page_size(),
             "forwarding": [line for line in self.ask("show config fwd") if line],
             "devices": [line for line in self.ask("show port summary all") if line],
             "statistics": [line.strip() for line in self.ask("show fwd stats all") if ":" in line],

@@ -1,0 +1,97 @@
+"""Pods whose applications poll: how they get their CPUs and memory, and how they share a CPU with other pollers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
+
+from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
+from podperf.hosts.base import Host
+from podperf.hosts.linux import threads_named
+from podperf.kernel.poller_sharing import take_turns
+from podperf.model import Chain, Direction, Entry
+from podperf.pods.base import Pod
+from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
+
+Pollers = Mapping[int, Sequence[int]]
+"""Threads that poll, by the number of their CPU."""
+
+
+def _describe(application: Application) -> Mapping[str, Any]:
+    return application.describe()
+
+
+class PollingPods:
+    """The applications of a chain's pods, from left to right. Each polls on one of `cpus`, which are used in turns."""
+
+    def __init__(
+        self, worker: Worker, chain: Chain, cpus: Sequence[int], undo: ExitStack, *, switch_memory: int = 0
+    ) -> None:
+        """Reserve hugepages for all pods, and `switch_memory` MiB for what switches between them."""
+        self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
+        self.applications: list[Application] = []
+        self._worker, self._cpus, self._undo = worker, cpus, undo
+
+    def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
+        """Start the application of the next pod; do not wait until it is up."""
+        share = Share(self.cpu(len(self.applications)), self.in_hugepages)
+        application = forwarder.launch(pod.host, pod.name, devices, share, self._undo)
+        self.applications.append(application)
+        return application
+
+    def start(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> None:
+        """Start the application of the next pod, and wait until it forwards."""
+        self.launch(forwarder, pod, devices).begin()
+
+    def begin(self) -> None:
+        """Wait until all applications are up, and let them forward."""
+        for application in self.applications:
+            application.begin()
+
+    def cpu(self, place: int) -> int:
+        """The CPU of the pod at this place of the chain, counted from 0."""
+        return self._cpus[place % len(self._cpus)]
+
+    def pollers(self) -> list[Pollers]:
+        """The pollers of each pod."""
+        return [{self.cpu(place): each.pollers()} for place, each in enumerate(self.applications)]
+
+    def running(
+        self,
+        pollers: Pollers,
+        describe: Callable[[], Mapping[str, Any]],
+        *,
+        entries: Mapping[Direction, Entry] = MappingProxyType({}),
+        ports: Mapping[str, Host],
+        switch: Sequence[Perishable] = (),
+        describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
+        not_in_force: Callable[[], str | None] = lambda: None,
+    ) -> RunningDataPlane:
+        """Let these pollers, the pods' among them, take turns. Returns the data plane of pods and `switch`.
+
+        Without `entries`, pods and switch pass frames on as they are.
+        """
+        turns = take_turns(self._worker.host, pollers, self._undo)
+
+        def description() -> Mapping[str, Any]:
+            applications = {each.name: describe_application(each) for each in self.applications}
+            return {**describe(), "applications": applications, "pollers": turns.describe()}
+
+        parts: list[Perishable] = [*switch, *self.applications, turns]
+        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force)
+
+
+def together(*groups: Pollers) -> dict[int, list[int]]:
+    """All pollers of these groups. On each CPU they take turns in the order of the groups."""
+    found: dict[int, list[int]] = {}
+    for group in groups:
+        for cpu, threads in group.items():
+            found.setdefault(cpu, []).extend(threads)
+    return found
+
+
+def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
+    """The kernel's threads that receive at an interface, and fill a program's sockets or rings, on this CPU."""
+    return {cpu: threads_named(host, f"napi/{interface}-")}

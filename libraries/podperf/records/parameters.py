@@ -1,0 +1,314 @@
+"""The configuration parameters that draft-ietf-bmwg-containerized-infra-08 wants stated beside a result. Pure.
+
+They are derived from the chain, its placement and what the components say of themselves. A parameter that nothing tells
+is None: not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
+from podperf.figures import count
+from podperf.model import Chain, Placement
+from podperf.pods.forwarders import IN_KERNEL
+
+Data = Mapping[str, Any]
+
+SPECIAL_CAPABILITY = "special_capability"  # the key under which a component says that it runs for the benchmark's sake
+# Of two dozen switches those that decide how many frames the CPU has to touch, and how often.
+_OFFLOADS = (
+    "rx-checksumming",
+    "tx-checksumming",
+    "scatter-gather",
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+    "large-receive-offload",
+    "rx-vlan-offload",
+    "tx-vlan-offload",
+    "ntuple-filters",
+    "receive-hashing",
+    "hw-tc-offload",
+)
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """One chain that was set up, as far as it is known.
+
+    `description` is the data plane's, `interfaces` and `environment` are as podperf.hosts.environment reads them.
+    `shared` are the CPUs among which the scheduler may move the processes of the pods.
+    """
+
+    chain: Chain | None = None
+    placement: Placement | None = None
+    shared: Sequence[int] = ()
+    description: Data = field(default_factory=dict)
+    interfaces: Mapping[str, Data] = field(default_factory=dict)
+    environment: Data = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> Data:
+        """What the pod runtime says of itself."""
+        return self.description.get("runtime") or {}
+
+    @property
+    def in_kernel(self) -> bool:
+        """Whether the kernel forwards in the pods: no process of theirs does."""
+        return self.chain is not None and self.chain.forwarder == IN_KERNEL
+
+    @property
+    def placed(self) -> bool:
+        """Whether podperf has placed the chain, and its data plane describes itself."""
+        kind = DATA_PLANES.get(self.chain.data_plane) if self.chain else None
+        on_worker = kind is not None and kind.cabling is Cabling.WORKER
+        return on_worker and self.placement is not None and bool(self.description)
+
+    @property
+    def switch_cpus(self) -> Sequence[int]:
+        """The CPUs on which frames are switched between the pods; none where the pods are wired to each other."""
+        if self.chain is None or self.placement is None:
+            return ()
+        if DATA_PLANES[self.chain.data_plane].switch_has_cpus:
+            return self.placement.switch
+        return self.placement.sut if self.in_kernel else ()
+
+    @property
+    def pod_cpus(self) -> Sequence[int]:
+        """The CPUs of the pods, in the order of the pods."""
+        if self.shared or self.chain is None or self.placement is None:
+            return self.shared
+        return self.placement.pods if DATA_PLANES[self.chain.data_plane].switch_has_cpus else self.placement.sut
+
+    @property
+    def pollers(self) -> Sequence[Data]:
+        """The CPUs with polling threads."""
+        return [each for found in values_of("pollers", self.description) if isinstance(found, list) for each in found]
+
+    @property
+    def sockets(self) -> Sequence[Data]:
+        """The AF_XDP sockets of the switch and of the pods' applications."""
+        return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
+
+    @property
+    def nodes(self) -> Mapping[int, int]:
+        """The NUMA node of each CPU of the worker."""
+        known = self.environment.get("numa_nodes") or ()
+        return {cpu: each["node"] for each in known for cpu in parse_cpu_list(each["cpus"] or "")}
+
+
+def _hosting(found: SetUp) -> str | None:
+    kind = (found.environment.get("platform") or {}).get("virtualisation")
+    return {None: None, "none": "bare metal"}.get(kind, f"virtual machine or container: {kind}")
+
+
+def _distribution(found: SetUp) -> str | None:
+    kernel = (found.environment.get("kernel") or {}).get("release")
+    known = [found.environment.get("distribution"), f"Linux {kernel}" if kernel else None]
+    return ", ".join(each for each in known if each) or None
+
+
+def _orchestration(found: SetUp) -> str | None:
+    kind = found.runtime.get("kind")
+    return f"none; pods are {kind}" if kind else None
+
+
+def _cni_plugin(found: SetUp) -> str | None:
+    networks = found.runtime.get("cni_networks")
+    if networks is None:
+        return None
+    kinds = dict.fromkeys(plugin["type"] for each in networks for plugin in each["plugins"])
+    version = found.runtime.get("cni_plugins")
+    package = f" (containernetworking-plugins {version})" if version else ""
+    return ", ".join(kinds) + package if kinds else "none: podperf itself wires the pods"
+
+
+def _cni_configuration(found: SetUp) -> str | None:
+    networks = found.runtime.get("cni_networks")
+    if networks is None:
+        return None
+    said = [f"{each['pod']} {each['interface']}: {json.dumps(each['plugins'])}" for each in networks]
+    return "; ".join(said) or "none"
+
+
+def _nic_offloads(found: SetUp) -> str | None:
+    said = []
+    for name, each in found.interfaces.items():
+        on = [switch for switch in _OFFLOADS if (each.get("offloads") or {}).get(switch)]
+        if each.get("offloads"):
+            said.append(f"{name}: {', '.join(on) or 'none of the usual ones'}")
+    return "; ".join(said) or None
+
+
+def _cpu_isolation(found: SetUp) -> str | None:
+    if not found.placed:
+        return None
+    isolated = (found.environment.get("cpu") or {}).get("isolated")
+    both = set(found.pod_cpus) & set(found.switch_cpus)
+    beside = f"pods and vSwitch share CPU {_list(both)}" if both else "pods and vSwitch have CPUs of their own"
+    if not found.switch_cpus:
+        beside = "no vSwitch beside the pods"
+    if found.shared:
+        beside = f"the scheduler may move the pods among CPU {_list(found.shared)}"
+    return f"{beside}; isolated by the kernel (isolcpus): {f'CPU {isolated}' if isolated else 'none'}"
+
+
+def _numa_of_pods(found: SetUp) -> str | None:
+    return _nodes_of(found.pod_cpus, found.nodes) if found.placed else None
+
+
+def _numa_of_switch(found: SetUp) -> str | None:
+    if not found.placed:
+        return None
+    return _nodes_of(found.switch_cpus, found.nodes) if found.switch_cpus else "no vSwitch"
+
+
+def _numa_of_nic(found: SetUp) -> str | None:
+    kinds = [(name, each.get("kind"), each.get("numa_node")) for name, each in found.interfaces.items()]
+    said = [
+        f"{name}: {f'node {node}' if kind is None else f'no NIC ({kind})'}"
+        for name, kind, node in kinds
+        if kind is not None or node is not None
+    ]
+    return "; ".join(said) or None
+
+
+def _hugepage_size(found: SetUp) -> str | None:
+    sizes = dict.fromkeys(found for found in values_of("hugepages_of_mib", found.description))
+    if not sizes:
+        return "none: the kernel forwards" if found.in_kernel else None
+    return ", ".join(f"{size} MiB" if size else "none" for size in sizes)
+
+
+def _cores_of_pod(found: SetUp) -> str | None:
+    if found.chain is None or found.placement is None or not found.chain.pods or not found.placed:
+        return None
+    if found.in_kernel:
+        return f"none of its own: the kernel forwards on CPU {_list(found.placement.sut)}"
+    pods, cpus = found.chain.pods, found.pod_cpus
+    return f"1 (CPU {_list(cpus[:pods])})" if pods <= len(cpus) else f"{count(pods, 'pod')} share CPU {_list(cpus)}"
+
+
+def _memory_of_pod(found: SetUp) -> str | None:
+    limit = found.runtime.get("memory_limit", "not read")
+    return None if limit == "not read" else str(limit or "not limited")
+
+
+def _busy_polling(found: SetUp) -> str | None:
+    if not found.description:
+        return None
+    if not found.sockets:
+        return "no AF_XDP socket"
+    preferred = sum(1 for each in found.sockets if each.get("prefers_busy_polling"))
+    if preferred:
+        return f"preferred by {preferred} of {count(len(found.sockets), 'socket')}"
+    cpus = {each["cpu"] for each in found.pollers}
+    return f"off; the kernel fills the sockets and applications poll on {count(len(cpus), 'CPU')}"
+
+
+def _composition(found: SetUp) -> str | None:
+    if found.chain is None:
+        return None
+    inside = f", each forwards by {found.chain.forwarder}" if found.chain.pods and found.chain.forwarder else ""
+    return f"{found.chain.data_plane}, {count(found.chain.pods, 'pod')}{inside}"
+
+
+def _scheduling(found: SetUp) -> str | None:
+    if found.chain is None or not found.description:
+        return None
+    how = [f"{count(each['pollers'], 'poller')} on CPU {each['cpu']}: {each['shared']}" for each in found.pollers]
+    return "; ".join([f"podperf places the pods in their order on {count(found.chain.workers, 'worker')}", *how])
+
+
+def _between_nodes(found: SetUp) -> str | None:
+    return "none: one worker" if found.chain is not None and found.chain.workers == 1 else None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A configuration parameter: its name for people, and how a record tells it."""
+
+    label: str
+    read: Callable[[SetUp], str | None]
+
+
+PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
+    {
+        "hosting": Parameter("Hosting", _hosting),
+        "distribution": Parameter("Distribution and versions", _distribution),
+        "orchestration": Parameter("Kubernetes distribution and version", _orchestration),
+        "cni_plugin": Parameter("CNI plug-in and version", _cni_plugin),
+        "cni_configuration": Parameter("CNI configuration", _cni_configuration),
+        "nic_offloads": Parameter("NIC offloads that are on", _nic_offloads),
+        "cpu_isolation": Parameter("CPU isolation level", _cpu_isolation),
+        "numa_of_pods": Parameter("NUMA allocation of the pods", _numa_of_pods),
+        "numa_of_switch": Parameter("NUMA allocation of the vSwitch", _numa_of_switch),
+        "numa_of_nic": Parameter("NUMA allocation of the NIC", _numa_of_nic),
+        "hugepage_size": Parameter("Hugepage size", _hugepage_size),
+        "cores_of_pod": Parameter("CPU cores of a pod", _cores_of_pod),
+        "memory_of_pod": Parameter("RAM of a pod", _memory_of_pod),
+        "af_xdp_busy_polling": Parameter("AF_XDP busy polling", _busy_polling),
+        "chain_composition": Parameter("Composition of the chain", _composition),
+        "chain_scheduling": Parameter("Scheduling of the chain", _scheduling),
+        "between_nodes": Parameter("Technology between nodes", _between_nodes),
+    }
+)
+
+
+def parameters_of(set_ups: Mapping[str, SetUp]) -> dict[str, str | None]:
+    """Every parameter of the chains of one test, by their names: one value, or each chain's where they differ."""
+    return {name: _told({of: _read(each, found) for of, found in set_ups.items()}) for name, each in PARAMETERS.items()}
+
+
+def special_capabilities(description: Any) -> list[str]:
+    """What runs in the system under test for the benchmark's sake alone (section 5 of the draft), a sentence each."""
+    return list(dict.fromkeys(map(str, values_of(SPECIAL_CAPABILITY, description))))
+
+
+def _read(parameter: Parameter, found: SetUp) -> str | None:
+    """A component may describe itself in any form. Words of another form than podperf's own are not read."""
+    try:
+        return parameter.read(found)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _told(values: Mapping[str, str | None]) -> str | None:
+    """One value where all agree, else each with the name of its contender."""
+    known = {name: value for name, value in values.items() if value is not None}
+    if len(set(known.values())) <= 1 and len(known) in {0, len(values)}:
+        return next(iter(known.values()), None)
+    return "; ".join(f"{name}: {value or 'not read'}" for name, value in values.items())
+
+
+def values_of(key: str, data: Any) -> Iterator[Any]:
+    """The values under this key, at any depth."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if name == key:
+                yield value
+            else:
+                yield from values_of(key, value)
+    elif isinstance(data, list | tuple):
+        for each in data:
+            yield from values_of(key, each)
+
+
+def _nodes_of(cpus: Sequence[int], nodes: Mapping[int, int]) -> str | None:
+    if not cpus or not all(cpu in nodes for cpu in cpus):
+        return None
+    return "; ".join(
+        f"node {node}: CPU {_list(cpu for cpu in cpus if nodes[cpu] == node)}"
+        for node in sorted({nodes[cpu] for cpu in cpus})
+    )
+
+
+def _list(cpus: Any) -> str:
+    return format_cpu_list(sorted(set(cpus)))

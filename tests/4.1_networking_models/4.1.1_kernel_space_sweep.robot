@@ -1,0 +1,169 @@
+*** Settings ***
+Documentation    Kernel-space, non-accelerated networking model (draft section 4.1.1):
+...              frame sizes, directions and numbers of pods. Made by docs/make_sweeps.py from a list.
+
+Resource         ../../resources/networking_model.resource
+
+Test Template    Chain Should Forward
+Test Tags        sec-4.1.1    kernel-space    mrr    ndrpdr    full
+
+
+*** Test Cases ***                     DATA PLANE      PODS    FRAME    MORE
+Linux bridge, 128 B                    linux-bridge    1       128
+    [Tags]    linux-bridge    128B
+PTP, 128 B                             ptp             1       128
+    [Tags]    ptp    128B
+MACVLAN, 128 B                         macvlan         1       128
+    [Tags]    macvlan    128B
+Routed, 128 B                          routed          1       128
+    [Tags]    routed    128B
+IPIP, 128 B                            ipip            1       128
+    [Tags]    ipip    128B
+Docker, 128 B                          docker          1       128
+    [Tags]    docker    128B
+IPVLAN, 128 B                          ipvlan          1       128
+    [Tags]    ipvlan    128B
+OVS kernel, 128 B                      ovs-kernel      1       128
+    [Tags]    ovs-kernel    128B
+Linux bridge, 256 B                    linux-bridge    1       256
+    [Tags]    linux-bridge    256B
+PTP, 256 B                             ptp             1       256
+    [Tags]    ptp    256B
+MACVLAN, 256 B                         macvlan         1       256
+    [Tags]    macvlan    256B
+Routed, 256 B                          routed          1       256
+    [Tags]    routed    256B
+IPIP, 256 B                            ipip            1       256
+    [Tags]    ipip    256B
+Docker, 256 B                          docker          1       256
+    [Tags]    docker    256B
+IPVLAN, 256 B                          ipvlan          1       256
+    [Tags]    ipvlan    256B
+OVS kernel, 256 B                      ovs-kernel      1       256
+    [Tags]    ovs-kernel    256B
+Linux bridge, 512 B                    linux-bridge    1       512
+    [Tags]    linux-bridge    512B
+PTP, 512 B                             ptp             1       512
+    [Tags]    ptp    512B
+MACVLAN, 512 B                         macvlan         1       512
+    [Tags]    macvlan    512B
+Routed, 512 B                          routed          1       512
+    [Tags]    routed    512B
+IPIP, 512 B                            ipip            1       512
+    [Tags]    ipip    512B
+Docker, 512 B                          docker          1       512
+    [Tags]    docker    512B
+IPVLAN, 512 B                          ipvlan          1       512
+    [Tags]    ipvlan    512B
+OVS kernel, 512 B                      ovs-kernel      1       512
+    [Tags]    ovs-kernel    512B
+Linux bridge, 1024 B                   linux-bridge    1       1024
+    [Tags]    linux-bridge    1024B
+PTP, 1024 B                            ptp             1       1024
+    [Tags]    ptp    1024B
+MACVLAN, 1024 B                        macvlan         1       1024
+    [Tags]    macvlan    1024B
+Routed, 1024 B                         routed          1       1024
+    [Tags]    routed    1024B
+IPIP, 1024 B                           ipip            1       1024
+    [Tags]    ipip    1024B
+Docker, 1024 B                         docker          1       1024
+    [Tags]    docker    1024B
+IPVLAN, 1024 B                         ipvlan          1       1024
+    [Tags]    ipvlan    1024B
+OVS kernel, 1024 B                     ovs-kernel      1       1024
+    [Tags]    ovs-kernel    1024B
+Linux bridge, 1280 B                   linux-bridge    1       1280
+    [Tags]    linux-bridge    1280B
+PTP, 1280 B                            ptp             1       1280
+    [Tags]    ptp    1280B
+MACVLAN, 1280 B                        macvlan         1       1280
+    [Tags]    macvlan    1280B
+Routed, 1280 B                         routed          1       1280
+    [Tags]    routed    1280B
+IPIP, 1280 B                           ipip            1       1280
+    [Tags]    ipip    1280B
+Docker, 1280 B                         docker          1       1280
+    [Tags]    docker    1280B
+IPVLAN, 1280 B                         ipvlan          1       1280
+    [Tags]    ipvlan    1280B
+OVS kernel, 1280 B                     ovs-kernel      1       1280
+    [Tags]    ovs-kernel    1280B
+PTP, 1518 B                            ptp             1       1518
+    [Tags]    ptp    1518B
+MACVLAN, 1518 B                        macvlan         1       1518
+    [Tags]    macvlan    1518B
+Routed, 1518 B                         routed          1       1518
+    [Tags]    routed    1518B
+IPIP, 1518 B                           ipip            1       1518
+    [Tags]    ipip    1518B
+Docker, 1518 B                         docker          1       1518
+    [Tags]    docker    1518B
+IPVLAN, 1518 B                         ipvlan          1       1518
+    [Tags]    ipvlan    1518B
+OVS kernel, 1518 B                     ovs-kernel      1       1518
+    [Tags]    ovs-kernel    1518B
+Linux bridge, IMIX                     linux-bridge    1       IMIX
+    [Tags]    linux-bridge    IMIX
+PTP, IMIX                              ptp             1       IMIX
+    [Tags]    ptp    IMIX
+MACVLAN, IMIX                          macvlan         1       IMIX
+    [Tags]    macvlan    IMIX
+Routed, IMIX                           routed          1       IMIX
+    [Tags]    routed    IMIX
+IPIP, IMIX                             ipip            1       IMIX
+    [Tags]    ipip    IMIX
+Docker, IMIX                           docker          1       IMIX
+    [Tags]    docker    IMIX
+IPVLAN, IMIX                           ipvlan          1       IMIX
+    [Tags]    ipvlan    IMIX
+OVS kernel, IMIX                       ovs-kernel      1       IMIX
+    [Tags]    ovs-kernel    IMIX
+Linux bridge, 64 B, both directions    linux-bridge    1       64       bidirectional
+    [Tags]    linux-bridge    64B    bidirectional
+PTP, 64 B, both directions             ptp             1       64       bidirectional
+    [Tags]    ptp    64B    bidirectional
+MACVLAN, 64 B, both directions         macvlan         1       64       bidirectional
+    [Tags]    macvlan    64B    bidirectional
+Routed, 64 B, both directions          routed          1       64       bidirectional
+    [Tags]    routed    64B    bidirectional
+IPIP, 64 B, both directions            ipip            1       64       bidirectional
+    [Tags]    ipip    64B    bidirectional
+Docker, 64 B, both directions          docker          1       64       bidirectional
+    [Tags]    docker    64B    bidirectional
+IPVLAN, 64 B, both directions          ipvlan          1       64       bidirectional
+    [Tags]    ipvlan    64B    bidirectional
+OVS kernel, 64 B, both directions      ovs-kernel      1       64       bidirectional
+    [Tags]    ovs-kernel    64B    bidirectional
+Linux bridge, 64 B, 2 pods             linux-bridge    2       64
+    [Tags]    linux-bridge    64B
+PTP, 64 B, 2 pods                      ptp             2       64
+    [Tags]    ptp    64B
+MACVLAN, 64 B, 2 pods                  macvlan         2       64
+    [Tags]    macvlan    64B
+Routed, 64 B, 2 pods                   routed          2       64
+    [Tags]    routed    64B
+IPIP, 64 B, 2 pods                     ipip            2       64
+    [Tags]    ipip    64B
+Docker, 64 B, 2 pods                   docker          2       64
+    [Tags]    docker    64B
+IPVLAN, 64 B, 2 pods                   ipvlan          2       64
+    [Tags]    ipvlan    64B
+OVS kernel, 64 B, 2 pods               ovs-kernel      2       64
+    [Tags]    ovs-kernel    64B
+Linux bridge, 1518 B, 2 pods           linux-bridge    2       1518
+    [Tags]    linux-bridge    1518B
+PTP, 1518 B, 2 pods                    ptp             2       1518
+    [Tags]    ptp    1518B
+MACVLAN, 1518 B, 2 pods                macvlan         2       1518
+    [Tags]    macvlan    1518B
+Routed, 1518 B, 2 pods                 routed          2       1518
+    [Tags]    routed    1518B
+IPIP, 1518 B, 2 pods                   ipip            2       1518
+    [Tags]    ipip    1518B
+Docker, 1518 B, 2 pods                 docker          2       1518
+    [Tags]    docker    1518B
+IPVLAN, 1518 B, 2 pods                 ipvlan          2       1518
+    [Tags]    ipvlan    1518B
+OVS kernel, 1518 B, 2 pods             ovs-kernel      2       1518
+    [Tags]    ovs-kernel    1518B

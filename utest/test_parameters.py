@@ -1,0 +1,153 @@
+"""Parameters that the draft's newest version wants, and special capabilities: records and reports tell them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import made_up
+from podperf.hosts.base import Process
+from podperf.kernel.poller_sharing import TurnsOnCpu
+from podperf.model import Chain, Placement
+from podperf.records import schema_errors
+from podperf.records.parameters import PARAMETERS, SetUp, parameters_of, special_capabilities
+from podperf.records.schema import SCHEMA_PATH
+from podperf.report import command
+from podperf.testbed.scenarios import Placed
+from scripted_host import ScriptedHost
+from test_reports import Balanced
+
+TURNS = "podperf-rotation runs on CPU 1 of the worker and gives 3 polling threads turns of 100 us"
+BRIDGE = {
+    "runtime": {
+        "kind": "network namespaces",
+        "cni_plugins": "1.1.1",
+        "cni_networks": [
+            {"pod": "pod1", "interface": "net1", "network": "s0", "plugins": [{"type": "bridge", "mtu": 1500}]}
+        ],
+        "memory_limit": None,
+    }
+}
+POLLED = {
+    "runtime": {"kind": "network namespaces", "cni_networks": [], "memory_limit": None},
+    "applications": {
+        "pod1": {"hugepages_of_mib": 2, "sockets": [{"prefers_busy_polling": False}, {"prefers_busy_polling": False}]}
+    },
+    "pollers": [
+        {"cpu": 1, "pollers": 3, "shared": "in turns of 100 us", "special_capability": TURNS},
+    ],
+}
+INTERFACES = {
+    "left": {"kind": None, "numa_node": 0, "offloads": {"rx-checksumming": True, "generic-receive-offload": False}},
+    "right": {"kind": "veth", "numa_node": None, "offloads": None},
+}
+ENVIRONMENT = {**made_up.ENVIRONMENT, "cpu": {**made_up.ENVIRONMENT["cpu"], "isolated": "1"}}
+
+
+def told(description: Any, chain: Chain, **others: Any) -> dict[str, str | None]:
+    return parameters_of({"": SetUp(chain, Placement((0,), (1,)), (), description, INTERFACES, ENVIRONMENT, **others)})
+
+
+def test_a_chain_in_the_kernel_tells_every_parameter() -> None:
+    found = told(BRIDGE, Chain("linux-bridge", 1, "kernel"))
+    assert found == {
+        "hosting": "virtual machine or container: kvm",
+        "distribution": "Debian GNU/Linux 12 (bookworm), Linux 6.18.44",
+        "orchestration": "none; pods are network namespaces",
+        "cni_plugin": "bridge (containernetworking-plugins 1.1.1)",
+        "cni_configuration": 'pod1 net1: [{"type": "bridge", "mtu": 1500}]',
+        "nic_offloads": "left: rx-checksumming",
+        "cpu_isolation": "pods and vSwitch share CPU 1; isolated by the kernel (isolcpus): CPU 1",
+        "numa_of_pods": "node 0: CPU 1",
+        "numa_of_switch": "node 0: CPU 1",
+        "numa_of_nic": "left: node 0; right: no NIC (veth)",
+        "hugepage_size": "none: the kernel forwards",
+        "cores_of_pod": "none of its own: the kernel forwards on CPU 1",
+        "memory_of_pod": "not limited",
+        "af_xdp_busy_polling": "no AF_XDP socket",
+        "chain_composition": "linux-bridge, 1 pod, each forwards by kernel",
+        "chain_scheduling": "podperf places the pods in their order on 1 worker",
+        "between_nodes": "none: one worker",
+    }
+
+
+def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
+    found = told(POLLED, Chain("af-xdp", 2, "testpmd-io"))
+    assert found["cni_plugin"] == "none: podperf itself wires the pods"
+    assert found["hugepage_size"] == "2 MiB"
+    assert found["cores_of_pod"] == "2 pods share CPU 1"
+    assert found["af_xdp_busy_polling"] == "off; the kernel fills the sockets and applications poll on 1 CPU"
+    assert str(found["chain_scheduling"]).endswith("on 1 worker; 3 pollers on CPU 1: in turns of 100 us")
+
+
+def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
+    """How a chain is placed on CPU 1 and 2."""
+    placement, environment = Placement((0,), (1, 2)), {**ENVIRONMENT, "cpu": {"isolated": None}}
+    found = parameters_of({"": SetUp(chain, placement, (), description, INTERFACES, environment)})
+    return [str(found["cpu_isolation"]).split(";", maxsplit=1)[0], found["cores_of_pod"]]
+
+
+def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
+    assert on_two_cpus(POLLED, Chain("ovs-dpdk", 1, "testpmd")) == [
+        "pods and vSwitch have CPUs of their own",
+        "1 (CPU 2)",
+    ]
+    assert on_two_cpus(POLLED, Chain("af-xdp", 1, "testpmd")) == ["no vSwitch beside the pods", "1 (CPU 1)"]
+    assert on_two_cpus(BRIDGE, Chain("linux-bridge", 1, "kernel")) == [
+        "pods and vSwitch share CPU 1-2",
+        "none of its own: the kernel forwards on CPU 1-2",
+    ]
+
+
+def test_what_nobody_reads_is_not_read() -> None:
+    box = told({"path": "unknown"}, Chain("external", 0, "none"))
+    assert not any(box[name] for name in ("cpu_isolation", "numa_of_pods", "numa_of_switch", "cores_of_pod"))
+    assert set(parameters_of({"": SetUp()}).values()) == {None}
+    assert told({"runtime": "of another vendor"}, Chain("theirs", 1, "theirs"))["cni_plugin"] is None
+
+
+def test_each_chain_of_a_comparison_tells_its_own_where_they_differ(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("linux-bridge", 3e5)
+    placed = Placed(Placement((0,), (1,)))
+    record.chain = None
+    record.contenders = {
+        "one": (Chain("linux-bridge", 1, "kernel"), placed),
+        "other": (Chain("af-xdp", 1, "io"), placed),
+    }
+    record.data_plane = {"one": BRIDGE, "other": POLLED}
+    record.interfaces = {"one: left": INTERFACES["left"], "other: tester left": INTERFACES["right"]}
+    document = made_up.document(record, trials, tmp_path)
+    assert document["parameters"]["hosting"] == "virtual machine or container: kvm"
+    assert document["parameters"]["hugepage_size"] == "one: none: the kernel forwards; other: 2 MiB"
+    assert document["parameters"]["nic_offloads"] == "one: left: rx-checksumming; other: not read"
+    assert document["special_capabilities"] == [TURNS]
+
+
+def test_the_schema_has_each_parameter_and_older_records_have_none(tmp_path: Path) -> None:
+    known = json.loads(SCHEMA_PATH.read_text())["properties"]["parameters"]
+    assert known["required"] == list(known["properties"]) == list(PARAMETERS)
+    document = made_up.document(*made_up.forwarding_record("linux-bridge", 3e5), tmp_path)
+    assert schema_errors(document) == []
+    del document["parameters"], document["special_capabilities"]
+    assert schema_errors(document) == []
+
+
+def test_pollers_that_take_turns_are_a_special_capability_and_one_alone_is_not() -> None:
+    host = ScriptedHost(patient=True)
+    alone = TurnsOnCpu(host, 1, (17,), None).describe()
+    assert special_capabilities({"pollers": [alone]}) == []
+    in_turns = TurnsOnCpu(host, 1, (17, 18, 19), Mock(spec=Process)).describe()
+    assert special_capabilities({"far worker": {"pollers": [alone, in_turns]}}) == [TURNS]
+
+
+def test_the_report_tells_both(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("af-xdp", 3e5)
+    record.data_plane = POLLED
+    made_up.write(tmp_path, record, trials)
+    page = Balanced(command.write_reports(tmp_path).read_text()).text
+    assert "Special capabilities in the system under test" in page
+    assert page.count(TURNS) == 3, "in the list, with the record, and in what the data plane says of itself"
+    assert "Hugepage size2 MiB" in page
+    assert "NIC offloads that are onnot read" in page

@@ -1,0 +1,80 @@
+"""Between ports that exist, a tester whose frames do not cross is replaced by its fallback, whichever tester it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from podperf.model import Chain, Direction, DirectionResult, Trial, TrialResult
+from podperf.testbed import cabled
+from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testers.base import PortFacts, TesterFacts
+from podperf.topology import Engine
+
+ENDS = PortFacts("02:00:00:00:00:01"), PortFacts("02:00:00:00:00:02")
+WAYS = (Direction.LEFT_TO_RIGHT,)
+
+
+@dataclass
+class SomeTester:
+    """Its frames cross, or none of them does."""
+
+    shortest_trial: ClassVar[float] = 0.0
+
+    crosses: bool
+    fallback: Engine | None = None
+    closed: bool = False
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def facts(self) -> TesterFacts:
+        return TesterFacts("a vendor's", "1", "xdp", *ENDS, copies=False, fallback=self.fallback)
+
+    def measure(self, trial: Trial) -> TrialResult:
+        self.trials.append(trial)
+        return TrialResult(trial, 0.0, (DirectionResult(WAYS[0], 20, 20, 20 * self.crosses, 0, 0, 0, trial.duration),))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def after(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The tester of a chain once it has shown whether its frames cross; and the engine and reason of another one."""
+    asked: list[Any] = []
+    other = SomeTester(crosses=True)
+
+    def made(_machines: Any, engine: Engine, _way_back: Any, _undo: Any, why: str) -> SomeTester:
+        asked.extend((engine, why))
+        return other
+
+    monkeypatch.setattr(cabled, "PROBE_PATIENCE", 0.0)
+    monkeypatch.setattr(cabled, "_tester", made)
+    monkeypatch.setattr(cabled, "_await_links", lambda _: 0.0)
+
+    def settled(tester: SomeTester) -> Any:
+        sut = SystemUnderTest(Chain("external", 0), tester, None, {}, {})  # type: ignore[arg-type]
+        machines: Any = SimpleNamespace(imaginary=False)
+        return cabled._by_an_engine_that_sends(machines, sut, WAYS, None, None).tester, asked  # type: ignore[arg-type]
+
+    return settled
+
+
+def test_frames_that_cross_need_no_other_engine(after: Any) -> None:
+    tester = SomeTester(crosses=True, fallback="packet-ring")
+    assert after(tester) == (tester, [])
+
+
+def test_a_tester_without_a_fallback_is_not_even_tried(after: Any) -> None:
+    tester = SomeTester(crosses=False)
+    assert after(tester) == (tester, []) and not tester.trials
+
+
+def test_frames_that_do_not_cross_are_sent_by_the_fallback_which_is_told_why(after: Any) -> None:
+    tester = SomeTester(crosses=False, fallback="packet-ring")
+    other, asked = after(tester)
+    assert tester.closed and other is not tester
+    assert asked == ["packet-ring", "no frame that XDP sent crossed in 0 s"]
