@@ -86,7 +86,7 @@ def filled(runs: Sequence[Run]) -> str:
     records = latest_of(runs)
     environment = environment_facts(next(each for each in reversed(records) if each["placement"]))
     days = " and ".join(dict.fromkeys(run.started[:10] for run in runs))
-    lines = [f"Measured on {days}. " + "; ".join(f"{name}: {environment[name]}" for name in FACTS) + ".", ""]
+    lines = [f"Measured on {days}:", "", *(f"- {name}: {environment[name]}" for name in FACTS), ""]
     for size in SIZES:
         if shown := compared(records, size):
             plot = DOCS / "images" / f"comparison-{size}.svg"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.report.conformance import SectionStatus
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
-LINES_OF_PROSE = [
-    ROOT / each for each in ("README.md", "SECURITY.md", "docs/first-lab.md", "docs/security.md", "docs/tester.md")
-]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+INDEX = ROOT / "docs/README.md"
+GLOSSARY = ROOT / "docs/glossary.md"
 DOCUMENTS = ("first-lab", "trex", "virtual-worker")
 HEADS = ("| message |", "| it says |")
 
@@ -93,6 +93,10 @@ def test_a_topology_in_the_documentation_is_valid(text: str, tmp_path: Path) -> 
     load_topology(file, DATA_PLANES)
 
 
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
 def without_code(page: Path) -> str:
     return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
@@ -103,7 +107,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         if target.startswith(("https:", "http:")):
@@ -114,10 +118,43 @@ def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
         assert not anchor or file.suffix != ".md" or anchor in anchors(file), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("page", LINES_OF_PROSE, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_line_of_prose_fits_120_columns(page: Path) -> None:
     long = [line for line in without_code(page).splitlines() if len(line) > 120 and not line.startswith("|")]
     assert not long
+
+
+def links(page: Path) -> set[Path]:
+    """The files of the repository that the page links to."""
+    targets = re.findall(r"\]\(([^)\s#]+)[^)]*\)", without_code(page))
+    return {(page.parent / each).resolve() for each in targets if not each.startswith(("https:", "http:"))}
+
+
+def test_the_readme_is_short_and_leads_to_the_index_and_the_glossary() -> None:
+    readme = ROOT / "README.md"
+    assert len(readme.read_text(encoding="utf-8").splitlines()) <= 150
+    assert {INDEX, GLOSSARY} <= links(readme)
+
+
+def test_the_index_leads_to_every_page() -> None:
+    assert {each for each in PAGES if each.is_relative_to(ROOT / "docs")} - {INDEX} <= links(INDEX)
+
+
+def words_of_the_glossary() -> list[str]:
+    """The first cells of the glossary's tables, without the heads."""
+    rows = re.findall(r"^\| \*\*(.+?)\*\* \|", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    return [word for row in rows for word in row.split(", ")]
+
+
+def test_the_glossary_names_each_word_once() -> None:
+    words = words_of_the_glossary()
+    assert words
+    assert sorted(words) == sorted(set(words))
+
+
+@pytest.mark.parametrize("verdict", list(SectionStatus))
+def test_the_glossary_has_each_verdict(verdict: str) -> None:
+    assert verdict in words_of_the_glossary()
 
 
 def names_of_tests() -> set[str]:

@@ -1,4 +1,4 @@
-"""Puts the machine back to what it was before a run that could not do so itself."""
+"""Puts a machine back to its state before a run, if the run was killed before it could do so."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def put_back(host: Host, *, keep: bool = False) -> list[str]:
-    """Remove what killed runs left on a machine; returns what that was. Call it under the run lock.
+    """Remove the leftovers of killed runs from a machine, and return their names. Call this under the run lock.
 
-    Everything that a run makes lies in namespaces of its own prefix or in its run directory, which also says what it
-    changed elsewhere: ports that were moved, virtual functions, drivers, hugepages. Its processes die with it, all but
-    their shared memory. There is nothing else to look for. PodperfError, once all else is put back, when something
-    cannot be; that is off the record then, or no run would ever begin here again, unless it is to be kept for later.
+    A run makes everything in namespaces with podperf's prefix, or in its run directory. The run directory also has the
+    changes in other places: moved ports, virtual functions, drivers, hugepages. The processes of a run die with the
+    run, but their shared memory stays. A run leaves nothing else.
+
+    PodperfError if a change cannot be undone; all others are undone first. A change that cannot be undone is then
+    deleted from the run directory; otherwise every later run would stop here. `keep` leaves it there.
     """
     namespaces = namespaces_named(host)
     for namespace in namespaces:
-        end_processes(host, namespace)  # or a program that has a device keeps it from its driver
+        end_processes(host, namespace)  # a program that uses a device keeps the device from its driver
     directory = str(RUN_DIRECTORY)
 
     def shared_memory() -> list[str]:
@@ -51,12 +53,12 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         return [f"{port} from the system under test" for port in give_ports_back(host, directory)]
 
     def ports_at_once() -> list[str]:
-        with suppress(PodperfError):  # a port that a program's driver has is there only when its device is handed back
+        with suppress(PodperfError):  # a port of vfio-pci appears only after its device is back at the kernel's driver
             return ports()
         return []
 
     def remove_namespaces() -> list[str]:
-        if ports_on_record(host, directory):  # some kinds would be gone with the namespace that they are in
+        if ports_on_record(host, directory):  # some kinds of ports end with their namespace
             return []
         for namespace in namespaces:
             remove_namespace(host, namespace)
@@ -66,7 +68,7 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         found = _each_of(
             shared_memory,
             lambda: ["the tester's ports"] if go_back(host, str(TESTER_DIRECTORY)) else [],
-            ports_at_once,  # as some of what is done to devices needs their names
+            ports_at_once,  # because some steps for devices need the names of their ports
             lambda: ["virtual functions and drivers of devices"] if go_back(host, directory) else [],
             ports,
             remove_namespaces,
@@ -83,7 +85,7 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
 
 
 def _each_of(*steps: Callable[[], list[str]]) -> list[str]:
-    """What the steps found. One that fails does not keep the others from being done; then PodperfError says so."""
+    """The findings of all steps. After a step that fails, the other steps run, and then PodperfError is raised."""
     found, failures = [], []
     for step in steps:
         try:
@@ -108,7 +110,7 @@ def _say(text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`podperf clean`: exit code 0 when this machine, and those of a topology, are as they were."""
+    """`podperf clean`: exit code 0 if this machine, and the machines of a topology, are as they were."""
     parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
     parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
     parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")

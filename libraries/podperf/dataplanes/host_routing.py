@@ -1,4 +1,4 @@
-"""Chains in which every frame between two pods passes a routing table of its worker, point to point."""
+"""Chains in which the worker routes every frame between two pods, point to point."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HostSide:
 
 
 def prepare_worker(worker: Worker, segments: int) -> None:
-    """Forwarding, an address on each port, and the tester as a fixed neighbour."""
+    """Switch forwarding on, give each port an address, and make the tester a fixed neighbour."""
     sysctl(worker.host, net__ipv4__ip_forward=1)
     for port, segment, tester in ((worker.left, 0, left_of(0)), (worker.right, segments, right_of(segments))):
         ip(worker.host, "address", "add", f"{gateway_of(segment)}/32", "dev", port.interface)
@@ -31,10 +31,10 @@ def prepare_worker(worker: Worker, segments: int) -> None:
 
 
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
-    """Send what comes in on one interface out on the next of the chain, in both directions.
+    """Route frames from each interface of the chain to the next one, in both directions.
 
-    `pods` are the host sides of net1 and net2, from left to right. Where a frame goes depends on where it came in, not
-    on its destination alone: each interface has a routing table of its own (ip-rule(8), `iif`).
+    `pods` are the host sides of net1 and net2, from left to right. The interface where a frame arrives decides its way,
+    and not the destination alone. So each interface has a routing table of its own (ip-rule(8), `iif`).
     """
     left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(len(pods)))
     route_pairs(worker.host, [left, *(side for pod in pods for side in pod), right])
@@ -42,8 +42,10 @@ def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Ma
 
 
 def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
-    """Let frames pass between each two sides, from left to right. A side may be in two pairs, with its own direction
-    of each: which it is, the destination tells."""
+    """Route frames between the two sides of each pair. `sides` lists the pairs from left to right.
+
+    One interface can belong to two pairs. The destination address tells which pair a frame is for.
+    """
     for place in range(0, len(sides), 2):
         left, right = sides[place : place + 2]
         _route(host, FIRST_TABLE + place, left, right, RIGHT_NETWORK)

@@ -1,1 +1,1 @@
-"""Documents: YAML files that a person wrote, read with the line of each key and held against a JSON Schema."""
+"""YAML files that people write: read with the line of each key, and checked by a JSON Schema."""

@@ -1,6 +1,6 @@
-"""A document held against a JSON Schema (draft 2020-12), in sentences that say what was found and what is allowed.
+"""Checks a document by a JSON Schema (draft 2020-12). Each error names the value that was found and the allowed values.
 
-The schema also is the one place where defaults stand: `with_defaults` fills them in.
+The schema is also the only place with defaults: `with_defaults` fills them in.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Schema = Mapping[str, Any]
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'xdp'?"` when a known word is near, else nothing."""
+    """`"; did you mean 'xdp'?"` if a known word is similar, else an empty text."""
     near = difflib.get_close_matches(word.lower(), list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def schema_problems(document: Document, schema: Schema) -> dict[Pointer, Problem]:
-    """What the schema has against the document: the place of each problem, and one problem a place."""
+    """The problems that the schema finds in the document: at most one for each place."""
     problems: dict[Pointer, Problem] = {}
     for error in _Validator(schema).iter_errors(document.data):
         for pointer, text in _explained(error, document):
@@ -33,7 +33,7 @@ def schema_problems(document: Document, schema: Schema) -> dict[Pointer, Problem
 
 
 def with_defaults(schema: Schema, value: Any, root: Schema | None = None) -> Any:
-    """The value with the schema's defaults wherever it is silent. The value itself is not changed."""
+    """A copy of the value, with the schema's default for each missing key."""
     root = root or schema
     schema = _resolved(schema, root)
     if isinstance(value, list) and "items" in schema:
@@ -54,7 +54,7 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def _full_match(_: Any, pattern: str, instance: Any, __: Schema) -> Iterator[ValidationError]:
-    """`pattern` as it is meant here, for the whole text: in Python `$` also matches before a last line break."""
+    """Check `pattern` against the whole text. (In Python `$` also matches before a last line break.)"""
     if isinstance(instance, str) and not re.fullmatch(pattern, instance, re.ASCII):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
@@ -88,7 +88,7 @@ def _explained(error: ValidationError, document: Document) -> Iterator[tuple[Poi
 
 
 def allowed(schema: Schema) -> str:
-    """What a schema permits, in words."""
+    """The values that a schema allows, in words."""
     choices = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
     if choices:
         return ", ".join(map(str, choices))

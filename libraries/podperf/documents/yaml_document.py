@@ -1,8 +1,9 @@
-"""A YAML file as plain data that still knows the line of each key.
+"""A YAML file as plain data, with the line of each key.
 
-The scalars are read by the core schema of YAML 1.2, as an editor with a YAML language server does: `on` and `no` are
-text, 1e6 is a number, 010 is ten, and a MAC address without quotes stays text (YAML 1.1 takes some for base 60).
-Duplicate keys are problems. Aliases are refused: a few lines of them can stand for gigabytes.
+This module reads scalars by the core schema of YAML 1.2, as an editor with a YAML language server does: `on` and `no`
+are text, 1e6 is a number, 010 is ten, and a MAC address without quotes stays text (YAML 1.1 reads some MAC addresses as
+numbers of base 60). Duplicate keys are problems. Aliases are refused, because a few lines of them can expand to
+gigabytes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from podperf.errors import PodperfError
 
 MAX_FILE_BYTES = 100_000
 
-Pointer = tuple[str | int, ...]  # the way from the top of the document to a value: keys and list positions
+Pointer = tuple[str | int, ...]  # keys and list positions from the top of the document to a value
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -32,22 +33,22 @@ def key_path(pointer: Pointer) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong at one line (1 is the first) of a file."""
+    """A problem in one line of a file. The first line is 1."""
 
     line: int
     key: str
     text: str
 
     def render(self, path: str) -> str:
-        """One line: file, line, key, what is wrong."""
+        """One line of text: file, line, key, problem."""
         said = f"{self.key}: {self.text}" if self.key else self.text
-        # A key may hold anything, also line ends.
+        # A key may contain every character, also line ends.
         return f"{path}:{self.line}: {''.join(each if each.isprintable() else ascii(each)[1:-1] for each in said)}"
 
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed YAML file: `data` is what it says, `lines` and `texts` where and in which letters it says so."""
+    """A parsed YAML file: `data` has the values, `lines` the line of each value, `texts` each scalar as written."""
 
     path: str
     data: Mapping[str, Any]
@@ -56,7 +57,7 @@ class Document:
     problems: Sequence[Problem]
 
     def line(self, pointer: Pointer) -> int:
-        """The line of this key or list item; of the nearest thing around it that the file has."""
+        """The line of this key or list item. If the file does not have it, the line of the nearest one around it."""
         while pointer and pointer not in self.lines:
             pointer = pointer[:-1]
         return self.lines.get(pointer, 1)
@@ -66,7 +67,7 @@ class Document:
         return Problem(self.line(pointer), key_path(pointer), text)
 
     def shown(self, pointer: Pointer, value: object) -> str:
-        """How a message shows the value found here: as written, text in quotes, never longer than a line bears."""
+        """The value at this place for a message: as written, text in quotes, shortened to 60 characters."""
         match value:
             case None:
                 return "nothing"
@@ -81,7 +82,7 @@ class Document:
 
 
 def read_yaml(path: Path) -> Document:
-    """Read a YAML file whose top level is a mapping. PodperfError (one line) when it is not one."""
+    """Read a YAML file whose top level is a mapping. PodperfError (one line) if the file is not such a file."""
     text = _read_text(path)
     try:
         root = _compose(text)
@@ -168,7 +169,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str) -> Problem:
 
 
 class _Reading:
-    """Turns nodes into plain data, and notes lines, texts and problems on the way."""
+    """Turns nodes into plain data, and collects lines, texts and problems."""
 
     def __init__(self) -> None:
         self.lines: dict[Pointer, int] = {(): 1}
@@ -209,7 +210,7 @@ class _Reading:
 
 
 def _scalar(tag: str, text: str) -> Any:
-    """The value of a scalar; ValueError when text and tag do not fit. A number beyond all bounds stays text."""
+    """The value of a scalar. ValueError if text and tag do not fit. A number that is too large stays text."""
     match tag.removeprefix(_TAG):
         case "str":
             return text

@@ -1,1 +1,1 @@
-"""What the kernel of a host offers data planes and pods: devices, virtual functions, hugepages, interrupts, CPUs."""
+"""Parts of a host's kernel for data planes and pods: devices, virtual functions, hugepages, interrupts, CPUs."""

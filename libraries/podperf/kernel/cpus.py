@@ -1,4 +1,4 @@
-"""The CPUs of a host: which there are, which may be used, and how near they are to each other."""
+"""The CPUs of a host: which exist, which may be used, and how near they are to each other."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from podperf.hosts.base import Host
 
 @dataclass(frozen=True)
 class Cpus:
-    """The CPUs of a host. `allowed` is what programs may be held to here (taskset, cpuset), isolated CPUs included.
+    """The CPUs of a host.
 
-    A CPU without an entry in `siblings` has its physical core to itself; without one in `nodes` it is on node 0.
+    `allowed` are the CPUs to which programs may be pinned (taskset, cpuset), isolated CPUs included. A CPU without an
+    entry in `siblings` has its physical core to itself. A CPU without an entry in `nodes` is on node 0.
     """
 
     online: tuple[int, ...]
     allowed: tuple[int, ...]
     siblings: Mapping[int, frozenset[int]] = field(default_factory=dict)  # all CPUs of the same physical core
     nodes: Mapping[int, int] = field(default_factory=dict)  # NUMA node of a CPU
-    isolated: frozenset[int] = frozenset()  # by `isolcpus`: the kernel moves nothing from one to another
+    isolated: frozenset[int] = frozenset()  # by `isolcpus`: the kernel moves no process from one of them to another
 
     @property
     def usable(self) -> tuple[int, ...]:
@@ -39,7 +40,7 @@ class Cpus:
 
 
 def read_cpus(host: Host) -> Cpus:
-    """The CPUs of a host, from sysfs and what its processes may be held to."""
+    """The CPUs of a host, from sysfs and from the CPUs that its processes may use."""
     online = parse_cpu_list(host.get("/sys/devices/system/cpu/online").decode())
     siblings = {
         cpu: frozenset(_list(host, f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or (cpu,))
@@ -51,7 +52,7 @@ def read_cpus(host: Host) -> Cpus:
 
 
 def numa_nodes(host: Host) -> dict[int, int]:
-    """The NUMA node of each CPU; empty where the kernel knows of none."""
+    """The NUMA node of each CPU; empty if the kernel has no NUMA nodes."""
     folder = "/sys/devices/system/node"
     return {
         cpu: node for node in _list(host, f"{folder}/online") for cpu in _list(host, f"{folder}/node{node}/cpulist")
@@ -59,7 +60,7 @@ def numa_nodes(host: Host) -> dict[int, int]:
 
 
 def _isolated(host: Host) -> tuple[int, ...]:
-    """The CPUs of `isolcpus` that a program gets when it asks for them: by itself the kernel puts none there."""
+    """The CPUs of `isolcpus` that a program can have. A program must ask for them; the kernel does not choose them."""
     isolated = _list(host, "/sys/devices/system/cpu/isolated")
     if not isolated:
         return ()
@@ -76,7 +77,7 @@ def allowed_cpus(status: str) -> tuple[int, ...]:
 
 
 def _list(host: Host, path: str) -> tuple[int, ...]:
-    """A CPU list of sysfs; empty where the kernel has no such file (no NUMA, no topology)."""
+    """A CPU list of sysfs; empty if the kernel has no such file (no NUMA, no topology)."""
     try:
         return parse_cpu_list(host.get(path).decode())
     except OSError:

@@ -1,4 +1,4 @@
-"""Hugepages for data planes that want them: reserved for one set-up, and given back, also after a killed run."""
+"""Hugepages for data planes: reserved for one set-up, and given back afterwards, also after a killed run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ PAGE_MIB = 2
 _SIZE = f"hugepages-{PAGE_MIB * 1024}kB"
 FOLDER = f"/sys/kernel/mm/hugepages/{_SIZE}"
 _NODE_FOLDERS = f"/sys/devices/system/node/node[0-9]*/hugepages/{_SIZE}"
-BEFORE = "hugepages-before"  # in the run directory: how many there were on each NUMA node, for `put_back`
+BEFORE = "hugepages-before"  # in the run directory: the number of pages on each NUMA node before the run
 
 
 def offered(host: Host) -> bool:
-    """True where the kernel has hugepages and lets us change how many."""
+    """True if the kernel has hugepages, and podperf can change their number."""
     return host.run("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
 
 
 def nodes(host: Host) -> list[int]:
-    """The NUMA nodes that hugepages are reserved on: node 0 where the kernel knows of none."""
+    """The NUMA nodes on which hugepages are reserved; node 0 if the kernel has no NUMA nodes."""
     return list(_folders(host))
 
 
 def free(host: Host) -> dict[int, tuple[int, int]]:
-    """Of the pages on each NUMA node, how many are free, and how many there are."""
+    """For each NUMA node, the number of free pages and the number of all pages."""
     return {
         node: (_read(host, folder, "free_hugepages"), _read(host, folder, "nr_hugepages"))
         for node, folder in _folders(host).items()
@@ -36,19 +36,19 @@ def free(host: Host) -> dict[int, tuple[int, int]]:
 
 
 def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
-    """Have this many MiB of free hugepages on each NUMA node until `undo`. PodperfError when memory has none left."""
+    """Reserve this many MiB of free hugepages on each NUMA node until `undo`. PodperfError if memory is short."""
     wanted = -(-mib // PAGE_MIB)
     before, goals = {}, {}
     for folder in _folders(host).values():
         pages, left = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
         if left < wanted:
-            # Pages that were given back while the kernel still held them (sockets let go of theirs later) are counted
-            # until they are free: as surplus, which nobody had before.
+            # An earlier set-up gave pages back while the kernel still held them (sockets release theirs later). The
+            # kernel counts such pages as surplus until they are free. They did not exist before that set-up.
             before[folder] = pages - _read(host, folder, "surplus_hugepages")
             goals[folder] = pages + wanted - left
     if not goals:
         return
-    # First, so that whoever is killed leaves the trace. What an earlier set-up could not give back is still on record.
+    # Written before the change, so that a killed run leaves the note. It keeps notes of an earlier set-up.
     host.put(json.dumps(before | _before(host, run_directory)).encode(), f"{run_directory}/{BEFORE}")
     undo.callback(give_back, host, run_directory)
     for folder, goal in goals.items():
@@ -62,7 +62,7 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
 
 
 def held(host: Host, process: int) -> dict[str, int]:
-    """MiB of hugepages that a process has mapped on each NUMA node (proc(5), numa_maps); empty on a kernel without."""
+    """MiB of hugepages that a process has mapped on each NUMA node (proc(5)); empty if the kernel has no numa_maps."""
     try:
         maps = host.get(f"/proc/{process}/numa_maps").decode()
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def held(host: Host, process: int) -> dict[str, int]:
 
 
 def give_back(host: Host, run_directory: str) -> bool:
-    """Have as many hugepages again as before `reserve`. True when there was something to give back."""
+    """Restore the number of hugepages from before `reserve`. True if there was a note of it."""
     before = _before(host, run_directory)
     for folder, pages in before.items():
         _write(host, folder, pages)
@@ -86,7 +86,7 @@ def give_back(host: Host, run_directory: str) -> bool:
 
 
 def _before(host: Host, run_directory: str) -> dict[str, int]:
-    """How many pages there were, by folder; empty where nothing was reserved."""
+    """The number of pages before, by folder; empty if nothing was reserved."""
     try:
         found: dict[str, int] = json.loads(host.get(f"{run_directory}/{BEFORE}"))
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def _before(host: Host, run_directory: str) -> dict[str, int]:
 
 
 def _folders(host: Host) -> dict[int, str]:
-    """By NUMA node, in the order of their numbers, which may have gaps."""
+    """The folder of each NUMA node, ordered by the nodes' numbers, which may have gaps."""
     found = host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
     by_node = {int(folder.split("/")[5].removeprefix("node")): folder for folder in found}
     return dict(sorted(by_node.items())) or {0: FOLDER}

@@ -1,4 +1,4 @@
-"""PCI devices of a host, and which driver has them: the kernel's, or vfio-pci for a program in user space."""
+"""PCI devices of a host, and their drivers: the kernel's own, or vfio-pci for a program in user space."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from podperf.hosts.way_back import WayBack, existing_path
 DEVICES = "/sys/bus/pci/devices"
 FOR_USER_SPACE = "vfio-pci"
 ADDRESS = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
-# Their user-space drivers work through the kernel's, which must keep the device.
+# The user-space drivers of these cards work through the kernel's driver, which must keep the device.
 BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
-# Interfaces of a device that gets a driver appear in the first network namespace, wherever they were before.
+# When a device gets a driver, its interfaces appear in the first network namespace.
 FIRST_NAMESPACE = ("nsenter", "--net=/proc/1/ns/net", "--")
-DRIVER_TIMEOUT = 20  # seconds until a driver has taken a device and made its interface
+DRIVER_TIMEOUT = 20  # seconds for a driver to take a device and to make its interface
 
-# Run by `sh -ec`; $1 is the device's address. Kernel documentation: ABI/testing/sysfs-bus-pci, driver_override.
+# `sh -ec` runs this. $1: the device's address. Kernel documentation: ABI/testing/sysfs-bus-pci, driver_override.
 _FUNCTIONS = """
 device=/sys/bus/pci/devices/$1
 driver() { [ ! -e $device/driver ] || basename "$(readlink $device/driver)"; }
 """
-# Waits for the interface that a driver makes, and until it has the name that it keeps.
+# Waits for the interface that a driver makes, and for its final name.
 _INTERFACE = """
 until interface=$(ls $device/net 2>/dev/null) && [ -n "$interface" ]; do sleep 0.05; done
 ! command -v udevadm >/dev/null || udevadm settle --timeout=5 || :
 interface=$(ls $device/net | head -n 1)
 """
-# $2: the driver that it is to have, by wish of the device, so that no other takes it.
+# $2: the new driver. `driver_override` keeps other drivers from taking the device.
 _GIVE = (
     _FUNCTIONS
     + """
@@ -41,8 +41,8 @@ fi
 [ "$(driver)" = "$2" ] || { echo "$1 has the driver '$(driver)'" >&2; exit 1; }
 """
 )
-# $2: the wish of the device before, $3: its driver before, $4: its interface before; each may be empty. An interface
-# that went to another network namespace, or got another name, is made anew.
+# $2, $3, $4: the old `driver_override`, driver and interface; each may be empty. If the interface moved to another
+# network namespace, or has another name, the driver makes the interface anew.
 _GIVE_BACK = (
     _FUNCTIONS
     + """
@@ -58,7 +58,7 @@ fi
 [ "$interface" = "$4" ] || nsenter --net=/proc/1/ns/net ip link set dev "$interface" name "$4"
 """
 )
-# Whatever driver of the kernel knows the device, started anew; says which interface it has made.
+# Starts the kernel's driver for the device anew, and prints the interface that the driver made.
 _GIVE_TO_KERNEL = (
     _FUNCTIONS
     + """
@@ -76,19 +76,19 @@ echo "$interface"
 
 
 def attribute(host: Host, address: str, name: str) -> str | None:
-    """What the kernel says of a device (a file of its folder in sysfs); None where it has no such attribute."""
+    """An attribute of a device (a file of its folder in sysfs); None if the device has no such attribute."""
     done = host.run("cat", f"{DEVICES}/{address}/{name}", check=False)
     return done.stdout.strip() if done.exit_code == 0 else None
 
 
 def link(host: Host, address: str, name: str) -> str | None:
-    """What an attribute that is a link points to, by its last part: `driver`, `iommu_group`, `virtfn0`."""
+    """The last part of the target of an attribute that is a link: `driver`, `iommu_group`, `virtfn0`."""
     done = host.run("readlink", f"{DEVICES}/{address}/{name}", check=False)
     return done.stdout.strip().rsplit("/", 1)[-1] or None
 
 
 def missing_user_space_driver(host: Host) -> str | None:
-    """Why programs in user space cannot have devices of this host, with the remedy, or None."""
+    """The reason why programs in user space cannot use devices of this host, with the remedy, or None."""
     if not host.run("ls", "/sys/kernel/iommu_groups", check=False).stdout.strip():
         return (
             f"{host.name} has no IOMMU in use, which {FOR_USER_SPACE} needs: switch it on in the firmware (VT-d, "
@@ -101,9 +101,9 @@ def missing_user_space_driver(host: Host) -> str | None:
 
 
 def remember(host: Host, address: str, way_back: WayBack, interface: str | None = None) -> None:
-    """Let the driver that has a device now have it again at the end, with its interface in the first network namespace.
+    """Note that a device goes back to its present driver at the end, and its interface to the first network namespace.
 
-    `interface` is its name, for one that another namespace has.
+    `interface` is the name of an interface that is in another network namespace now.
     """
     wish = (attribute(host, address, "driver_override") or "").replace("(null)", "")
     driver = link(host, address, "driver") or ""
@@ -119,7 +119,7 @@ def give_to_user_space(host: Host, address: str) -> None:
 
 
 def give_to_kernel(host: Host, address: str) -> str:
-    """Bind a device to the kernel's driver for it. Returns its interface, in the machine's first network namespace."""
+    """Bind a device to the kernel's driver. Returns its interface, which is in the first network namespace."""
     return _run(host, "bound to the kernel's driver", _GIVE_TO_KERNEL, address).strip()
 
 

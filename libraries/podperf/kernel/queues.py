@@ -1,4 +1,4 @@
-"""Receive queues of a card: which of them a frame goes to is the card's choice, and who reads one has no other's."""
+"""Receive queues of a card. The card chooses the queue of each frame. A reader of one queue gets its frames only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podperf.kernel.interrupts import affinities, steer
 
 
 def receive_queues(host: Host, interface: str) -> dict[str, int]:
-    """How many there are of each kind, `combined` or `rx` (ethtool(8)); empty for a driver that has no choice."""
+    """The number of queues of each kind, `combined` or `rx` (ethtool(8)); empty if the driver cannot change it."""
     said = host.run("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
     numbers = {key.lower(): value for key, value in parse_ethtool(said).items()}
     kinds = {kind: numbers.get(kind, "") for kind in ("combined", "rx")}
@@ -18,13 +18,16 @@ def receive_queues(host: Host, interface: str) -> dict[str, int]:
 
 
 def set_receive_queues(host: Host, interface: str, queues: Mapping[str, int]) -> None:
-    """Have so many of each kind; a driver that refuses keeps what it has."""
+    """Set the number of queues of each kind. A driver that refuses keeps its number."""
     if queues and queues != receive_queues(host, interface):
         _change(host, interface, queues)
 
 
 def leave_one_queue(host: Host, interface: str, pci: str, cpu: int) -> None:
-    """Let all frames go to one queue, and this CPU serve it: a card may ask for its interrupts anew."""
+    """Send all frames to one queue, and let this CPU serve the queue.
+
+    The interrupts are moved last, because a card may request new ones when its queues change.
+    """
     queues = receive_queues(host, interface)
     if any(number > 1 for number in queues.values()):
         _change(host, interface, dict.fromkeys(queues, 1))

@@ -1,4 +1,4 @@
-"""Whether the kernel's receive threads of veth pairs can be held to a CPU here, found out by doing it."""
+"""Tries whether the kernel's receive threads of veth pairs can be pinned to a CPU of a host."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from podperf.hosts.namespaces import add_namespace
 
 
 def refuse_unpinnable(host: Host, cpu: int) -> None:
-    """PodperfError, with the remedy, unless the receive thread of a veth can be held to this CPU.
+    """PodperfError, with the remedy, unless the receive thread of a veth can be pinned to this CPU.
 
-    Tried in a namespace that is removed again. Call it under the run lock.
+    The trial needs a namespace, which is removed afterwards. Call this under the run lock.
     """
     with ExitStack() as undo:
         probe = add_namespace(host, "probe", undo)

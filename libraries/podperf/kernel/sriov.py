@@ -1,7 +1,8 @@
-"""SR-IOV: a port of a NIC (its physical function, PF) divided into virtual functions (VFs), each a PCI device that a
-pod can own. What a port offers, and VFs as a test needs them, with what was there before put back at its end.
+"""SR-IOV: a port of a NIC (its physical function, PF) is divided into virtual functions (VFs).
 
-The order matters: a VF takes its MAC from the PF when its driver starts, and works only while the PF is up.
+Each VF is a PCI device that a pod can own. This module reads the features of a PF, and makes VFs for a test. The old
+state comes back at the end of the test. The order matters: a VF takes its MAC from the PF when its driver starts, and
+works only while the PF is up.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
 
-# Run by `sh -ec` with the PF's address and a number. No driver may take a VF before the PF has its MAC.
+# `sh -ec` runs this with the PF's address and a number. No driver may take a VF before the PF has the VF's MAC.
 _MAKE = """
 pf=/sys/bus/pci/devices/$1
 if [ -e $pf/sriov_drivers_autoprobe ]; then
@@ -31,7 +32,8 @@ fi
 echo $2 > $pf/sriov_numvfs
 """
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
-# Run by `sh -c` with seconds, and namespace and interface of each link: until they all were up for that long in a row.
+# `sh -c` runs this with seconds, and with namespace and interface of each link. It waits until all links stay up for
+# that long.
 _AWAIT_STEADY_LINKS = """
 stays=$1; shift
 down() {
@@ -45,23 +47,23 @@ until [ $((now - since)) -gt "$stays" ]; do
   ! down "$@" || since=$now
 done
 """
-LINK_STAYS = 3  # seconds, in which a driver has looked at its link once more
+LINK_STAYS = 3  # seconds; a driver looks at its link again in this time
 LINK_ATTEMPTS = 3
 _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"
 
 
 @dataclass(frozen=True)
 class PhysicalFunction:
-    """A port of a NIC: its interface as the host sees it, its PCI address, and which of the worker's ports it is."""
+    """A port of a NIC: its interface on the host, its PCI address, and its side of the worker."""
 
     interface: str
     address: str
-    side: int  # 0 left, 1 right; of the second worker of a chain 2 and 3, and so on
+    side: int  # 0 left, 1 right; on the second worker of a chain 2 and 3, and so on
 
 
 @dataclass(frozen=True)
 class VfState:
-    """What the PF enforces on a VF."""
+    """The settings of a VF that its PF enforces."""
 
     mac: str
     vlan: int
@@ -80,7 +82,7 @@ class VirtualFunction:
 
 
 def missing(host: Host) -> str | None:
-    """Why a host can offer no VFs, with the remedy, or None."""
+    """The reason why a host offers no VFs, with the remedy, or None."""
     if host.run("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
         return None
     return (
@@ -108,9 +110,9 @@ def _vlan(vf: Mapping[str, Any]) -> int:
 
 
 def changes(before: VfState, after: VfState) -> list[str]:
-    """The arguments behind `ip link set dev PF vf NUMBER` that make the one of the other; none where they are alike.
+    """The arguments after `ip link set dev PF vf NUMBER` that change `before` into `after`; none if they are equal.
 
-    Only what differs: a driver that lacks a setting is asked for it only where a test needs it.
+    Only settings that differ are in the list. So a driver that lacks a setting works with tests that do not need it.
     """
     words = []
     if before.mac != after.mac:
@@ -127,7 +129,7 @@ def changes(before: VfState, after: VfState) -> list[str]:
 
 
 def how_many(needed: int, settings: VirtualFunctionSettings, port: str, offered: int) -> int:
-    """The number of VFs to have at a port where a chain needs so many. Unavailable when it cannot have them."""
+    """The number of VFs to make at a port for a chain that needs `needed`. Unavailable if the port offers too few."""
     number = settings.number or needed
     if number < needed:
         raise Unavailable(
@@ -142,7 +144,7 @@ def how_many(needed: int, settings: VirtualFunctionSettings, port: str, offered:
 def virtual_functions(
     host: Host, port: PhysicalFunction, needed: int, settings: VirtualFunctionSettings, way_back: WayBack
 ) -> list[VirtualFunction]:
-    """So many VFs of a port, as `settings` says, ready to be given a driver. Unavailable when it cannot have them."""
+    """`needed` VFs of a port with these `settings`, ready for a driver. Unavailable if the port offers too few."""
     interface = port.interface
     offered = int(pci.attribute(host, port.address, "sriov_totalvfs") or 0)
     wanted = how_many(needed, settings, interface, offered)
@@ -170,7 +172,7 @@ def virtual_functions(
 
 
 def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
-    """What the PF enforces on each of its VFs now."""
+    """The present settings of each VF of a PF."""
     return parse_vfs(ip_json(host, "link", "show", "dev", port.interface)[0])
 
 
@@ -193,7 +195,7 @@ def _vf_address(host: Host, port: PhysicalFunction, number: int) -> str:
 
 
 def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
-    """PodperfError when a VF that was there already is somebody's. One that a program has open cannot be seen."""
+    """PodperfError if another user has a VF that existed before. A VF that a program has open cannot be recognized."""
     if pci.link(host, vf.address, "driver") in {None, pci.FOR_USER_SPACE}:
         return
     names = host.run("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
@@ -222,7 +224,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
 
 
 def set_queues(host: Host, interface: str, queues: int) -> None:
-    """Give an interface so many queues. Unavailable when its driver has no choice and another number."""
+    """Give an interface this number of queues. Unavailable if its driver has another number and offers no choice."""
     now = receive_queues(host, interface).get("combined", 1)
     if now == queues:
         return
@@ -234,11 +236,13 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
 
 
 def await_links(host: Host, links: Mapping[VirtualFunction, tuple[str, str]]) -> None:
-    """Wait until VFs, each the interface of that name in a network namespace and up, have links that stay. PodperfError
-    when they do not.
+    """Wait until the links of VFs stay up. PodperfError if they do not.
 
-    The driver igbvf waits 0.1 s for an answer of the PF. Without one, as on a machine with too much to do, it gives the
-    link up, in its next look at it, for ten seconds or for good, and starts afresh when the interface is brought down.
+    `links` has the network namespace and the interface of each VF. The interfaces are up.
+
+    The driver igbvf waits 0.1 s for an answer of the PF. On a busy machine the answer may come too late. The driver
+    then takes the link down at its next look, for ten seconds or for good. It starts again when the interface is set
+    down and up.
     """
     patience = CARRIER_PATIENCE + LINK_STAYS
     wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
@@ -264,10 +268,10 @@ def _has_link(host: Host, namespace: str, interface: str) -> bool:
 
 
 def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:
-    """A PF as the kernel has it: what it offers, and what it enforces on each of its VFs."""
+    """A PF as the kernel reports it: its features, and the settings of each of its VFs."""
     details = interface_details(host, port.interface)
     number, offered = (pci.attribute(host, port.address, name) for name in ("sriov_numvfs", "sriov_totalvfs"))
-    offloads = details["offloads"] or {}  # without those that the driver has not
+    offloads = details["offloads"] or {}  # only those that the driver has
     states = {True: "on", False: "off", None: "not offered"}
     return {
         **pci.describe_device(host, port.address),

@@ -1,4 +1,4 @@
-"""AF_XDP sockets of a process, as the kernel has them: copied or not, polled or not, and what they dropped."""
+"""AF_XDP sockets of a process, as the kernel reports them: mode, busy polling, and dropped frames."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from podperf.hosts.base import Host
 
-# Asks the sockets themselves, because not every kernel has the module behind `ss --xdp`. Numbers from linux/if_xdp.h,
-# asm-generic/socket.h and asm-generic/unistd.h.
+# Asks the sockets themselves, because some kernels lack the module for `ss --xdp`. The numbers are from
+# linux/if_xdp.h, asm-generic/socket.h and asm-generic/unistd.h.
 _READ_SOCKETS = """
 import ctypes, json, os, socket, struct, sys
 AF_XDP, SOL_XDP, XDP_STATISTICS, XDP_OPTIONS, XDP_OPTIONS_ZEROCOPY = 44, 283, 7, 8, 1
@@ -39,9 +39,9 @@ print(json.dumps(found))
 
 
 def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
-    """Each AF_XDP socket of a process: mode, busy polling, and the frames that it could not take.
+    """Each AF_XDP socket of a process: mode, busy polling, and frames that the socket could not take.
 
-    Busy polling is in force where it is preferred and the socket knows the NAPI context that it is to poll.
+    Busy polling works if the socket prefers it and knows the NAPI context to poll.
     """
     answer = json.loads(host.run("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout)
     return [dict(each) for each in answer]

@@ -1,1 +1,1 @@
-"""Quietness: what else runs on the measuring CPUs, and how fast they really are."""
+"""Watches other work on the measuring CPUs, and measures the real speed of these CPUs."""

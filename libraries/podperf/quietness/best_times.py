@@ -1,6 +1,6 @@
-"""The best that this machine's CPUs have done since it was started, kept from run to run.
+"""Keeps the best times of this machine's CPUs from run to run, until the next boot.
 
-A run may fall into a slow hour from its beginning to its end, and would find nothing wrong with its own best.
+A whole run may fall into a slow hour. Its own best times would then look normal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def remembered(path: Path = KEPT) -> dict[int, Times]:
-    """The shortest that `cpu_speed.times_of` said of each CPU; empty where none is known of this boot and Python."""
+    """The shortest times of each CPU (`cpu_speed.times_of`); empty if none are kept for this boot and this Python."""
     try:
         kept = json.loads(path.read_text())
         best = kept["best"] if kept["of"] == _of() else {}
@@ -32,7 +32,7 @@ def remembered(path: Path = KEPT) -> dict[int, Times]:
 
 
 def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
-    """Keep these times, or the shorter ones that are known already. Without a place for them nothing is kept."""
+    """Keep these times, or shorter ones that are kept already. Without a folder for the file nothing is kept."""
     known = remembered(path)
     shortest = {cpu: tuple(map(min, times, known.get(cpu, times))) for cpu, times in {**known, **best}.items()}
     with suppress(OSError):
@@ -42,6 +42,9 @@ def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
 
 
 def _of() -> list[str]:
-    """The hypervisor may start the machine on another host, and the work is that of this Python and this module."""
+    """The facts for which kept times are valid.
+
+    After a boot the machine may be on another host. The piece of work depends on this Python and on `cpu_speed`.
+    """
     work = sha256(Path(cpu_speed.__file__).read_bytes()).hexdigest()
     return [_BOOT.read_text().strip(), sys.version, work]

@@ -1,7 +1,7 @@
-"""How fast a CPU really is at this moment, by a fixed piece of work, and how fast it copies memory.
+"""Measures how fast a CPU does a fixed piece of work now, and how fast it copies memory.
 
-On a virtual machine, or beside a busy SMT sibling, a CPU can lose half of its speed with no stolen time to show for it.
-Neighbours that share its cache and memory slow what it forwards, though not what it computes.
+On a virtual machine, or beside a busy SMT sibling, a CPU can lose half of its speed without any stolen time. Neighbours
+that share its cache and memory slow its forwarding, but not its computing.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ROUNDS = 12_000  # about half a millisecond of work
-_REPEATS = 3  # of which the fastest counts: an interrupt spoils one
-_PATIENCE = 0.01  # seconds of wall clock
+_REPEATS = 3  # the fastest counts, because an interrupt can slow one
+_PATIENCE = 0.01  # seconds of wall clock for all repeats
 _COPIED = 32 << 20  # bytes: about three milliseconds
-_PRIORITY = 50  # of real time, above that of pollers which take turns (tester/rotation.c)
+_PRIORITY = 50  # real-time priority, above the pollers that take turns (tester/rotation.c)
 
 
 class Times(NamedTuple):
-    """CPU seconds that a fixed piece of work takes, and a copy of memory."""
+    """CPU seconds for a fixed piece of work, and for a copy of memory."""
 
     work: float
     memory: float
 
 
 def times_of(cpu: int) -> Times:
-    """What this CPU takes now: for the work the best of a few, for the copy one.
+    """The times of this CPU now: the shortest of a few for the work, and a single one for the copy.
 
-    In real time, ahead of pollers, which leave half a millisecond in nine.
+    The measurement has real-time priority above the pollers, which leave other tasks only 0.5 ms in 9 ms.
     """
     allowed, policy, priority = os.sched_getaffinity(0), os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -41,7 +41,7 @@ def times_of(cpu: int) -> Times:
         began = time.monotonic()
         best = _work()
         for _ in range(_REPEATS - 1):
-            if time.monotonic() - began > _PATIENCE:  # where real time is not permitted: do not hold up the run
+            if time.monotonic() - began > _PATIENCE:  # without real-time priority this can take long, and the run waits
                 break
             best = min(best, _work())
         return Times(best, _copy(_memory_near(cpu)))
@@ -63,7 +63,7 @@ _memory: dict[str, mmap.mmap] = {}
 
 
 def _memory_near(cpu: int) -> mmap.mmap:
-    """Room for two copies on this CPU's NUMA node, where the pages are that the CPU itself touches first."""
+    """Memory for two copies on the NUMA node of this CPU. Linux puts a page on the node of the CPU that touches it."""
     node = ",".join(sorted(each.name for each in Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node*")))
     if node not in _memory:
         _memory[node] = mmap.mmap(-1, 4 * _COPIED)
@@ -75,8 +75,11 @@ def _memory_near(cpu: int) -> mmap.mmap:
 
 
 def _copy(memory: mmap.mmap) -> float:
-    """The first copy, not timed, takes the place in the caches that the second had: just after another look the second
-    would take two thirds of what it takes after a trial, and that best would make every trial a noisy one."""
+    """CPU seconds of one copy.
+
+    Another copy, which is not timed, comes first. It fills the caches, so that the timed copy always starts from the
+    same cache state.
+    """
     memory.move(0, _COPIED, _COPIED)
     began = time.thread_time()
     memory.move(2 * _COPIED, 3 * _COPIED, _COPIED)
@@ -84,9 +87,9 @@ def _copy(memory: mmap.mmap) -> float:
 
 
 class CpuSpeeds:
-    """Speeds of some CPUs, each as a share of the best that this object has seen of that CPU, or was told of.
+    """Speeds of some CPUs. Each is a share of that CPU's best speed.
 
-    `best` are the shortest times so far.
+    `best` has the shortest times of each CPU so far: those given at the start, or measured since then.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class CpuSpeeds:
         self.best = dict(best or {})
 
     def sample(self) -> Mapping[int, tuple[float, float]]:
-        """For each CPU the speed of its work and of its memory, 0 to 1; 1 when it was never faster."""
+        """For each CPU the speed of its work and of its memory, 0 to 1. 1 means that the CPU was never faster."""
         shares = {}
         for cpu in self._cpus:
             taken = self._measure(cpu)

@@ -1,4 +1,4 @@
-"""Quietness of a machine of the testbed: this one, or one that is reached over SSH."""
+"""Watches the quietness of a machine of the testbed: of this machine, or of one over SSH."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podperf.quietness.watch import Quietness, read_proc_of
 
 
 def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | None = None) -> Quietness:
-    """Quietness of CPUs of a machine, and of a `worker` beside it. Speed is watched where a machine has Python 3."""
+    """Watch CPUs of a machine, and those of a `worker` as well. Their speed is watched if the machine has Python 3."""
     if isinstance(host, LocalHost):
         speeds = CpuSpeeds(cpus, best=remembered())
         undo.callback(remember, speeds.best)
@@ -28,7 +28,7 @@ def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | 
     return Quietness(cpus, own, read_proc_of(host), ticks, there, worker)
 
 
-# Behind the text of podperf.quietness.cpu_speed, which needs nothing but Python itself.
+# Follows the text of podperf.quietness.cpu_speed, which needs only Python's standard library.
 _ANSWER = """
 import sys
 for line in sys.stdin:
@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 
 def _times_on(host: Host, undo: ExitStack) -> Callable[[int], Times] | None:
-    """`cpu_speed.times_of` on that machine, or None where it has no Python."""
+    """`cpu_speed.times_of` on that machine, or None if the machine has no Python."""
     if host.run("sh", "-c", "command -v python3", check=False).exit_code:
         return None
     process = host.spawn("python3", "-I", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)

@@ -1,7 +1,8 @@
-"""Watches what else runs on the measuring CPUs, from /proc, so that a disturbed measurement can say so.
+"""Reads from /proc which other work runs on the measuring CPUs, so that a disturbed measurement can say so.
 
-A sample is taken just before and just after a trial, never during it, so that there is nothing to disturb. The kernel
-shows the amounts in ticks of 10 ms (proc(5)): a window of 0.2 s resolves 5 % of a CPU; windows added up resolve more.
+A sample is taken just before and just after a trial, and never during the trial, so that it disturbs nothing. The
+kernel counts time in ticks of 10 ms (proc(5)). So a window of 0.2 s shows steps of 5 % of a CPU. The sum of several
+windows shows finer steps.
 """
 
 from __future__ import annotations
@@ -30,19 +31,22 @@ _CPU = re.compile(r"^cpu(?P<cpu>[0-9]+)(?P<ticks>(?: [0-9]+)*)$", re.MULTILINE)
 _SINGLE = re.compile(r"^(?P<name>ctxt|procs_running) (?P<value>[0-9]+)$", re.MULTILINE)
 _INIT = 1
 _KERNEL_THREADS = 2  # kthreadd's PID, the parent of every kernel thread
-_FRESH = 0.1  # seconds for which a CPU's speed is taken to last, so that one reading serves two trials in a row
+_FRESH = 0.1  # seconds for which a measured speed counts, so that one reading serves two trials in a row
 
 
 @dataclass(frozen=True)
 class ProcessTimes:
-    """One process of a sample. A threaded one counts where its first thread ran last: /proc/PID/stat tells no more."""
+    """One process of a sample.
+
+    A process with several threads counts on the CPU where its first thread ran last. /proc/PID/stat says no more.
+    """
 
     name: str
     parent: int
-    started: int  # ticks after boot; with the PID it tells a process from a later one of the same number
-    cpu: int  # where it ran last
+    started: int  # ticks after boot; tells a process from a later one with the same PID
+    cpu: int  # the CPU on which the process ran last
     own: float  # CPU seconds
-    children: float  # CPU seconds of the children that ended, and of theirs
+    children: float  # CPU seconds of its children that have ended, and of their children
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Sample:
 def parse_sample(text: str, taken: float, ticks_per_second: int) -> Sample:
     """A sample from the text of /proc/stat and /proc/PID/stat, in any order (proc(5)).
 
-    A line that is cut short, as of a process that just ended, is skipped. PodperfError when /proc/stat is missing.
+    The line of a process that just ended can be cut short, and is skipped. PodperfError if /proc/stat is missing.
     """
     processes = {int(found["pid"]): _process(found, ticks_per_second) for found in _PROCESS.finditer(text)}
     of_machine = _PROCESS.sub("", text)  # without what names of processes say
@@ -85,7 +89,7 @@ def _process(found: re.Match[str], ticks_per_second: int) -> ProcessTimes:
 def compare(
     before: Sample, after: Sample, cpus: Iterable[int], own: Collection[int], ticks_per_second: int = 100
 ) -> Noise:
-    """The noise between two samples on `cpus`. Ours are kernel threads, and `own` with their descendants."""
+    """The noise on `cpus` between two samples. Kernel threads, `own` and descendants of `own` are not foreign."""
     measuring = tuple(sorted(set(cpus)))
     ours = _descendants({**before.processes, **after.processes}, {*own, _KERNEL_THREADS})
     spent = _spent(before, after)
@@ -107,7 +111,7 @@ def compare(
 
 
 def _spent(before: Sample, after: Sample) -> dict[int, float]:
-    """CPU seconds between the samples, of each process that is still there and its children that came and went."""
+    """CPU seconds between the samples: of each process that still exists, and of its children that have ended."""
     own: dict[int, float] = {}
     children: dict[int, float] = {}
     for pid, process in after.processes.items():
@@ -118,11 +122,11 @@ def _spent(before: Sample, after: Sample) -> dict[int, float]:
     for pid, process in before.processes.items():
         if pid in after.processes:
             continue
-        # It ended, and an ancestor took over the time of its whole life: what lies before the window does not count.
+        # The process ended, and an ancestor inherited its whole CPU time. The time before the window does not count.
         heir = next((each for each in _ancestors(pid, before.processes) if each in children), None)
         if heir is not None:
             children[heir] -= process.own + process.children
-    children[_INIT] = 0.0  # adopts orphans, with the time of their whole lives
+    children[_INIT] = 0.0  # init adopts orphans, with the time of their whole lives
     possible = (after.taken - before.taken) * len(after.stolen)
     return {pid: own[pid] + (children[pid] if 0 < children[pid] <= possible else 0.0) for pid in own}
 
@@ -133,7 +137,10 @@ def _descendants(processes: Mapping[int, ProcessTimes], roots: Collection[int]) 
 
 
 def _ancestors(pid: int, processes: Mapping[int, ProcessTimes]) -> Iterator[int]:
-    """Parent, grandparent and so on. A sample is not taken at one instant, so a reused PID could close a circle."""
+    """Parent, grandparent and so on.
+
+    The kernel does not give a sample of one instant. So a PID that was used twice could close a circle: stop there.
+    """
     seen = {pid}
     while (process := processes.get(pid)) is not None and process.parent not in seen:
         pid = process.parent
@@ -142,7 +149,7 @@ def _ancestors(pid: int, processes: Mapping[int, ProcessTimes]) -> Iterator[int]
 
 
 def read_local_proc() -> str:
-    """What `_COMMAND` prints, read without starting a process."""
+    """The same text as `_COMMAND` prints, without starting a process."""
     proc = Path("/proc")
     texts = [(proc / "stat").read_text()]
     for name in os.listdir(proc):  # noqa: PTH208 - names, not paths: this runs around every trial
@@ -161,12 +168,12 @@ def read_proc_of(host: Host) -> Callable[[], str]:
 
 
 class Quietness:
-    """Watches the measuring CPUs of one host. `own` are the PIDs whose work, with their descendants', is no noise.
+    """Watches the measuring CPUs of one host.
 
-    With `speeds`, also how fast the CPUs are just before and just after. With `worker`, the CPUs of the worker's
-    machine are watched as well.
+    The work of the processes `own`, and of their descendants, is no noise. With `speeds`, the speed of the CPUs is
+    measured just before and just after a window. With `worker`, the CPUs of the worker's machine are watched as well.
 
-    Between `start()` and `stop()` lies the window that the returned Noise speaks of.
+    A window begins with `start()` and ends with `stop()`, which returns its Noise.
     """
 
     def __init__(
@@ -194,11 +201,12 @@ class Quietness:
         return parse_sample(self._read(), time.monotonic(), self._ticks)
 
     def await_speed(self, patience: float, waiting: Callable[[Speed], None]) -> float:
-        """Wait until the CPUs run near their best speed, `patience` seconds at most; returns how long that was, without
-        the first look, which every trial takes.
+        """Wait until the CPUs run near their best speed, for at most `patience` seconds.
 
-        It looks without a rest in between: some hosts let a virtual CPU that rested begin slowly, until it has worked
-        for a tenth of a second. `waiting` hears at each look how fast they are.
+        Returns the seconds of waiting. The first look at the speed is not included, because every trial needs one.
+
+        The CPUs do not rest between two looks: on some hosts a virtual CPU that has rested is slow for a tenth of a
+        second. After each look `waiting` is called with the speed.
         """
         speed, began, waited = self._speed(), time.monotonic(), 0.0
         while speed is not None and speed.shortfalls and waited < patience:
@@ -210,7 +218,10 @@ class Quietness:
         return waited
 
     def start(self) -> None:
-        """Begin a window. Just after another one it begins where that ended: a look takes milliseconds."""
+        """Begin a window.
+
+        A look takes milliseconds. So a window that follows another one at once begins at the end of that one.
+        """
         if self._worker is not None:
             self._worker.start()
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""From a sound topology file's content to values."""
+"""Builds the values of a topology from a file without problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from podperf.topology.settings import (
 
 
 def build(document: Document, data: Mapping[str, Any]) -> Topology:
-    """The values of a document that has no problems; `data` has its content and the schema's defaults."""
+    """The topology of a document without problems. `data` has the document's content and the schema's defaults."""
     tester, worker, traffic, method = (data[key] for key in ("tester", "worker", "traffic", "method"))
     left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
     both = traffic["directions"] == "bidirectional"

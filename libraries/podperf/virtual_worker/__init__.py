@@ -1,1 +1,1 @@
-"""The virtual worker: a QEMU machine with two NUMA nodes and SR-IOV ports, reached over SSH as a server in a lab is."""
+"""The virtual worker: a QEMU machine with two NUMA nodes and SR-IOV ports. SSH reaches it like a server in a lab."""

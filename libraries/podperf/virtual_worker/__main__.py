@@ -1,4 +1,4 @@
-"""`python -m podperf.virtual_worker`: boot the virtual worker by itself and keep it until Ctrl-C, to look inside."""
+"""`python -m podperf.virtual_worker`: boot the virtual worker without a run, and keep it until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from podperf.virtual_worker.boot import boot
 
 
 def main() -> int:
-    """Exit code 0 after Ctrl-C, 1 when it cannot be booted or has ended by itself."""
+    """Exit code 0 after Ctrl-C, 1 if the virtual worker does not boot or ends by itself."""
     try:
         with RunLock(), ExitStack() as undo:
             worker = boot(LocalHost(), lambda text: print(text, flush=True), undo)
             for near, far in zip(worker.tester_ports, worker.worker_ports, strict=True):
                 print(f"{near.interface} in namespace {near.namespace} is cabled to its {far.interface} ({far.pci})")
             print(shlex.join(worker.ssh_command), flush=True)
-            while True:  # what its console says
+            while True:  # show the lines of its console
                 print(worker.process.receive(timeout=1e6), flush=True)
     except PodperfError as error:
         print(f"podperf: {error}", file=sys.stderr)

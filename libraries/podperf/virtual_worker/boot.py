@@ -1,4 +1,4 @@
-"""Boots the virtual worker, waits until it answers, and makes it look like a worker in a lab: an address and a key."""
+"""Boots the virtual worker, and describes it as a worker in a lab: an address, a key, two ports."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from podperf.virtual_worker.machine import LEFT, QEMU, RIGHT, Accelerator, Machi
 
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
 ADDRESS = "127.0.0.1"
-NAMESPACE = "ports"  # holds the tester's two ports
-READY = "podperf virtual worker: ready"  # what init.sh says
+NAMESPACE = "ports"  # has the tester's two ports
+READY = "podperf virtual worker: ready"  # the line that init.sh prints
 NOT_COMPARABLE = (
     "the worker is a virtual machine whose CPUs and network cards are emulated, so only that frames cross counts"
 )
-MAXIMUM_LOAD = 5000.0  # frames/s and direction; more than this the emulated network cards lose by themselves
-ATTEMPTS = 3  # of booting: emulated CPUs may stand still on a machine with too much to do
+MAXIMUM_LOAD = 5000.0  # frames/s and direction; the emulated network cards lose frames above this load
+ATTEMPTS = 3  # of booting: emulated CPUs may stand still on a busy machine
 KVM = Path("/dev/kvm")
 KVM_GAVE_UP = "KVM internal error"
-PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from switching on to READY
+PATIENCE: dict[Accelerator, float] = {"kvm": 30.0, "tcg": 120.0}  # seconds from the start of QEMU to READY
 
 
 @dataclass(frozen=True)
 class VirtualWorker:
-    """A worker that is up: how SSH reaches it, its ports, and the tester's ports at the other ends of the cables."""
+    """A worker that is up: its SSH settings, its ports, and the tester's ports at the other ends of the cables."""
 
     ssh: SshSettings
     worker_ports: tuple[WorkerPortSettings, WorkerPortSettings]  # left, right
@@ -42,14 +42,17 @@ class VirtualWorker:
 
     @property
     def ssh_command(self) -> list[str]:
-        """What a person types to look inside."""
+        """The command with which a person logs in."""
         options = (f"UserKnownHostsFile={self.ssh.known_hosts}", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes")
         words = [word for option in options for word in ("-o", option)]
         return ["ssh", "-p", str(self.ssh.port), "-i", str(self.ssh.key), *words, f"{self.ssh.user}@{self.ssh.address}"]
 
     def as_lab(self, topology: Topology) -> Topology:
-        """The topology of a lab that has this worker: from here on nothing knows that it is a virtual one, and so it is
-        held to what its cards carry, and says what its figures are worth, unless the topology does."""
+        """The topology of a lab with this worker. The rest of podperf does not know that the worker is virtual.
+
+        So this topology limits the load to the load that the emulated cards carry, and says that figures are not
+        comparable. If the given topology sets a load or a reason, that one counts.
+        """
         left, right = (
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
@@ -73,10 +76,10 @@ def unavailable(host: Host) -> str | None:
 
 
 def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWorker:
-    """Boot the virtual worker until `undo`; builds its image before where that is not there.
+    """Boot the virtual worker until `undo`. Builds its image first if there is none.
 
-    By KVM where that really boots it, else by emulation. Unavailable when a package is missing, PodperfError, with the
-    last that its console said, when it does not come up.
+    QEMU uses KVM if KVM really boots the worker, and otherwise emulates the CPUs. Unavailable if a package is missing.
+    PodperfError, with the last lines of the console, if the worker does not come up.
     """
     if reason := unavailable(host):
         raise Unavailable(reason)
@@ -86,7 +89,7 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWork
     process = _switch_on(host, image, port, say, undo)
     tester_ports = []
     for side, node in (("left", LEFT), ("right", RIGHT)):
-        # Only now, because QEMU looks for its taps in its own namespace. They end with QEMU.
+        # After the start of QEMU, because QEMU looks for its taps in its own namespace. The taps end with QEMU.
         ip(host, "link", "set", "dev", node.tap, "netns", namespace, "name", side)
         ip(host, "-n", namespace, "link", "set", "dev", side, "up")
         tester_ports.append(PortSettings(side, namespace))
@@ -99,23 +102,23 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> VirtualWork
 
 
 def _known_hosts(image: Image, port: int) -> str:
-    path = image.folder / "known_hosts"  # of the one run that there is at a time
+    path = image.folder / "known_hosts"  # only one run at a time uses this file
     path.write_text(f"[{ADDRESS}]:{port} {image.host_key}\n")
     return str(path)
 
 
 def _free_port() -> int:
-    """A port of the loopback that nobody listens at. QEMU says so when somebody came first."""
+    """A free port of the loopback. If another program takes the port first, QEMU reports an error."""
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         return int(probe.getsockname()[1])
 
 
 def _switch_on(host: Host, image: Image, port: int, say: Callable[[str], None], undo: ExitStack) -> Process:
-    """A machine that is ready. That /dev/kvm exists does not mean that it can boot one: only booting shows it."""
+    """A machine that is ready. /dev/kvm may exist and not work, so only a boot shows whether KVM works."""
     gave_up = (
         image.folder / "kvm-gave-up"
-    )  # since this machine was booted last; to find out takes a quarter of a minute
+    )  # counts until the next boot of this machine, because each attempt takes 15 s
     this_boot = host.get("/proc/sys/kernel/random/boot_id").decode()
     if KVM.exists() and not (gave_up.exists() and gave_up.read_text() == this_boot):
         try:
@@ -151,12 +154,12 @@ def _started(host: Host, machine: Machine, say: Callable[[str], None], undo: Exi
 
 
 def _console_line(process: Process, deadline: float) -> str:
-    """The next line of its console. PodperfError at `deadline`, and as soon as nothing more can be expected."""
+    """The next line of the console. PodperfError at `deadline`, or as soon as QEMU cannot print another line."""
     while True:
         try:
             return process.receive(1).strip()
         except PodperfError as silence:
-            if KVM_GAVE_UP in process.errors():  # QEMU stops such a guest, and stays
+            if KVM_GAVE_UP in process.errors():  # QEMU stops such a guest, but QEMU itself goes on
                 raise PodperfError(KVM_GAVE_UP) from silence
             if not process.alive():
                 raise PodperfError("QEMU has ended") from silence

@@ -1,4 +1,4 @@
-"""The virtual worker's image: a small Debian with what a worker needs, made once and kept under its recipe's digest."""
+"""The virtual worker's image: a small Debian with a worker's packages, built once. Its name is its recipe's digest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 
 CACHE = Path("/var/cache/podperf/virtual-worker")
-HALF_MADE = "building-"  # prefix of the folders that a killed run leaves
+HALF_MADE = "building-"  # prefix of folders that a killed run may leave
 DISK_MIB = 3072  # sparse
 BUILD_TIMEOUT = 1800.0  # seconds without a sign of life
 DONE = "podperf: done"
@@ -25,8 +25,8 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 INITRAMFS_MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 
 PACKAGES = (
-    *("linux-image-amd64/bookworm-backports", "initramfs-tools", "kmod", "tini"),  # it boots
-    *("openssh-server", "python3", "procps", "debianutils", "pciutils", "numactl"),  # it is driven
+    *("linux-image-amd64/bookworm-backports", "initramfs-tools", "kmod", "tini"),  # to boot
+    *("openssh-server", "python3", "procps", "debianutils", "pciutils", "numactl"),  # for podperf to work on it
     *("iproute2", "ethtool", "nftables", "iptables", "tcpdump", "iputils-ping", "bpftool", "libbpf1"),
     "containernetworking-plugins",
     *("openvswitch-switch", "openvswitch-switch-dpdk", "dpdk", "dpdk-dev", "librte-mempool-ring23"),
@@ -37,7 +37,7 @@ SSHD = "UseDNS no\nUsePAM no\nPrintMotd no\nPasswordAuthentication no\nMaxSessio
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that the content of an image follows from, but for keys of its own and the day's versions of packages."""
+    """Everything that decides the content of an image, except its keys and the versions of packages on that day."""
 
     suite: str = "bookworm"
     further_suites: tuple[str, ...] = ("bookworm-backports",)
@@ -55,20 +55,20 @@ class Recipe:
 
 
 def usual_recipe() -> Recipe:
-    """The image that topologies get."""
+    """The recipe of the image that topologies use."""
     init, left_out = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("init.sh", "left_out"))
     return Recipe(init=init, left_out=tuple(line for line in left_out.splitlines() if not line.startswith("#")))
 
 
 @dataclass(frozen=True)
 class Image:
-    """A folder with everything that QEMU needs to boot the worker, and that SSH needs to reach it."""
+    """A folder with all files that QEMU needs to boot the worker, and that SSH needs to reach the worker."""
 
     folder: Path
 
     @property
     def disk(self) -> Path:
-        """The root file system, raw; never written to."""
+        """The root file system as a raw image. QEMU never writes to it."""
         return self.folder / "disk.raw"
 
     @property
@@ -78,35 +78,35 @@ class Image:
 
     @property
     def initramfs(self) -> Path:
-        """What the kernel needs to find the disk."""
+        """The initial file system with the drivers for the disk."""
         return self.folder / "initrd"
 
     @property
     def key(self) -> Path:
-        """The private key with which root of the worker is reached."""
+        """The private key for root's login on the worker."""
         return self.folder / "id_ed25519"
 
     @property
     def host_key(self) -> str:
-        """The worker's public key: type and key, as known_hosts has them."""
+        """The worker's public host key: type and key, as in known_hosts."""
         return " ".join((self.folder / "ssh_host_ed25519_key.pub").read_text().split()[:2])
 
 
-# Command, Debian package.
+# Each command, and the Debian package that has it.
 BUILD_COMMANDS = (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs"), ("ssh-keygen", "openssh-client"))
 REMEDY = "once: sudo ./podperf set-up virtual-worker"
 
 
 def missing(host: Host, commands: Sequence[tuple[str, str]]) -> str | None:
-    """The reason why the virtual worker cannot be had here, with the remedy, or None. Commands come with packages."""
+    """The reason why this machine cannot run the virtual worker, with the remedy, or None."""
     absent = [package for command, package in commands if host.run("which", command, check=False).exit_code]
     return f"the virtual worker needs the Debian packages {', '.join(absent)}; {REMEDY}" if absent else None
 
 
 def ready_image(host: Host, say: Callable[[str], None], recipe: Recipe | None = None) -> Image:
-    """The image of this recipe; built where the cache has none, which takes some minutes.
+    """The image of this recipe. If the cache has none, it is built, which takes some minutes.
 
-    Unavailable when a package is missing for that, PodperfError when it cannot be built.
+    Unavailable if the build lacks a package. PodperfError if the build fails.
     """
     recipe = recipe or usual_recipe()
     image = Image(CACHE / recipe.digest)
@@ -118,7 +118,7 @@ def ready_image(host: Host, say: Callable[[str], None], recipe: Recipe | None = 
 
 
 def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) -> None:
-    """Make the image in this folder, which appears only when all of it is there."""
+    """Build the image. The folder appears only when the image is complete."""
     half = folder.with_name(f"{HALF_MADE}{recipe.digest}-{os.getpid()}")
     root = half / "root"
     with ExitStack() as undo:
@@ -126,7 +126,7 @@ def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) 
         undo.callback(_remove, host, half)
         say("virtual worker: building its image, once; this takes three to eight minutes")
         _gather_packages(host, recipe, root, say)
-        half.chmod(0o700)  # from here on it holds private keys; before, apt's own user must reach it
+        half.chmod(0o700)  # the folder now gets private keys; until here apt's own user needed access
         say("virtual worker: making its disk and its keys")
         _adapt(host, recipe, half)
         for name in ("vmlinuz", "initrd"):
@@ -144,7 +144,7 @@ def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) 
 
 def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
     """The command that installs the recipe's packages into a new root."""
-    # What these files say holds already when the kernel's package makes its initramfs.
+    # These files must exist before the kernel's package makes its initramfs.
     settings, modules = "/etc/initramfs-tools/conf.d", "/usr/share/initramfs-tools/modules.d"
     prepare = (
         f'mkdir -p "$1{settings}" "$1{modules}"'
@@ -164,8 +164,8 @@ def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
 
 
 def _gather_packages(host: Host, recipe: Recipe, root: Path, say: Callable[[str], None]) -> None:
-    # A process, not a command run to its end: it tells how far it is. With namespaces of its own, it leaves neither
-    # processes nor mounts when it is killed.
+    # A process instead of a single command, because its lines show the progress. It has namespaces of its own, so that
+    # it leaves neither processes nor mounts if it is killed.
     apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     script = f'"$@" 2>&1 && echo "{DONE}"'
     process = host.spawn(*apart, "sh", "-c", script, "sh", *mmdebstrap_command(recipe, root))
@@ -188,12 +188,12 @@ def _gather_packages(host: Host, recipe: Recipe, root: Path, say: Callable[[str]
 
 
 def _complaint(lines: Sequence[str]) -> str:
-    """The first that was called an error, without the command lines that follow."""
+    """The first line that reports an error, without the command lines after it."""
     return next((line[:200] for line in lines if line.startswith(("E: ", "dpkg: error"))), "")
 
 
 def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
-    """What no package brings: the keys, sshd's configuration and the first process."""
+    """Add the files that no package has: the keys, sshd's configuration and the first process."""
     root = half / "root"
     for old in (root / "etc/ssh").glob("ssh_host_*"):
         old.unlink()
@@ -214,12 +214,12 @@ def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
 
 
 def _remove(host: Host, path: Path) -> None:
-    # Never what another file system has mounted there.
+    # Stay on this file system: another one may be mounted below.
     host.run("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
 
 
 def forget(host: Host, everything: bool) -> list[str]:
-    """Remove images that were left half-made, or all of them; returns what was removed. Call it under the run lock."""
+    """Remove half-made images, or all images. Returns the removed folders. Call this under the run lock."""
     folders = (each for each in sorted(CACHE.glob("*")) if each.is_dir())
     removed = [each for each in folders if everything or each.name.startswith(HALF_MADE)]
     for each in removed:

@@ -1,4 +1,4 @@
-"""The virtual worker as QEMU makes it: its parts as data, and the command line that follows from them. No I/O."""
+"""The virtual worker for QEMU: its parts as data, and the command line that QEMU needs. No I/O."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ QEMU = "qemu-system-x86_64"
 
 @dataclass(frozen=True)
 class NumaNode:
-    """A socket with its memory and one port of its own: an Intel 82576 (`igb`), which has virtual functions.
+    """A socket with its memory and one port: an Intel 82576 (`igb`), which has virtual functions.
 
-    `bus` is the PCI bus that the port is on; its backend is the tap interface of this machine that is named `tap`.
+    `bus` is the PCI bus of the port. The tap interface `tap` of this machine is the other end of the port's cable.
     """
 
     cpus: tuple[int, ...]
@@ -37,15 +37,15 @@ class NumaNode:
         return f"0000:{self.bus:02x}:00.0"
 
 
-# Four CPUs each, because a published placement puts a switch, two pods and all else on one node.
+# Four CPUs each: a published placement puts a switch, two pods and all other work on one node.
 LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
 RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
-ISOLATED = "6-7"  # CPUs that the kernel uses for nothing of its own accord, as labs do with those that measure
+ISOLATED = "6-7"  # CPUs for which the kernel chooses no process by itself, like the measuring CPUs of a lab
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One virtual worker. SSH is reached at `ssh_port` of this machine's loopback; nothing is reached from inside."""
+    """One virtual worker. Its SSH server is `ssh_port` of this machine's loopback. From inside it reaches nothing."""
 
     image: Image
     accelerator: Accelerator
@@ -54,7 +54,7 @@ class Machine:
 
 
 def qemu_command(machine: Machine) -> list[str]:
-    """The command that runs it, with the worker's console on its standard output."""
+    """The command that runs the machine. Its standard output is the worker's console."""
     return list(_words(machine))
 
 
@@ -67,8 +67,8 @@ def _words(machine: Machine) -> Iterator[str]:
     # The kernel's interrupt controller cannot remap interrupts for an emulated IOMMU by itself.
     kvm, tcg = "kvm,kernel-irqchip=split", "tcg,thread=multi,tb-size=512"
     yield from ("-accel", kvm if machine.accelerator == "kvm" else tcg)
-    # With `eim`, CPUs reach their interrupt controllers by instructions (x2APIC), not by memory: an emulated CPU that
-    # does so while devices change the memory map can break QEMU off (10.0: iotlb_to_section).
+    # With `eim`, CPUs use instructions (x2APIC) for their interrupt controllers, not memory. If an emulated CPU uses
+    # memory for this while devices change the memory map, QEMU can abort (10.0: iotlb_to_section).
     yield from ("-device", "intel-iommu,intremap=on,eim=on,caching-mode=on")
     yield from ("-smp", f"{sum(len(node.cpus) for node in nodes)},sockets={len(nodes)}")
     yield from ("-m", str(sum(node.memory_mib for node in nodes)))
@@ -89,7 +89,7 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
     yield from ("-object", memory)
     yield from ("-numa", f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}")
     root_port = f"pcie-root-port,id=port{number},bus=bus{number},chassis={number + 1},slot={number + 1}"
-    # The root port is alone on the bus before; the first number that it gives out is the port's.
+    # The root port has the bus before to itself. The first bus number behind it is the port's bus.
     bridge = f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number},addr={8 + number}"
     yield from ("-device", bridge, "-device", root_port)
     yield from ("-netdev", f"tap,id=tap{number},ifname={node.tap},script=no,downscript=no")
@@ -98,8 +98,8 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
 
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     hugepages = ",".join(f"{number}:{node.hugepages}" for number, node in enumerate(nodes))
-    # The clocks (TSC) of emulated CPUs are this machine's and agree, but fail the kernel's test of that. It would read
-    # the time from a device then, which is slow, and now and then lets the machine stand still.
+    # Emulated CPUs read the clock (TSC) of this machine, so their clocks agree. But they fail the kernel's test of
+    # that. Without `tsc=reliable` the kernel reads the time from a device: this is slow, and may stop the machine.
     return (
         "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
         f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages} isolcpus={ISOLATED}"
