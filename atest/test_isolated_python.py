@@ -92,7 +92,8 @@ def trap(tmp_path: Path) -> Trap:
 
 def test_the_trap_works(trap: Trap) -> None:
     trap.run("env", "--unset=PYTHONPATH", "python3", "-c", "import colorsys")
-    assert "colorsys" in trap.executed()
+    # Before it runs the text of -c, Python 3.13 imports linecache, and the trap's ends it.
+    assert {"colorsys", "linecache"} & set(trap.executed().split())
 
 
 @pytest.mark.parametrize(
