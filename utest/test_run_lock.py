@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from podperf.testbed import run_lock
-from podperf.testbed.run_lock import CHECK, CLEAN, RUN, Holder, RunLock, Taken
+from podperf.testbed.run_lock import CHECK, CLEAN, RUN, Holder, RunLock, Taken, once_no_check_has_it
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root takes the lock")
 HOLD = """
@@ -78,6 +79,21 @@ def test_a_check_is_waited_for_and_that_is_said(tmp_path: Path) -> None:
         f"`podperf check` is looking at this machine (process {process.pid}); waiting for it to end, 30 s at most"
     )
     assert said == [expected]
+
+
+def test_a_check_that_is_just_ending_is_waited_for_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has removed what it said of itself, or closed the lock, between two looks at it: seconds after the first."""
+    now = [100.0]
+    monkeypatch.setattr(run_lock, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))
+    holders = [Holder(7, CHECK), Holder(7, CHECK), Holder(7), Holder(None)]
+
+    def take() -> str:
+        now[0] += 3.0 if len(holders) > 2 else 0.1
+        if holders:
+            raise Taken(holders.pop(0), "this machine", "wait")
+        return "the lock"
+
+    assert once_no_check_has_it(take, lambda _: None) == "the lock"
 
 
 @root

@@ -66,13 +66,16 @@ class Taken(PodperfError):
 
 def once_no_check_has_it(take: Callable[[], T], say: Callable[[str], None]) -> T:
     """What `take` gives. A check that has the lock is waited for, which `say` is told; Taken where a run has it."""
-    began, told = time.monotonic(), False
+    began, told, known = time.monotonic(), False, time.monotonic()
     while True:
         try:
             return take()
         except Taken as taken:
+            now = time.monotonic()
+            # One that says nothing begins just now, or is about to end: a check that was waited for, as well.
+            known = now if taken.holder.what else known
             patience = {CHECK: CHECK_PATIENCE, "": _START_PATIENCE}.get(taken.holder.what, 0.0)
-            if time.monotonic() - began >= patience:
+            if now - (began if taken.holder.what else known) >= patience:
                 raise
             if taken.holder.what == CHECK and not told:
                 say(f"{taken.where}; waiting for it to end, {CHECK_PATIENCE:.0f} s at most")
