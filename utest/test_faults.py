@@ -187,10 +187,10 @@ def test_a_clock_that_runs_wrong_is_noticed_where_the_time_around_a_trial_goes_i
     assert sum(check_clock(tester, TRAFFIC, tester.clock) is not None for _ in range(200)) >= 195
 
 
-def test_a_right_clock_costs_two_seconds_and_stays_right_beside_noise() -> None:
+def test_a_right_clock_costs_four_seconds_at_most_and_stays_right_beside_noise() -> None:
     tester = FaultyTester()
     assert check_clock(tester, TRAFFIC, tester.clock) is None
-    assert tester.now < 2.1
+    assert tester.now < 3.6
     for seed in range(300):
         tester.around = noise(seed, 0.01)
         assert check_clock(tester, TRAFFIC, tester.clock) is None
