@@ -102,7 +102,7 @@ class RunningDataPlane:
     """Reads versions and the effective configuration back from the component, as they are at this moment."""
 
     parts: Sequence[Perishable] = ()
-    """Those that can end in mid-trial. What they count changes, so they are worth describing again at the end."""
+    """The parts that can end in mid-trial. Their counters change, so their description is read again at the end."""
 
     applications: Sequence[Application] = ()
     """The programs that forward in its pods, from left to right; none where the pods' kernels forward."""
@@ -130,7 +130,7 @@ class DataPlane(Protocol):
     least_pods: ClassVar[int] = 1
 
     forwarders: ClassVar[Sequence[str]]
-    """What can move frames within a pod (podperf.pods.forwarders); the first, unless a test asks for another."""
+    """The programs that can forward in a pod (podperf.pods.forwarders). A test that names none gets the first."""
 
     switch_has_cpus: ClassVar[bool] = False
     """Whether it has a switch in user space, which runs on CPUs of its own (`Placement.switch`)."""

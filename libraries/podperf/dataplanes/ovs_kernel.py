@@ -69,7 +69,7 @@ class OvsKernel(KernelPods):
         return Turns()
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
-        """What the switch says of itself, beside what the kernel says of the pods."""
+        """The switch's own description, beside the kernel's description of the pods."""
         return {
             "version": switch.appctl("version").splitlines()[0],
             "datapath_type": switch.row("Bridge", BRIDGE)["datapath_type"],

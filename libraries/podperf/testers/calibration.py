@@ -19,7 +19,7 @@ FEWEST_FRAMES = 20_000  # of such a trial, for a loss of one frame in some thous
 CLOCK_FRAMES = 500  # of each trial, however long: few enough that one frame in a thousand is not in every trial
 CLOCK_SHORT, CLOCK_LONGER = 0.1, 3.0  # seconds; the long trial takes so much longer, or eight times the shortest trial
 CLOCK_SHORT_TRIALS = 3
-CLOCK_LONG_TRIALS, CLOCK_MOST_LONG_TRIALS = 6, 12  # the second where noise is larger than the error that is left
+CLOCK_LONG_TRIALS, CLOCK_MOST_LONG_TRIALS = 6, 12  # noise that hides an error asks for the larger number
 CLOCK_RIGHT = 0.005  # an error that small ends the check: by chance a stall of the machine seldom hides a larger one
 
 
