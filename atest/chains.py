@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -66,10 +67,12 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
     raise AssertionError(f"frames are lost every time, the last time: {directions}")
 
 
-def forward(chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None) -> dict[str, Any]:
+def forward(
+    chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None, cpus: CpuPlan | None = None
+) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
-    with (testbed or local_testbed()).build(chain, largest) as sut:
+    with (testbed or local_testbed()).build(chain, largest, cpus=cpus) as sut:
         for size in sizes:
             send(sut, size)
         return dict(sut.describe())

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.kernel.cpus import Cpus
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Placement
 from podperf.preflight.journal import Step
 from podperf.preflight.plan import plan
 from podperf.testbed.scenarios import SCENARIOS
@@ -162,3 +165,83 @@ def test_a_switch_that_has_all_cpus_of_the_worker_leaves_its_pods_on_them() -> N
 )
 def test_who_runs_where_in_a_published_placement_on_two_nodes(scenario: str, data_plane: str, roles: str) -> None:
     assert _in_words(plan(LAB, Chain(data_plane, 2), SMALL, scenario=SCENARIOS[scenario]).steps) == roles
+
+
+# Pure arithmetic, for any CPUs.
+
+CPUS = st.sets(st.integers(0, 31), min_size=1)
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> Placement:
+    """CPUs of a tester and a system under test as podperf.testbed.placement chooses them, or a topology names them."""
+    sut = draw(CPUS)
+    named = draw(st.sets(st.sampled_from(sorted(sut))))
+    apart = draw(st.booleans())
+    tester = draw(CPUS if apart else CPUS.map(lambda each: each - sut or sut))
+    neighbour = draw(st.sets(st.integers(0, 31))) - sut - (set() if apart else tester)
+    return Placement(
+        *(tuple(sorted(each)) for each in (tester, sut, named)), apart=apart, neighbour=tuple(sorted(neighbour))
+    )
+
+
+@given(placements(), st.integers(0, 6), st.booleans())
+def test_no_poller_shares_its_cpu_as_long_as_there_are_enough(chosen: Placement, pods: int, with_switch: bool) -> None:
+    found = plan_cpus(chosen, pods, with_switch=with_switch)
+    assert (len(found.pods), bool(found.switch)) == (pods, with_switch)
+    wanted = [*found.switch, *found.pods, *((found.main,) if with_switch else ())]
+    enough = len(chosen.sut) >= len(wanted)
+    assert (len(set(wanted)) == len(wanted)) == enough
+    if enough:
+        assert set(found.control).isdisjoint((*found.switch, *found.pods)) or not with_switch
+
+
+@given(placements(), st.integers(0, 6), st.booleans())
+def test_a_cpu_with_several_roles_is_said_to_be_shared(chosen: Placement, pods: int, with_switch: bool) -> None:
+    found = plan_cpus(chosen, pods, with_switch=with_switch)
+    here = {name: cpus for name, cpus in found.roles.items() if not (found.apart and name == "tester")}
+    assert {cpu for cpus in found.roles.values() for cpu in cpus} <= {*chosen.tester, *chosen.sut, *chosen.neighbour}
+    for cpu in {cpu for cpus in here.values() for cpu in cpus}:
+        names = [name for name, cpus in here.items() if cpu in cpus]
+        assert list(found.shared.get(cpu, names[:1])) == names
+    tested = {cpu for name, cpus in here.items() if name not in {"tester", "neighbour"} for cpu in cpus}
+    assert tested <= set(chosen.sut)
+    assert tested.isdisjoint(found.neighbour)
+    assert sorted(tested.intersection(here.get("tester", ()))) == sorted(set(chosen.shared) & tested)
+
+
+@given(placements(), st.integers(0, 6))
+def test_pods_and_control_have_what_the_switch_leaves(chosen: Placement, pods: int) -> None:
+    found = plan_cpus(chosen, pods, with_switch=True)
+    left = set(chosen.sut) - set(found.switch)
+    assert set(found.beside_switch) == (left or set(chosen.sut))
+    assert found.main in found.control
+    assert found.main == max(found.beside_switch), "away from interrupts and daemons"
+
+
+@given(placements(), st.integers(1, 12))
+def test_the_ports_of_a_chain_are_spread_over_the_switch_from_left_to_right(chosen: Placement, ports: int) -> None:
+    found = plan_cpus(chosen, 1, with_switch=True)
+    polled = found.pollers_of(ports)
+    assert polled == sorted(polled)
+    often = [polled.count(cpu) for cpu in found.switch]
+    assert sum(often) == ports
+    assert max(often) - min(often) <= 1
+
+
+def test_the_roles_of_a_small_worker_and_of_a_large_one() -> None:
+    small = plan_cpus(Placement((0,), (1,)), 2, with_switch=True)
+    everything = ["receives left", "receives right", "switch", "control", "pod 1", "pod 2"]
+    assert small.shared == {1: everything}
+    large = plan_cpus(Placement((0,), (2, 3, 4, 5, 6), neighbour=(1, 7)), 2, with_switch=True)
+    assert large.roles == {
+        "tester": (0,),
+        "receives left": (2,),
+        "receives right": (6,),
+        "switch": (2,),
+        "control": (5, 6),
+        "pod 1": (3,),
+        "pod 2": (4,),
+        "neighbour": (1, 7),
+    }
+    assert large.shared == {2: ["receives left", "switch"], 6: ["receives right", "control"]}

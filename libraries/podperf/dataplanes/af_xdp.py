@@ -47,10 +47,10 @@ class AfXdp(DataPlane):
         for left, right in pairwise(pods):
             ends = {"near_namespace": left.namespace, "far_namespace": right.namespace}
             add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
-        outer = {"net1": worker.cpus[0], "net2": worker.cpus[-1]}
+        outer = {"net1": worker.cpus.receives_left, "net2": worker.cpus.receives_right}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
-        polling = PollingPods(worker, chain, worker.cpus, undo)
+        polling = PollingPods(worker, chain, undo)
         for pod in pods:
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)

@@ -34,14 +34,6 @@ def cpu_mask(cpus: Sequence[int]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
-def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
-    """Which of the switch's CPUs polls each port, from left to right.
-
-    Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
-    """
-    return [switch[place * len(switch) // ports] for place in range(ports)]
-
-
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """The threads that share each CPU: the kernel's that receive at the worker's ports, and these pollers between them.
 
@@ -49,8 +41,9 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
     """
     left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
     busy = {cpu: list(threads) for cpu, threads in pollers.items()}
-    busy[worker.cpus[0]] = left + busy.get(worker.cpus[0], [])
-    busy[worker.cpus[-1]] = busy.get(worker.cpus[-1], []) + right
+    cpus = worker.cpus
+    busy[cpus.receives_left] = left + busy.get(cpus.receives_left, [])
+    busy[cpus.receives_right] = busy.get(cpus.receives_right, []) + right
     return busy
 
 

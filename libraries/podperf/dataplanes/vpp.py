@@ -53,9 +53,9 @@ _WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05
 
 
 class Vpp:
-    """A running VPP in the network of `host`. The first of `cpus` is its main core, each other one has a worker.
+    """A running VPP in the network of `host`, with its main thread on CPU `main` and a worker on each of `workers`.
 
-    With one CPU there is no worker: the main thread forwards. `devices` are the PCI devices that it drives by DPDK, by
+    Without a worker the main thread forwards. `devices` are the PCI devices that it drives by DPDK, by
     the names that they get; with `in_hugepages` DPDK has its memory there.
     """
 
@@ -63,18 +63,19 @@ class Vpp:
         self,
         host: Host,
         directory: str,
-        cpus: Sequence[int],
+        main: int,
+        workers: Sequence[int],
         undo: ExitStack,
         devices: Mapping[str, str] = MappingProxyType({}),
         *,
         in_hugepages: bool = False,
     ) -> None:
-        self._host, self._cpus, self._socket = host, cpus, unix_socket(directory, "cli.sock")
-        main_core, *workers = cpus
+        self._host, self._main, self._workers = host, main, workers
+        self._socket = unix_socket(directory, "cli.sock")
         self.start_up = _START_UP.format(
             directory=directory,
             shared_memory=shared_memory_prefix(),
-            main_core=main_core,
+            main_core=main,
             page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
             plugin=_WITH_DPDK if devices else "",
             devices=_dpdk_section(devices, in_hugepages) if devices else "",
@@ -84,7 +85,7 @@ class Vpp:
         undo.callback(free_shared_memory, host)
         # DPDK keeps its files under RUNTIME_DIRECTORY.
         start = ("env", f"RUNTIME_DIRECTORY={directory}", "vpp", "-c", f"{directory}/startup.conf")
-        self.process: Process = host.spawn(*start, cpus=cpus)
+        self.process: Process = host.spawn(*start, cpus=(main, *workers))
         undo.callback(self.process.stop)
         # `timeout` bounds the wait; the shell asks again until VPP answers or is gone.
         done = host.run(
@@ -112,8 +113,8 @@ class Vpp:
         """The threads that forward, by CPU: the workers, or without one the main thread."""
         workers = threads_named(self._host, "vpp_wk", of=self.process.pid)
         if not workers:
-            return {self._cpus[0]: [self.process.pid]}
-        return {cpu: [thread] for cpu, thread in zip(self._cpus[1:], workers, strict=True)}
+            return {self._main: [self.process.pid]}
+        return {cpu: [thread] for cpu, thread in zip(self._workers, workers, strict=True)}
 
     def ask(self, question: str) -> list[str]:
         """What it answers at its command line, in lines."""

@@ -125,7 +125,7 @@ def _assumed_nodes(cpus: Cpus, placement: Placement) -> str:
     nodes = [[cpu for cpu in cpus.usable if cpus.node(cpu) == node] for node in sorted(set(cpus.nodes.values()))]
     if len(nodes) < 2:
         return "The worker is taken to have one NUMA node."
-    near, far = sorted(nodes, key=lambda node: placement.sut[0] not in node)
+    near, far = sorted(nodes, key=lambda node: min(placement.sut) not in node)
     return (
         f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} (worker.cpus is "
         f"there), another one with CPU {format_cpu_list(far)}."

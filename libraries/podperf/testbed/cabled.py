@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.external import External
 from podperf.hosts.base import Host
@@ -32,11 +33,12 @@ def set_up(
     machines: Machines,
     data_plane: DataPlane,
     chain: Chain,
+    cpus: Sequence[CpuPlan],
     mtu: int,
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain between ports that exist already, on both sides."""
+    """A chain between ports that exist already, on both sides. `cpus` has the roles on each worker."""
     topology, workers = machines.topology, machines.along(chain.workers)
     machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
@@ -44,7 +46,7 @@ def set_up(
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
-    taken = [_take_ports(each, mtu, undo) for each in workers]
+    taken = [_take_ports(each, roles, mtu, undo) for each, roles in zip(workers, cpus, strict=True)]
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
@@ -171,7 +173,7 @@ class _Taken:
     received_by: Mapping[str, str]
 
 
-def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
+def _take_ports(machines: Machines, cpus: CpuPlan, mtu: int, undo: ExitStack) -> _Taken:
     """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
     whether anything is, is not known yet."""
     settings = machines.topology.worker
@@ -179,11 +181,10 @@ def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
     host = add_namespace(machines.worker_host, "worker", undo)
     machines.make_run_directory(undo)
     ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
-    cpus = machines.placement.sut
-    taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
+    taken = ports.take(settings.left, mtu, cpus.receives_left), ports.take(settings.right, mtu, cpus.receives_right)
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return _Taken(machines.worker(host, left, right, mtu), ports, received_by)
+    return _Taken(machines.worker(host, left, right, cpus, mtu), ports, received_by)
 
 
 def _by_an_engine_that_sends(

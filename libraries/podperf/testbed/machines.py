@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
@@ -81,7 +82,7 @@ class Machines:
         a CPU."""
         for each in self.along(1 + len(self.further)):
             if received_by_threads(each.topology, each.worker_host):
-                refuse_unpinnable(each.worker_host, each.placement.sut[0])
+                refuse_unpinnable(each.worker_host, min(each.placement.sut))
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
@@ -122,8 +123,10 @@ class Machines:
         if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
             self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
 
-    def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
-        """The worker as data planes see it, with these ports in this namespace."""
+    def worker(
+        self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, cpus: CpuPlan, mtu: int
+    ) -> Worker:
+        """The worker as data planes see it, with these ports in this namespace, and these roles of its CPUs."""
         pods = NamespacePods(self.worker_host, namespace)
         return Worker(
             namespace,
@@ -132,10 +135,11 @@ class Machines:
             right,
             pods,
             mtu,
-            self.placement,
+            cpus,
             str(RUN_DIRECTORY),
             self.topology.worker.sriov,
             self.number,
+            self.placement.hugepages,
         )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from copy import copy
 
+from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize, Placement
+from podperf.model import Chain, Direction, FrameSize
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -70,11 +70,11 @@ class Testbed(Machines):
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
-    def placed(self, placement: Placement) -> Testbed:
-        """The same testbed with switch and pods on these CPUs."""
-        other = copy(self)
-        other.placement = placement
-        return other
+    def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
+        """The usual roles of each worker's CPUs, from left to right."""
+        with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
+        workers = zip(self.along(chain.workers), chain.parts, strict=True)
+        return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of this worker for a published placement. Unavailable, with what is missing, where it lacks them."""
@@ -88,7 +88,7 @@ class Testbed(Machines):
             chain.pods,
             self.placement,
             cpus,
-            nic_node=cpus.node(self.placement.sut[0]) if node is None else node,
+            nic_node=cpus.node(min(self.placement.sut)) if node is None else node,
             taken=() if self.placement.apart else self.placement.tester,
             with_switch=kind.switch_has_cpus,
         )
@@ -98,11 +98,16 @@ class Testbed(Machines):
 
     @contextmanager
     def build(
-        self, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+        self,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        cpus: CpuPlan | None = None,
     ) -> Iterator[SystemUnderTest]:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends.
 
-        `directions` are those of the frames, by default the topology's: a chain on several workers can have one.
+        `directions` are those of the frames, by default the topology's: a chain on several workers can have one. `cpus`
+        are the roles on the only worker, by default the usual ones.
         """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
@@ -114,16 +119,18 @@ class Testbed(Machines):
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
-                yield cabled.set_up(self, data_plane, chain, _mtu(frame), ways, undo)
+                plans = self.cpu_plans(chain) if cpus is None else [cpus]
+                yield cabled.set_up(self, data_plane, chain, plans, _mtu(frame), ways, undo)
             else:
-                yield made.set_up(self, data_plane, chain, _mtu(frame), undo)
+                (plan,) = self.cpu_plans(chain) if cpus is None else [cpus]
+                yield made.set_up(self, data_plane, chain, plan, _mtu(frame), undo)
 
     @contextmanager
     def build_placed(
         self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
     ) -> Iterator[SystemUnderTest]:
         """The same with switch and pods where a scenario has them."""
-        with self.placed(placed.placement).build(chain, frame, directions) as sut:
+        with self.build(chain, frame, directions, placed.cpus) as sut:
             if placed.shared:
                 for application in sut.data_plane.applications:
                     application.allow(placed.shared)
