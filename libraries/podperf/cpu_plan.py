@@ -62,24 +62,27 @@ class CpuPlan:
 
     @property
     def roles(self) -> Mapping[str, tuple[int, ...]]:
-        """The CPUs of each role that this chain has, by the name of the role."""
-        return {
-            "tester": self.tester,
+        """The CPUs of each role on the worker's machine, by the name of the role. A role without CPUs is left out."""
+        pods = {f"pod {number}": (cpu,) for number, cpu in enumerate(self.pods, start=1)}
+        known = {
+            "tester": () if self.apart else self.tester,
             "receives left": (self.receives_left,),
             "receives right": (self.receives_right,),
-            **({"switch": self.switch, "control": self.control} if self.switch else {}),
-            **{f"pod {number}": (cpu,) for number, cpu in enumerate(self.pods, start=1)},
+            "switch": self.switch,
+            "control": self.control if self.switch else (),
+            **pods,
             "neighbour": self.neighbour,
         }
+        return {role: cpus for role, cpus in known.items() if cpus}
 
     @property
     def shared(self) -> Mapping[int, Sequence[str]]:
-        """The CPUs that have several roles, and which. The same number on another machine is another CPU."""
-        here = {name: cpus for name, cpus in self.roles.items() if name != "tester" or not self.apart}
-        by_cpu = {
-            cpu: [name for name, cpus in here.items() if cpu in cpus] for cpu in sorted(set().union(*here.values()))
-        }
-        return {cpu: names for cpu, names in by_cpu.items() if len(names) > 1}
+        """The CPUs of the worker's machine that have several roles, and which."""
+        by_cpu: dict[int, list[str]] = {}
+        for role, cpus in self.roles.items():
+            for cpu in cpus:
+                by_cpu.setdefault(cpu, []).append(role)
+        return {cpu: roles for cpu, roles in sorted(by_cpu.items()) if len(roles) > 1}
 
 
 def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:

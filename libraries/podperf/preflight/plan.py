@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from itertools import count, groupby, islice
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import CpuPlan
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
 from podperf.hosts.base import Host
@@ -35,13 +38,15 @@ USUAL_DRIVER = "i40e"
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be done for one chain. `assumptions` are sentences on what the topology leaves open."""
+    """What would be done for one chain. `assumptions` are sentences on what the topology leaves open, `cpus` the roles
+    on each worker that the chain is on."""
 
     topology: Topology
     chain: Chain
     steps: Sequence[Step]
     assumptions: Sequence[str] = ()
     scenario: Scenario | None = None
+    cpus: Sequence[CpuPlan] = ()
 
 
 class _PlannedTestbed(Testbed):
@@ -75,11 +80,12 @@ def plan(
     placement = place(topology, ours, theirs if apart else None)
     others = [_further_host(each, journal) for each in topology.further_workers]
     further = further_workers(topology, ours, others)
-    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, journal, scenario)
+    testbed = _PlannedTestbed(topology, placement, tester, there, further)
+    steps = record(testbed, chain, frame, journal, scenario)
     in_use = (topology.worker, *topology.further_workers)[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
     assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs, placement)])]
-    return Plan(topology, chain, steps, assumptions, scenario)
+    return Plan(topology, chain, steps, assumptions, scenario, _cpu_plans(testbed, chain, scenario))
 
 
 def refuse_unknown_ports(topology: Topology) -> None:
@@ -99,6 +105,13 @@ def record(
         undo.enter_context(testbed.build_placed(placed, chain, frame))
         journal.phase = TEAR_DOWN
     return journal.steps
+
+
+def _cpu_plans(testbed: Testbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
+    if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
+        return []
+    placed = None if scenario is None else testbed.place_scenario(scenario, chain).cpus
+    return testbed.cpu_plans(chain) if placed is None else [placed]
 
 
 def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
@@ -178,6 +191,7 @@ def render(plan: Plan) -> str:
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
         *plan.assumptions,
+        *(line for number, each in enumerate(plan.cpus, start=1) for line in _roles(each, number, len(plan.cpus))),
     ]
     number = count(1)
     scripts: dict[str, int] = {}
@@ -189,6 +203,16 @@ def render(plan: Plan) -> str:
                 lines += _shown(step, next(number), scripts)
     total = count_of(len(plan.steps), "step")
     return "\n".join([*lines, "", f"{total}; between set up and tear down test frames are sent and counted."])
+
+
+def _roles(cpus: CpuPlan, number: int, workers: int) -> Iterator[str]:
+    """Which CPU has which role on one of so many workers, and which CPUs have several."""
+    worker = f"worker {number}" if workers > 1 else "the worker"
+    known = [f"{role} {format_cpu_list(each)}" for role, each in cpus.roles.items()]
+    yield f"CPUs of {worker}: {', '.join(known)}."
+    yield from (
+        f"CPU {cpu} of {worker} has {len(roles)} roles: {', '.join(roles)}." for cpu, roles in cpus.shared.items()
+    )
 
 
 _VERBS = {Kind.RUN: "", Kind.START: "start: ", Kind.TELL: "tell ", Kind.WRITE: "write ", Kind.STOP: "stop "}
