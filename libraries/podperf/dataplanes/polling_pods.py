@@ -27,7 +27,7 @@ class PollingPods:
     """The applications of a chain's pods, from left to right. Each polls on the CPU that the plan gives to its pod."""
 
     def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
-        """Reserve hugepages for all pods, and `switch_memory` MiB for what switches between them."""
+        """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
         self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
@@ -63,9 +63,9 @@ class PollingPods:
         describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
         not_in_force: Callable[[], str | None] = lambda: None,
     ) -> RunningDataPlane:
-        """Let these pollers, the pods' among them, take turns. Returns the data plane of pods and `switch`.
+        """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch pass frames on as they are.
+        Without `entries`, pods and switch forward frames unchanged.
         """
         turns = take_turns(self._worker.host, pollers, self._undo)
 
@@ -87,5 +87,5 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
 
 
 def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
-    """The kernel's threads that receive at an interface, and fill a program's sockets or rings, on this CPU."""
+    """The kernel's threads on this CPU that receive from an interface and fill a program's sockets or rings."""
     return {cpu: threads_named(host, f"napi/{interface}-")}
