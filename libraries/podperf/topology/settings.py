@@ -116,6 +116,13 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True)
+class PodSettings:
+    """The pods of all workers."""
+
+    runtime: str = "namespaces"  # a name of podperf.pods.POD_RUNTIMES
+
+
+@dataclass(frozen=True)
 class TrafficSettings:
     """Test traffic, unless a test says otherwise."""
 
@@ -163,6 +170,7 @@ class Topology:
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
+    pods: PodSettings = PodSettings()
     not_comparable: str = ""  # why figures of this testbed say nothing about others; empty: they may be compared
     outdated: tuple[str, ...] = ()  # one line for each old key of the file: what to write instead
 
