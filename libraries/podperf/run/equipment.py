@@ -1,4 +1,4 @@
-"""Everything that a run measures with, once it has the machines."""
+"""The equipment of a run on its machines: testbed, placement, environment, and the watch over noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podperf.topology import Topology
 class Equipment:
     """The testbed, and the watch over the CPUs of tester and system under test.
 
-    `worker_cpus` are all CPUs of the first worker, `environment` is what the records say of the machines.
+    `worker_cpus` are all CPUs of the first worker. `environment` describes the machines in the records.
     """
 
     testbed: Testbed
@@ -35,7 +35,7 @@ class Equipment:
     def on(cls, topology: Topology, machines: Sequence[Host], here: Host, undo: ExitStack) -> Self:
         """The equipment on the machines of the tester and of the workers, until `undo`.
 
-        PodperfError when the testbed's ports are not its own, or its CPUs cannot be had.
+        Raises PodperfError if something else uses the testbed's ports, or if processes cannot be pinned to its CPUs.
         """
         tester, *workers = machines
         testbed = Testbed.on(topology, tester, workers)
@@ -51,12 +51,12 @@ class Equipment:
         return self.testbed.workers[0].placement
 
     def environment_for(self, directions: int) -> dict[str, Any]:
-        """The environment, with what is to be known of the placement in a test that sends in so many directions."""
+        """The environment, with remarks on the placement for a test that sends in `directions` directions."""
         said = remarks(self.placement, self.worker_cpus, directions)
         return {**self.environment, "placement_remarks": said}
 
     def watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-        """A watch over the tester's CPUs, these of the first worker, and those of the next workers, until `undo`."""
+        """A watch over the tester's CPUs, CPUs `sut` of the first worker, and those of the next ones, until `undo`."""
         return _watch(self.testbed, sut, undo, workers)
 
 
@@ -64,7 +64,8 @@ def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int =
     tester, (first, *others) = testbed.host, testbed.workers[:workers]
     own = () if testbed.topology.tester.runs_already else testbed.tester_cpus
     if first.host is tester:
-        # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
+        # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
+        # may occupy the CPUs of the SUT.
         return watch(tester, (*sut, *own), undo)
     watched = [watch(first.host, sut, undo), *(watch(each.host, each.placement.sut, undo) for each in others)]
     return watch(tester, own, undo, watched)

@@ -1,4 +1,4 @@
-"""What is wrong with a topology file although the schema has nothing against it, in the schema's words."""
+"""Checks of a topology file that a JSON Schema cannot express. Their messages use the words of the schema."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _TESTER: Pointer = ("tester",)
 
 
 class Sound:
-    """The part of a document that the schema has nothing against: what the other checks can rely on."""
+    """The part of a document that satisfies the schema. All other checks read only this part."""
 
     def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
         self.document = document
         self._violations = violations
 
     def given(self, *pointer: str | int) -> bool:
-        """True when the file has this key, with whatever value."""
+        """True if the file has this key, with any value."""
         return pointer in self.document.lines
 
     def value(self, *pointer: str | int) -> Any:
-        """The value here; None when it is absent or not sound."""
+        """The value at `pointer`. None if it is absent or violates the schema."""
         value: Any = self.document.data
         for length, step in enumerate(pointer, start=1):
             if pointer[:length] in self._violations:
@@ -41,7 +41,7 @@ class Sound:
         return value
 
     def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
-        """The problem of what stands here, or of `found`."""
+        """The problem of the value at `pointer`, or of `found`, which describes it in words."""
         return self.document.problem(
             pointer, f"found {found or self.document.shown(pointer, self.value(*pointer))}; allowed: {allowed}"
         )
@@ -50,7 +50,7 @@ class Sound:
 def disagreements(
     sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None
 ) -> Iterator[Problem]:
-    """What a schema cannot say: one key against another, CPU lists, addresses."""
+    """The problems that a schema cannot find: keys that contradict each other, wrong CPU lists, wrong addresses."""
     workers = _workers(sound)
     for pointer in ((*_TESTER, "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
         cpus = sound.value(*pointer)
@@ -87,7 +87,7 @@ def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
     if worker in {None, "auto"}:
         yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
         return
-    with suppress(ValueError):  # a list that is none is a problem of its own
+    with suppress(ValueError):  # a malformed list is reported elsewhere
         if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
             yield sound.problem(pointer, f"CPUs of `cpus` beside it, which are {worker}")
 
@@ -116,7 +116,7 @@ def _is_trex(sound: Sound) -> bool:
 
 
 def _has_own_ports(sound: Sound) -> bool:
-    """Whether the tester's ports are those of a TRex and not the kernel's."""
+    """Whether the tester's ports are ports of a TRex server, and not interfaces that podperf knows."""
     server = ("tester", "trex", "server")
     return _is_trex(sound) and (not sound.given(*server) or sound.given(*server, "devices"))
 
@@ -199,7 +199,7 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
-    """The ports of a worker, and whether each is an interface that exists."""
+    """The ports of a worker, and whether the topology names an interface for each."""
     ports: list[Pointer] = [(*worker, "ports", side) for side in _SIDES]
     return {port: sound.given(*port, "interface") for port in ports}
 
@@ -217,7 +217,7 @@ def _worker_port_disagreements(sound: Sound, worker: Pointer) -> Iterator[Proble
 
 
 def _address_clashes(sound: Sound) -> Iterator[Problem]:
-    """Each of several workers is a machine of its own."""
+    """Each of several workers is a separate machine."""
     workers = _workers(sound)
     addresses = [(*each, "ssh", "address") for each in workers if len(workers) > 1]
     taken = [sound.value(*_TESTER, "ssh", "address")]
@@ -242,7 +242,7 @@ def _virtual_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
 
 
 def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
-    """The tester's side of its cables to the first worker's left port and to the last worker's right port."""
+    """Checks the tester's ends of the cables to the first worker's left port and to the last worker's right port."""
     workers = _workers(sound)
     if _virtual(sound) or not all(exists for each in workers for exists in _existing_ports(sound, each).values()):
         return
