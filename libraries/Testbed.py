@@ -15,10 +15,11 @@ from robot.result import TestCase
 
 from podperf import __version__
 from podperf.errors import PodperfError
+from podperf.hosts.ssh_login import log_in
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.run import Run, Session, TestIdentity
+from podperf.run import MachineRole, Run, Session, TestIdentity
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -128,6 +129,36 @@ class Testbed:
     def tear_down_chain(self) -> None:
         """Take the chain down. Does nothing if there is no chain."""
         self.run.tear_down_chain()
+
+    @keyword
+    def open_connection_to_machine(self, machine: MachineRole, number: int = 1, alias: str | None = None) -> int:
+        """Open a connection of SSHLibrary to a machine of the testbed, for commands of your own.
+
+        The suite imports `SSHLibrary`, too, whose keywords use the connection. Address, port, user, key, password and
+        known host keys are those of the topology. `number` counts workers from left to right. Returns the index of
+        the connection.
+
+        ```robotframework
+        Open Connection To Machine    worker
+        ${kernel} =    Execute Command    uname -r
+        Close Connection
+        ```
+
+        Fails when the host key of the machine is unknown or has changed, when the login is refused, and when the
+        machine is the one on which podperf runs: there the library `Process` runs commands.
+        """
+        login = self.run.session.login(machine, number)
+        try:
+            library: Any = BuiltIn().get_library_instance("SSHLibrary")
+        except RuntimeError:
+            raise PodperfError("import SSHLibrary in this suite: `Library    SSHLibrary` in its settings") from None
+        index = library.open_connection(login.address, alias, login.port)
+        try:
+            log_in(login, library.current.client)  # SSHLibrary's own login trusts every host key
+        except PodperfError:
+            library.close_connection()
+            raise
+        return cast(int, index)
 
     # --- Robot Framework's listener interface ---------------------------------------------------------------------
 

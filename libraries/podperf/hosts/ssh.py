@@ -39,7 +39,7 @@ class SshHost:
     def __init__(self, login: Login) -> None:
         self.name = login.address if login.port == 22 else f"{login.address} port {login.port}"
         self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
-        self._login = login
+        self.login = login
         self._connections: list[_Connection] = []
         self._losses = 0
         self._orphaned: list[str] = []  # lost connections, whose processes may still run
@@ -74,7 +74,7 @@ class SshHost:
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
         started = Command(self.name, [*pinned, *command], self._channel(), lines=True)
-        pid = started.await_start(self._login.timeouts.step)
+        pid = started.await_start(self.login.timeouts.step)
         if started.server is not None:
             self.servers.add(started.server)
         return SshProcess(self, command[0], started, pid)
@@ -112,7 +112,7 @@ class SshHost:
 
     def signal(self, signal: str, process: int) -> None:
         """Send a signal to a process; a negative number means a process group. The process may have ended already."""
-        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self._login.timeouts.step)
+        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self.login.timeouts.step)
 
     def close(self) -> None:
         """Log out. Processes that this object started and that still run end."""
@@ -133,7 +133,7 @@ class SshHost:
         for connection in self._connections:
             if (channel := connection.open()) is not None:
                 return channel
-        connection = _Connection(self._log_in(), self._login.timeouts.step)
+        connection = _Connection(self._log_in(), self.login.timeouts.step)
         self._connections.append(connection)
         if (channel := connection.open()) is None:
             raise PodperfError(f"the SSH server of {self.name} permits no session (MaxSessions in sshd_config(5))")
@@ -150,7 +150,7 @@ class SshHost:
     def _name(self, channel: paramiko.Channel) -> str:
         """The machine's name for the connection of this channel."""
         asked = Command(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
-        asked.wait(self._login.timeouts.step)
+        asked.wait(self.login.timeouts.step)
         channel.close()
         asked.raise_if_lost()
         return asked.said().strip()
@@ -166,7 +166,7 @@ class SshHost:
         if self._refused is not None and time.monotonic() - self._refused[0] < AGAIN_AFTER:
             raise self._refused[1]
         try:
-            client = log_in(self._login)
+            client = log_in(self.login)
         except PodperfError as error:
             self._refused = time.monotonic(), error
             raise
@@ -195,7 +195,7 @@ class SshHost:
         channel = self._channel()
         try:
             channel.invoke_subsystem("sftp")
-            channel.settimeout(self._login.timeouts.lost)
+            channel.settimeout(self.login.timeouts.lost)
             return paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError) as error:
             raise PodperfError(
