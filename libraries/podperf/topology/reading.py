@@ -64,8 +64,8 @@ def load_topology(
 ) -> Topology:
     """Read and check a topology file.
 
-    With `data_planes`, thresholds may name only these data planes. With `pod_runtimes`, the topology may name only
-    these runtimes. TopologyError lists all problems of the file.
+    With `data_planes`, thresholds may name only these data planes; with `pod_runtimes`, the runtime is one of these.
+    TopologyError lists all problems of the file.
     """
     try:
         document = read_yaml(Path(path))
