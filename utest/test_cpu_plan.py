@@ -72,7 +72,7 @@ def on_this_machine(cpus: Cpus, chain: Chain, sut: str | None = None, switch: st
     named, polled = (None if text is None else parse_cpu_list(text) for text in (sut, switch))
     topology = replace(
         LOCAL,
-        worker=replace(LOCAL.worker, cpus=named, switch_cpus=polled),
+        workers=(replace(LOCAL.workers[0], cpus=named, switch_cpus=polled),),
         traffic=replace(LOCAL.traffic, directions=BOTH_DIRECTIONS),
     )
     return _in_words(plan(topology, chain, SMALL, cpus).steps)

@@ -33,7 +33,7 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
 def set_up(
     machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
 ) -> SystemUnderTest:
-    """A chain between ports that are made for it."""
+    """A chain on one worker, between ports that are made for it."""
     tester_host = add_namespace(machines.host, "tester", undo)
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
@@ -46,7 +46,8 @@ def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> Abstr
 
 
 def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mtu: int, undo: ExitStack) -> Worker:
-    host = add_namespace(machines.host, "worker", undo)
+    machine = machines.workers[0]
+    host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
         add_veth(
             machines.host,
@@ -59,9 +60,9 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
     # The SUT's CPUs, not the tester's, do what arriving frames cause.
     for port, cpu in (("left", cpus.receives_left), ("right", cpus.receives_right)):
         dedicate_receive_processing(host, f"w-{port}", cpu)
-    machines.make_run_directory(undo)
+    machine.make_run_directory(undo)
     left, right = (
         WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
         for port in ("left", "right")
     )
-    return machines.worker(host, left, right, cpus, mtu)
+    return machines.worker(machine, host, left, right, cpus, mtu)

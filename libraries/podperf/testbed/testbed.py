@@ -49,12 +49,12 @@ class Testbed(Machines):
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
         self._demand_workers(chain, kind)
-        for machines in self.along(chain.workers):
-            reason = kind.unavailable(machines.worker_host)
+        for worker in self.workers[: chain.workers]:
+            reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
-                reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(machines.worker_host)
+                reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
             if reason is None and forwarder in FORWARDERS:
-                reason = FORWARDERS[forwarder].missing(machines.worker_host)
+                reason = FORWARDERS[forwarder].missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -63,36 +63,35 @@ class Testbed(Machines):
         """Unavailable when the testbed has not as many."""
         if chain.workers == 1:
             return
-        offered = 1 + len(self.further)
+        offered = len(self.workers)
         if chain.workers > offered:
-            raise Unavailable(
-                f"{chain} needs {chain.workers} workers, and the topology names {offered} (see further_workers)"
-            )
+            raise Unavailable(f"{chain} needs {chain.workers} workers, and the topology names {offered}")
         if kind.cabling is not Cabling.WORKER:
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
     def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
-        """The usual roles of each worker's CPUs, from left to right."""
+        """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
-        workers = zip(self.along(chain.workers), chain.parts, strict=True)
+        workers = zip(self.workers, chain.parts, strict=False)
         return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
-        """CPUs of this worker for a published placement. Unavailable, with what is missing, where it lacks them."""
+        """CPUs of the worker for a published placement. Unavailable, with what is missing, where it lacks them."""
         if chain.workers > 1:
             raise Unavailable(f"a published placement is that of one worker, and there are {chain.workers}")
-        cpus = read_cpus(self.worker_host)
-        node = nic_node(self.worker_host, self.topology.worker)
+        worker, *_ = self.workers
+        cpus, usual = read_cpus(worker.host), worker.placement
+        node = nic_node(worker.host, worker.settings)
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
             chain.pods,
-            self.placement,
+            usual,
             cpus,
-            nic_node=cpus.node(min(self.placement.sut)) if node is None else node,
-            taken=() if self.placement.apart else self.placement.tester,
+            nic_node=cpus.node(min(usual.sut)) if node is None else node,
+            taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
         if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
@@ -117,16 +116,15 @@ class Testbed(Machines):
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
+        plans = self.cpu_plans(chain) if cpus is None else [cpus]
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
-                plans = self.cpu_plans(chain) if cpus is None else [cpus]
                 yield cabled.set_up(self, data_plane, chain, plans, _mtu(frame), ways, undo)
             else:
-                (plan,) = self.cpu_plans(chain) if cpus is None else [cpus]
-                yield made.set_up(self, data_plane, chain, plan, _mtu(frame), undo)
+                yield made.set_up(self, data_plane, chain, plans[0], _mtu(frame), undo)
 
     @contextmanager
     def build_placed(
