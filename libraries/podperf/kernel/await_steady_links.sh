@@ -1,0 +1,23 @@
+#!/bin/sh
+# Arguments: seconds, and namespace and interface of each link. Waits until all links stay up for that long.
+stays=$1
+shift
+down() {
+    while [ $# -gt 0 ]; do
+        ip -n "$1" link show dev "$2" | grep -q LOWER_UP || return 0
+        shift 2
+    done
+    return 1
+}
+seconds() {
+    # shellcheck disable=SC2034 # `rest` takes the idle time
+    read -r now rest </proc/uptime
+    now=${now%.*}
+}
+seconds
+since=$now
+until [ $((now - since)) -gt "$stays" ]; do
+    sleep 0.1
+    seconds
+    ! down "$@" || since=$now
+done
