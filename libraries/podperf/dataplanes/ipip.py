@@ -14,7 +14,7 @@ from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pair
 from podperf.dataplanes.kernel_state import KernelPods, network_of, running_pods
 from podperf.dataplanes.routed import start_routed_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, missing_link_type, module_as_before, sysctl
+from podperf.hosts.linux import ip, missing_link_type, module_as_before, sysctl
 from podperf.hosts.way_back import unload_at_the_end
 from podperf.model import Chain
 
@@ -38,8 +38,7 @@ class Ipip(KernelPods):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         unload_at_the_end(worker.host, worker.directory, MODULE, undo)
         node = worker.pods.start("node2", [], undo)
-        far = {"far": UNDERLAY, "far_namespace": node.namespace}
-        add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)
+        node.add_veth(UNDERLAY, worker.host, UNDERLAY, worker.mtu + HEADER)
         _add_tunnel(worker.host, worker.mtu, FIRST_NODE, SECOND_NODE)
         _add_tunnel(node.host, worker.mtu, SECOND_NODE, FIRST_NODE)
         # Proxy ARP, by which pods find this node, answers only for addresses that it can route.

@@ -13,7 +13,7 @@ from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads,
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.hosts.base import Host
-from podperf.hosts.linux import await_success, package_versions, unix_socket
+from podperf.hosts.linux import package_versions, unix_socket
 from podperf.kernel import hugepages
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel
@@ -88,7 +88,7 @@ def _connect(
         if name in sockets:
             # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
             pod = next(each for each in pods if each.name == name[:-1])
-            await_success(worker.host, pod.process, START_TIMEOUT, "test", "-e", sockets[name])
+            pod.await_file(sockets[name], START_TIMEOUT)
             settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
         else:
             settings = {"type": "dpdk", "options:dpdk-devargs": ports.devices[name]}
@@ -98,7 +98,8 @@ def _connect(
 
 
 def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: PollingPods) -> Mapping[str, Any]:
-    processes = {"ovs-vswitchd": switch.process, **{each.name: each.process for each in polling.applications}}
+    held = {"ovs-vswitchd": hugepages.held(worker.host, switch.process.pid)}
+    held |= {each.name: dict(each.hugepages_mib()) for each in polling.applications}
     return {
         "packages": package_versions(worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
         "device_driver": ports.driver,
@@ -106,7 +107,7 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
         **({ALSO_MODEL: NetworkingModel.EBPF.value} if ports.driver == dpdk.DEVICE_DRIVERS[0] else {}),
         "devices": dict(ports.devices),
         "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
-        "hugepages_mib": {name: hugepages.held(worker.host, each.pid) for name, each in processes.items()},
+        "hugepages_mib": held,
         "runtime": dict(worker.pods.describe()),
         "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
         **switch.describe_pmds(),

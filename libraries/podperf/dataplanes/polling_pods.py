@@ -37,7 +37,7 @@ class PollingPods:
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
         share = Share(self.cpu(len(self.applications)), self.in_hugepages)
-        application = forwarder.launch(pod.host, pod.name, devices, share, self._undo)
+        application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
 

@@ -1,11 +1,10 @@
 #!/bin/sh
-# Arguments: seconds, and namespace and interface of each link. Waits until all links stay up for that long.
+# Arguments: seconds, and interfaces. Waits until all links stay up for that long.
 stays=$1
 shift
 down() {
-    while [ $# -gt 0 ]; do
-        ip -n "$1" link show dev "$2" | grep -q LOWER_UP || return 0
-        shift 2
+    for i; do
+        ip link show dev "$i" | grep -q LOWER_UP || return 0
     done
     return 1
 }

@@ -13,6 +13,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login, take_password
+from podperf.pods import POD_RUNTIMES
 from podperf.progress import Progress
 from podperf.records import set_aside
 from podperf.run.equipment import Equipment
@@ -35,7 +36,7 @@ class Session:
         """`password` is offered to those machines whose login in the topology is by password. Without it, the password
         in the environment is used. It is removed from the environment in any case."""
         take_password()
-        self.topology: Topology = load_topology(topology, DATA_PLANES)
+        self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
         self.results = results
         self.progress = progress or Progress()
         self._host = LocalHost()

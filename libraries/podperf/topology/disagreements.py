@@ -47,7 +47,9 @@ class Sound:
         )
 
 
-def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
+def disagreements(
+    sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None
+) -> Iterator[Problem]:
     """What a schema cannot say: one key against another, CPU lists, addresses."""
     workers = [_WORKER, *_further_workers(sound)]
     for pointer in (("tester", "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
@@ -64,6 +66,7 @@ def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator
     yield from _tester_machine_disagreements(sound)
     yield from _worker_disagreements(sound)
     yield from _further_worker_disagreements(sound)
+    yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
@@ -275,6 +278,11 @@ def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collectio
             FrameSize.parse(frame)
         except ValueError:
             yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
-    data_plane = sound.value(*here, "data_plane")
-    if data_planes is not None and data_plane is not None and data_plane not in data_planes:
-        yield sound.problem((*here, "data_plane"), ", ".join(sorted(data_planes)) + suggestion(data_plane, data_planes))
+    yield from _unknown_name(sound, (*here, "data_plane"), data_planes)
+
+
+def _unknown_name(sound: Sound, pointer: Pointer, known: Collection[str] | None) -> Iterator[Problem]:
+    """The name of a part that podperf does not have."""
+    name = sound.value(*pointer)
+    if known is not None and name is not None and name not in known:
+        yield sound.problem(pointer, ", ".join(sorted(known)) + suggestion(name, known))

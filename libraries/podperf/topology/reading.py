@@ -59,10 +59,13 @@ def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any
     }
 
 
-def load_topology(path: str | Path, data_planes: Collection[str] | None = None) -> Topology:
+def load_topology(
+    path: str | Path, data_planes: Collection[str] | None = None, pod_runtimes: Collection[str] | None = None
+) -> Topology:
     """Read and check a topology file.
 
-    With `data_planes`, the names that thresholds select must be among them. TopologyError reports everything that is
+    With `data_planes`, the names that thresholds select must be among them; with `pod_runtimes`, the name of the
+    runtime. TopologyError reports everything that is
     wrong with the file at once.
     """
     try:
@@ -71,7 +74,7 @@ def load_topology(path: str | Path, data_planes: Collection[str] | None = None) 
         raise TopologyError([str(error)]) from error
     violations = schema_problems(document, topology_schema())
     sound = Sound(document, violations)
-    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes)]
+    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes, pod_runtimes)]
     if problems:
         ordered = sorted(problems, key=lambda each: (each.line, each.key))
         raise TopologyError([each.render(document.path) for each in ordered])

@@ -116,6 +116,13 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True)
+class PodSettings:
+    """The pods of all workers."""
+
+    runtime: str = "namespaces"  # a name of podperf.pods.POD_RUNTIMES
+
+
+@dataclass(frozen=True)
 class TrafficSettings:
     """Test traffic, unless a test says otherwise."""
 
@@ -164,6 +171,7 @@ class Topology:
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
     further_workers: tuple[WorkerSettings, ...] = ()  # for chains on several, from left to right behind `worker`
+    pods: PodSettings = PodSettings()
     not_comparable: str = ""  # why figures of this testbed say nothing about others; empty: they may be compared
 
     @property
