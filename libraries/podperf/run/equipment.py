@@ -62,7 +62,7 @@ class Equipment:
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
     tester, worker = testbed.host, testbed.worker_host
-    own = () if testbed.topology.tester.runs_already else testbed.placement.tester
+    own = () if testbed.topology.tester.kind.runs_already else testbed.placement.tester
     if worker is tester:
         # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
         return watch(tester, (*sut, *own), undo)
