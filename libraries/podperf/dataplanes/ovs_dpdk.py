@@ -1,4 +1,4 @@
-"""Open vSwitch with DPDK: everything is polled in user space, pods run DPDK applications on vhost-user."""
+"""Open vSwitch with DPDK. Switch and pods poll in user space; the pods run DPDK applications on vhost-user."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from podperf.pods.forwarders.base import Application
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
 
 BRIDGE = "ovs-br0"
-QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
+QUEUE_SIZE = 1024  # descriptors of a virtio queue: as many frames can wait while the other side has no CPU
 
 
 class OvsDpdk(DataPlane):
     """One bridge; two flows for each segment of the chain.
 
-    The worker's ports are AF_XDP devices of DPDK in the place of a NIC, or AF_PACKET ones where that driver lacks.
-    The kernel's receive threads, which fill their rings as a NIC's DMA would, take turns with the pollers.
+    Worker's ports that are no NIC's are AF_XDP devices of DPDK, or AF_PACKET devices if DPDK has no AF_XDP driver.
+    The kernel's receive threads fill the rings of these devices, as a NIC's DMA would, and take turns with the pollers.
     """
 
     name: ClassVar[str] = "ovs-dpdk"
@@ -61,7 +61,7 @@ class OvsDpdk(DataPlane):
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
         ports = dpdk.Ports() if beside else dpdk.ports_of(worker, undo)
-        # Where no pod polls, while there is such a CPU; with those that poll, threads that control take turns.
+        # Control threads run on a CPU where no pod polls. If there is none, they take turns with the pods' pollers.
         control = worker.placement.pods[chain.pods :] or worker.placement.pods
         settings = dpdk.configuration(worker, control[-1], ports, len(sockets), in_hugepages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
@@ -86,7 +86,7 @@ def _connect(
     numbers: list[int] = []
     for name, cpu in zip(names, poller_cpus(worker.placement.switch, len(names)), strict=True):
         if name in sockets:
-            # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
+            # The pod makes its sockets one by one. A switch that connects too early waits 1 s before it tries again.
             pod = next(each for each in pods if each.name == name[:-1])
             pod.await_file(sockets[name], START_TIMEOUT)
             settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
