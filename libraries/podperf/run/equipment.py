@@ -62,7 +62,7 @@ class Equipment:
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
     tester, (first, *others) = testbed.host, testbed.workers[:workers]
-    own = () if testbed.topology.tester.runs_already else testbed.tester_cpus
+    own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
         # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
         # may occupy the CPUs of the SUT.
