@@ -387,6 +387,18 @@ def test_what_only_the_host_knows_has_a_name() -> None:
     assert "1000000" not in made
 
 
+def test_a_plan_begins_with_the_role_of_each_cpu() -> None:
+    local = topology("local")
+    lab = replace(local, workers=(replace(local.workers[0], cpus=(2, 3, 4), switch_cpus=(2,)),))
+    head = render(plan(lab, Chain("ovs-dpdk", 2), SMALL)).splitlines()[:8]
+    assert (
+        "CPUs of the worker: tester 0, receives left 2, receives right 4, switch 2, control 3-4, pod 1 3, pod 2 4, "
+        "neighbour 1,5-7." in head
+    )
+    assert "CPU 4 of the worker has 3 roles: receives right, control, pod 2." in head
+    assert not [line for line in render(plan(lab, Chain("wire", 0), SMALL)).splitlines() if line.startswith("CPU")]
+
+
 def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
     shown = capsys.readouterr().out

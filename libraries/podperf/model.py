@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import reduce
 from statistics import fmean
 from types import MappingProxyType
+from typing import Any
 
 from podperf.noise import Noise
 
@@ -333,28 +334,29 @@ class Chain:
 
 @dataclass(frozen=True)
 class Placement:
-    """Which CPUs each component has. Numbers are the kernel's CPU numbers."""
+    """The CPUs that tester and system under test have. Numbers are the kernel's. podperf.cpu_plan gives them roles."""
 
     tester: tuple[int, ...]
     sut: tuple[int, ...]
     named_switch: tuple[int, ...] = ()  # of the SUT's, those that the topology gives to a user-space switch
     hugepages: bool = True  # for what can use them, where the worker has some
     apart: bool = False  # the tester's CPUs are another machine's: the same number is not the same CPU
-
-    @property
-    def switch(self) -> tuple[int, ...]:
-        """CPUs on which a user-space switch polls: by default the first of the SUT's."""
-        return self.named_switch or self.sut[:1]
-
-    @property
-    def pods(self) -> tuple[int, ...]:
-        """CPUs of the pods beside such a switch: those that it leaves, or its own where it leaves none."""
-        return tuple(cpu for cpu in self.sut if cpu not in self.switch) or self.sut
+    neighbour: tuple[int, ...] = ()  # those of the worker that neither has
 
     @property
     def shared(self) -> Sequence[int]:
         """CPUs that tester and SUT have in common: none on a sound testbed."""
         return [] if self.apart else sorted(set(self.tester) & set(self.sut))
+
+    def as_record(self) -> dict[str, Any]:
+        """What was chosen, as records have it."""
+        return {
+            "tester": list(self.tester),
+            "sut": list(self.sut),
+            "named_switch": list(self.named_switch),
+            "hugepages": self.hugepages,
+            "apart": self.apart,
+        }
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from podperf.hosts.base import Host
@@ -83,4 +83,4 @@ def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:
 
 
 def _facts(worker: WorkerMachine) -> dict[str, Any]:
-    return {**collect(worker.host), "placement": asdict(worker.placement)}
+    return {**collect(worker.host), "placement": worker.placement.as_record()}
