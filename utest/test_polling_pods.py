@@ -144,7 +144,7 @@ def test_no_poller_is_lost_and_groups_keep_their_order(groups: list[dict[int, li
 def test_turns_on_a_cpu_go_in_this_order(name: str, order: list[str]) -> None:
     """A thread that sleeps in its turn leaves the CPU to the one before it, so the order is part of a measurement."""
     lab = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
-    lab = replace(lab, worker=replace(lab.worker, cpus=(3,)))
+    lab = replace(lab, workers=(replace(lab.workers[0], cpus=(3,)),))
     texts = [step.text for step in plan(lab, Chain(name, 2), FrameSize.parse(64)).steps]
     (rotation,) = (text for text in texts if "podperf-rotation" in text and "3 100" in text)
     threads = re.findall(r"'<([^>]*)>'", rotation)

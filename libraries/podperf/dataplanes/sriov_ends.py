@@ -57,7 +57,7 @@ def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> Funct
     if worker.sriov.queues > 1:  # testpmd has the same number of queues on all its devices
         raise Unavailable(
             f"{data_plane} has pods between a virtual function and a socket of the switch with one queue: "
-            f"worker.sriov.queues must be 1 for it, not {worker.sriov.queues}"
+            f"sriov.queues of the worker must be 1 for it, not {worker.sriov.queues}"
         )
     first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, worker.directory, undo))
     for vf in (first, last):

@@ -132,7 +132,7 @@ def how_many(needed: int, settings: VirtualFunctionSettings, port: str, offered:
     number = settings.number or needed
     if number < needed:
         raise Unavailable(
-            f"the chain needs {needed} virtual functions of {port}, and worker.sriov.vfs of the topology allows "
+            f"the chain needs {needed} virtual functions of {port}, and sriov.vfs of the worker in the topology allows "
             f"{number}"
         )
     if number > offered:
@@ -218,7 +218,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
     if done.exit_code:
         raise PodperfError(
             f"the driver of {vf.port.interface} on {host.name} refuses `vf {vf.number} {' '.join(words)}` "
-            f"({done.stderr.strip()}); see worker.sriov in the topology"
+            f"({done.stderr.strip()}); see sriov of the worker in the topology"
         )
 
 

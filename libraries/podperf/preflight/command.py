@@ -65,7 +65,9 @@ def main(arguments: Sequence[str]) -> int:
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
     topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
-    cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
+    for line in topology.outdated:
+        print(f"podperf: {line}", file=sys.stderr)
+    cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
     scenario = SCENARIOS[options.scenario] if options.scenario else None
 
     def shown(data_plane: str) -> str:

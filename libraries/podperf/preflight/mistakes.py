@@ -56,7 +56,7 @@ def overlapping_masks(settings: OvsSettings) -> Observation:
         f"CPU {format_cpu_list(shared)} is in dpdk-lcore-mask={settings['dpdk-lcore-mask']} and in "
         f"pmd-cpu-mask={settings['pmd-cpu-mask']}: control threads take time from the poller there"
     )
-    remedy = "a dpdk-lcore-mask of other CPUs; with podperf's own switch, more worker.cpus than worker.switch_cpus"
+    remedy = "a dpdk-lcore-mask of other CPUs; with podperf's own switch, more `cpus` than `switch_cpus` of the worker"
     return _mistake("CPU masks", detail, remedy)
 
 
@@ -66,7 +66,7 @@ def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observati
     if not away:
         return _sound("switch CPUs", f"CPU {format_cpu_list(switch)} is on NUMA node {node}, as the NIC is")
     near = [cpu for cpu in cpus.usable if cpus.node(cpu) == node]
-    remedy = f"worker.switch_cpus of {format_cpu_list(near)}" if near else "a NIC in a slot of the other socket"
+    remedy = f"switch_cpus of {format_cpu_list(near)}" if near else "a NIC in a slot of the other socket"
     elsewhere = format_cpu_list({cpus.node(cpu) for cpu in away})
     detail = f"the switch polls on CPU {format_cpu_list(away)} of NUMA node {elsewhere}, and the NIC is on node {node}"
     return _mistake("switch CPUs", detail, remedy)
@@ -165,8 +165,9 @@ def _cpus(mask: str) -> set[int]:
 
 
 def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Observation]:
-    """The observations of all checks that apply to this worker."""
-    node = nic_node(host, topology.worker)
+    """The observations of all checks that apply to the only worker of this topology."""
+    (worker,) = topology.workers
+    node = nic_node(host, worker)
     if node is not None:
         yield switch_beside_nic(placement.switch, cpus, node)
     # With a single CPU, all work shares it, and the placement says so.
@@ -182,14 +183,14 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     else:
         if pods:
             yield unpinned_pods(pods)
-    ports = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    ports = [port.interface for port in (worker.left, worker.right) if port is not None]
     if ports:
         yield interrupt_balancer(host.run("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
     if functions:
         yield vlans_of_some(functions)
     if "trex" in topology.labels:
-        found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, topology.worker))
+        found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, worker))
         yield replace(found, subject=f"{found.subject}, by label")
 
 

@@ -17,14 +17,14 @@ from podperf.figures import count as count_of
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize, Placement
+from podperf.model import Chain, FrameSize
 from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
-from podperf.testbed.machines import further_workers
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
-from podperf.testbed.scenarios import Placed, Scenario
+from podperf.testbed.scenarios import Scenario
 from podperf.testbed.testbed import Testbed
-from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
+from podperf.topology import SshSettings, Topology, WorkerPortSettings, WorkerSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
 UNNAMED_CPUS = 8  # of an imaginary machine, if the topology names no CPUs
@@ -61,29 +61,26 @@ def plan(
     refuse_unknown_ports(topology)
     journal = Journal()
     apart = not topology.one_machine
-    theirs = worker or (
-        _two_nodes(topology.worker.cpus)
-        if scenario is not None
-        else _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
-    )
-    ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
-    tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology.worker)
-    names = [each.address or THIS_MACHINE for each in (topology.tester.ssh, topology.worker.ssh)]
-    tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), journal)
-    there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), journal) if apart else tester
-    placement = place(topology, ours, theirs if apart else None)
-    others = [_further_host(each, journal) for each in topology.further_workers]
-    further = further_workers(topology, ours, others)
-    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, journal, scenario)
-    in_use = (topology.worker, *topology.further_workers)[: chain.workers]
+    theirs = [worker or _cpus_of(each, topology, scenario) for each in topology.workers]
+    ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs[0]
+    ports = [_worker_ports(each) for each in topology.workers]
+    tester_ports = _tester_ports(topology) | ({} if apart else ports[0])
+    tester = _host(topology.tester.ssh, ours, tester_ports, journal)
+    workers = []
+    for number, (settings, cpus) in enumerate(zip(topology.workers, theirs, strict=True)):
+        host = _host(settings.ssh, cpus, ports[number], journal) if apart else tester
+        placement = place(topology, ours, cpus if apart else None, number=number)
+        workers.append(WorkerMachine(settings, host, placement, number))
+    steps = record(_PlannedTestbed(topology, workers, tester), chain, frame, journal, scenario)
+    in_use = topology.workers[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
-    assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs, placement)])]
+    assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs[0], workers[0])])]
     return Plan(topology, chain, steps, assumptions, scenario)
 
 
 def refuse_unknown_ports(topology: Topology) -> None:
     """Raises PodperfError for a testbed without a possible plan."""
-    if topology.worker.connection == "virtual":
+    if topology.virtual:
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
 
 
@@ -94,10 +91,22 @@ def record(
     journal.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
-        placed = testbed.place_scenario(scenario, chain) if scenario is not None else Placed(testbed.placement)
-        undo.enter_context(testbed.build_placed(placed, chain, frame))
+        if scenario is None:
+            undo.enter_context(testbed.build(chain, frame))
+        else:
+            undo.enter_context(testbed.build_placed(testbed.place_scenario(scenario, chain), chain, frame))
         journal.phase = TEAR_DOWN
     return journal.steps
+
+
+def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:
+    if scenario is not None:
+        return _two_nodes(worker.cpus)
+    return _imaginary_cpus(worker.cpus, topology.tester.cpus)
+
+
+def _host(ssh: SshSettings, cpus: Cpus, ports: dict[tuple[str, str], Device], journal: Journal) -> Host:
+    return RecordingHost(ImaginaryHost(ssh.address or THIS_MACHINE, cpus, ports), journal)
 
 
 def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
@@ -120,14 +129,14 @@ def _two_nodes(named: Sequence[int] | None) -> Cpus:
     return Cpus(numbers, numbers, nodes={cpu: int(cpu in far) for cpu in numbers})
 
 
-def _assumed_nodes(cpus: Cpus, placement: Placement) -> str:
+def _assumed_nodes(cpus: Cpus, worker: WorkerMachine) -> str:
     nodes = [[cpu for cpu in cpus.usable if cpus.node(cpu) == node] for node in sorted(set(cpus.nodes.values()))]
     if len(nodes) < 2:
         return "The worker is taken to have one NUMA node."
-    near, far = sorted(nodes, key=lambda node: placement.sut[0] not in node)
+    near, far = sorted(nodes, key=lambda node: worker.placement.sut[0] not in node)
     return (
-        f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} (worker.cpus is "
-        f"there), another one with CPU {format_cpu_list(far)}."
+        f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} "
+        f"({worker.settings.key}.cpus is there), another one with CPU {format_cpu_list(far)}."
     )
 
 
@@ -136,11 +145,6 @@ def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     return {
         (port.namespace or "", port.interface): Device(USUAL_DRIVER) for port in ports if port.interface is not None
     }
-
-
-def _further_host(worker: WorkerSettings, journal: Journal) -> Host:
-    cpus = _imaginary_cpus(worker.cpus)
-    return RecordingHost(ImaginaryHost(str(worker.ssh.address), cpus, _worker_ports(worker)), journal)
 
 
 def _worker_ports(worker: WorkerSettings) -> dict[tuple[str, str], Device]:

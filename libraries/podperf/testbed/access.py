@@ -35,12 +35,12 @@ while timeout --foreground "$2" sh -c 'read -r _'; do :; done
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, ...]:
-    """The machines of tester, worker and further workers, the same one twice where tester and worker share it. See
+    """The machines of the tester and of the workers, the same one twice where tester and worker share it. See
     `log_in`."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
-    worker = tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
-    further = [log_in(each.key, each.ssh, here, undo, password) for each in topology.further_workers]
-    return tester, worker, *further
+    if topology.one_machine:
+        return tester, tester
+    return tester, *(log_in(each.key, each.ssh, here, undo, password) for each in topology.workers)
 
 
 def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:

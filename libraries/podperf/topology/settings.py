@@ -112,7 +112,7 @@ class WorkerSettings:
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
-    key: str = "worker"  # the key of these settings in the topology file
+    key: str = "workers[0]"  # the key of these settings in the topology file
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ class Topology:
     name: str
     description: str
     tester: TesterSettings
-    worker: WorkerSettings
+    workers: tuple[WorkerSettings, ...]  # one or more, from left to right
     traffic: TrafficSettings
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
-    further_workers: tuple[WorkerSettings, ...] = ()  # for chains on several, from left to right behind `worker`
     pods: PodSettings = PodSettings()
     not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
+    outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 
     @property
     def existing_ports(self) -> bool:
@@ -182,15 +182,20 @@ class Topology:
     @property
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
-        return self.existing_ports and self.worker.left is None
+        return self.existing_ports and not any(each.left for each in self.workers)
 
     @property
     def one_machine(self) -> bool:
         """True if tester and worker share a machine, or if there is no worker because a black box is measured."""
-        return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)
+        return self.external or not (self.virtual or any(each.ssh != self.tester.ssh for each in self.workers))
+
+    @property
+    def virtual(self) -> bool:
+        """True if the run boots the worker."""
+        return any(each.connection == "virtual" for each in self.workers)
 
     @property
     def uses_this_machine(self) -> bool:
         """True if podperf runs on the machine of the tester, of a worker, or of a virtual worker."""
-        workers = [] if self.one_machine else [self.worker.ssh, *(each.ssh for each in self.further_workers)]
+        workers = [] if self.one_machine else [each.ssh for each in self.workers]
         return any(each.address is None for each in (self.tester.ssh, *workers))
