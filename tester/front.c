@@ -83,7 +83,7 @@ void wait_for_arrivals(const struct plan *plan, const struct request *request, u
 			changed = now;
 		} else if ((there[0] >= plan->stream[0].sent && there[1] >= plan->stream[1].sent) ||
 			   now - changed >= settle) {
-			return; /* after at least one pause without frames, in which copies of the last frames could arrive */
+			return; /* after at least one pause, for copies of the last frames */
 		}
 		nanosleep(&pause, NULL);
 	}
