@@ -7,10 +7,12 @@ MRR as in FD.io CSIT.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -80,7 +82,7 @@ class FrameSize:
     @property
     def mean_bytes(self) -> float:
         """Mean size in bytes, with FCS."""
-        return sum(self.sequence) / len(self.sequence)
+        return fmean(self.sequence)
 
     @property
     def largest(self) -> int:
@@ -176,9 +178,8 @@ class Latency:
 
     def merged(self, other: Latency) -> Latency:
         """The latency of both sets of frames taken together."""
-        counts = dict(self.counts)
-        for index, count in other.counts.items():
-            counts[index] = counts.get(index, 0) + count
+        counts = Counter(self.counts)
+        counts.update(other.counts)
         mine, theirs = sum(self.counts.values()), sum(other.counts.values())
         mean = (self.mean * mine + other.mean * theirs) / max(1, mine + theirs)
         return Latency(min(self.minimum, other.minimum), mean, max(self.maximum, other.maximum), counts)
@@ -289,8 +290,7 @@ class TrialResult:
     @property
     def receive_rate(self) -> float:
         """Frames per second received, mean over the directions."""
-        rates = [each.receive_rate for each in self.directions]
-        return sum(rates) / len(rates) if rates else 0.0
+        return fmean(each.receive_rate for each in self.directions) if self.directions else 0.0
 
     @property
     def duration(self) -> float:

@@ -62,7 +62,7 @@ class Equipment:
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
     tester, (first, *others) = testbed.host, testbed.workers[:workers]
-    own = () if testbed.topology.tester.runs_already else testbed.tester_cpus
+    own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
         return watch(tester, sut=sut, tester=own, undo=undo)
     beyond = [watch(each.host, sut=each.placement.sut, undo=undo) for each in others]

@@ -96,7 +96,7 @@ class Machines:
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
     ) -> AbstractContextManager[Tester]:
         """A tester on these ports, or the one that brings its own along."""
-        if self.topology.tester.has_ports_of_its_own:
+        if self.topology.tester.kind.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
         ends = _tester_port(left), _tester_port(right)
         site = Site(self.host, self.topology.tester, engine, self.tester_cpus, *ends, engine_remark)
@@ -104,7 +104,7 @@ class Machines:
 
     @property
     def _kind(self) -> TesterKind:
-        return TESTERS[self.topology.tester.type]
+        return TESTERS[self.topology.tester.kind.type]
 
     def tester_with_ports(self) -> Tester:
         """The tester that brings its ports along. It stands until it breaks, or this testbed is closed."""
