@@ -237,7 +237,7 @@ def _threads(question: Question) -> str:
     if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
         return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
-        return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
+        return "\n".join(str(host.next_number()) for _ in range(len(process.cpus) - 1))
     if prefix == "pmd-c" and process is not None:
         mask = int(host.files.get("pmd-cpu-mask", b"0x1"), 16)
         threads = {host.next_number(): cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1}
