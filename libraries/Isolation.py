@@ -87,7 +87,7 @@ class Isolation:
         session = open_run().session
         testbed, tester = session.equipment.testbed, session.topology.tester
         self._watches = []
-        workers = (testbed.worker_host, *(each.host for each in testbed.further))
+        workers = [each.host for each in testbed.workers]
         machines = {host.name: host for host in (LocalHost(), testbed.host, *workers)}
         for host in machines.values():
             taken = (tester.left, tester.right) if host.name == testbed.host.name else ()

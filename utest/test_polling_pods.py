@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.polling_pods import PollingPods, together
@@ -84,8 +85,9 @@ def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[Polling
     left, right = (WorkerPort(side, "", "") for side in ("left", "right"))
     runtime: Any = None
     vfs = VirtualFunctionSettings()
-    worker = Worker(HOST, "", left, right, runtime, 1500, Placement((0,), cpus, hugepages=False), "/run", vfs)
-    pods, events = PollingPods(worker, Chain("memif", count), cpus, undo), []  # type: ignore[var-annotated]
+    plan_of_cpus = plan_cpus(Placement((0,), cpus), count, with_switch=False)
+    worker = Worker(HOST, "", left, right, runtime, 1500, plan_of_cpus, "/run", vfs, hugepages=False)
+    pods, events = PollingPods(worker, Chain("memif", count), undo), []  # type: ignore[var-annotated]
     forwarders = [Recorded(events) for _ in range(count)]
     for number, each in enumerate(forwarders, start=1):
         pods.launch(each, pod(number), [])
@@ -144,7 +146,7 @@ def test_no_poller_is_lost_and_groups_keep_their_order(groups: list[dict[int, li
 def test_turns_on_a_cpu_go_in_this_order(name: str, order: list[str]) -> None:
     """A thread that sleeps in its turn leaves the CPU to the one before it, so the order is part of a measurement."""
     lab = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
-    lab = replace(lab, worker=replace(lab.worker, cpus=(3,)))
+    lab = replace(lab, workers=(replace(lab.workers[0], cpus=(3,)),))
     texts = [step.text for step in plan(lab, Chain(name, 2), FrameSize.parse(64)).steps]
     (rotation,) = (text for text in texts if "podperf-rotation" in text and "3 100" in text)
     threads = re.findall(r"'<([^>]*)>'", rotation)

@@ -43,6 +43,7 @@ from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
@@ -52,6 +53,8 @@ from podperf.topology import (
     Engine,
     MethodSettings,
     Threshold,
+    TrexSettings,
+    WorkerSettings,
     load_topology,
     topology_schema,
 )
@@ -126,6 +129,7 @@ class SimulatedTestbed:
         self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
+        self.workers = [WorkerMachine(WorkerSettings("local", None), LocalHost(), Placement((0,), (1,)))]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -170,7 +174,7 @@ def run(tmp_path: Path) -> Run:
 def equipment(testbed: SimulatedTestbed) -> Equipment:
     """This testbed on a machine of two CPUs that nobody watches."""
     quietness: Any = None
-    return Equipment(testbed, Placement((0,), (1,)), Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+    return Equipment(testbed, Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
 
 
 def configure(run: Run, **settings: Any) -> None:
@@ -449,7 +453,7 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.session.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
+    trex = replace(run.session.topology.tester, kind=TrexSettings(), engine="trex", maximum_load=5000.0)
     testbed = SimulatedTestbed("trex")
     run.session.equipment = equipment(testbed)
     configure(run, tester=trex)

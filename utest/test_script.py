@@ -581,7 +581,7 @@ def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results
 def virtual(with_robot: Machine) -> str:
     """A topology with a virtual worker."""
     topology = with_robot.root / "virtual.yaml"
-    topology.write_text("version: 1\nname: a\nworker: {connection: virtual}\n")
+    topology.write_text("version: 1\nname: a\nworkers: [{connection: virtual}]\n")
     with_robot.tool("qemu-system-x86_64", "echo 'name \"igb\", bus PCI'", note=False)
     with_robot.runs("debian", "13")
     return str(topology)

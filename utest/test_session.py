@@ -80,6 +80,20 @@ def test_what_was_taken_is_given_back_when_opening_fails(
     assert put_back == [False, True], "this machine, too"
 
 
+def test_a_run_says_what_to_write_in_place_of_an_old_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, said = tmp_path / "old.yaml", io.StringIO()
+    file.write_text("version: 1\nname: old\nworker: {cpus: 0}\n")
+
+    def refused(*_: object) -> None:
+        raise PodperfError("another run measures")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("podperf.run.session.RunLock", refused)
+    with pytest.raises(PodperfError, match="another run measures"):
+        Session(file, tmp_path, Progress(said)).open()
+    assert f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`" in said.getvalue()
+
+
 def test_who_is_not_root_is_told_so_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Robot Framework without the script asks nobody else."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)

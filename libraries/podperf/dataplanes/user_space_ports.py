@@ -61,7 +61,7 @@ def leave_one_queue_each(worker: Worker) -> None:
 
     The port's queues are put back when the port is given back.
     """
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+    for port, cpu in worker.receiving:
         if port.pci is not None:
             leave_one_queue(worker.host, port.interface, port.pci, cpu)
 

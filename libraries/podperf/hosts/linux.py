@@ -9,15 +9,12 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
 CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
 
-# Run by `sh -c` with a process as $1 and a command behind it: until it succeeds, or the process is gone or a zombie.
-_UNTIL_SUCCESS = (
-    'p=$1; shift; until "$@" >/dev/null 2>&1; do'
-    ' read -r s <"/proc/$p/stat" || exit 1; case "${s##*) }" in Z*) exit 1;; esac; sleep 0.02; done'
-)
+_UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
 
 # Run by `sh -c` with the interface.
 _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
@@ -26,14 +23,7 @@ _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05;
 _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
-# Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
-# Any user can give any name to a process. So of all that /proc lists only the kernel's own threads count: those with
-# the flag PF_KTHREAD (0x00200000, linux/sched.h) in /proc/PID/stat (proc(5)), which no process can give itself.
-_THREADS_NAMED = (
-    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null <"$t/comm" || continue; case "$n" in "$1"*) ;; *) continue;; esac;'
-    ' if [ "$2" = /proc ]; then read -r s 2>/dev/null <"$t/stat" || continue; set -- "$1" "$2" ${s##*) };'
-    ' [ $((${9:-0} & 0x200000)) != 0 ] || continue; fi; echo "${t##*/}"; done; :'
-)
+_THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 
 
 def ip(host: Host, *arguments: str) -> None:

@@ -19,6 +19,7 @@ from podperf.hosts.linux import await_success, package_versions
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import PREFIX, name_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.shell_script import shell_script
 from podperf.pods.base import Attachment, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
@@ -26,14 +27,10 @@ BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
 START_TIMEOUT = 30.0  # seconds, on an emulated CPU
 # Folders of the worker that a pod reads its programs and their settings from.
 PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
-# Run by `sh -c` with the arguments of runc. runc makes a control group for each container. It would switch on
-# controllers for the whole machine then, a pod's pollers could not have the real-time priority by which they take
-# turns, and the groups of a killed run would stay. So runc sees control groups that cannot be written, and goes on
-# without them as it does for users who are not root.
-_RUNC = """
-findmnt -rno TARGET -t cgroup,cgroup2 | while read -r m; do mount -o remount,bind,ro "$m" || exit; done || exit
-exec runc --rootless true "$@"
-"""
+# runc makes a control group for each container. It would switch on controllers for the whole machine then, a pod's
+# pollers could not have the real-time priority by which they take turns, and the groups of a killed run would stay.
+# With groups that cannot be written, runc goes on without them, as it does for users who are not root.
+_RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 
 
 class RuncPods(PodRuntime):

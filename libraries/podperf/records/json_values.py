@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -110,17 +110,24 @@ def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
 
 
 def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
-    """The fields of `Noise.as_record`, and those that `noise_from_json` needs in addition."""
+    """The fields of `Noise.as_record`, and those that `noise_from_json` needs in addition.
+
+    A record has each next worker under the `worker` of the one before it.
+    """
     if noise is None:
         return None
-    worker = {} if noise.worker is None else {"worker": noise_to_json(noise.worker)}
-    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution, **worker}
+    behind: dict[str, Any] = {}
+    for each in reversed((noise, *noise.workers)):
+        data = {**each.as_record(), "stolen_seconds": each.stolen, "resolution": each.resolution, **behind}
+        behind = {"worker": data}
+    return data
 
 
 def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
     """The Noise that `noise_to_json` wrote."""
     if data is None:
         return None
+    behind = noise_from_json(data.get("worker"))
     return Noise(
         cpus=tuple(data["cpus"]),
         window=data["window"],
@@ -130,7 +137,7 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         run_queue=data["run_queue"],
         resolution=data["resolution"],
         speed=_speed_from_json(data),
-        worker=noise_from_json(data.get("worker")),
+        workers=() if behind is None else (replace(behind, workers=()), *behind.workers),
     )
 
 

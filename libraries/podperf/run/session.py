@@ -41,7 +41,7 @@ class Session:
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._password = password
-        self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
+        self._machines: tuple[Host, ...] = ()  # of tester and workers
         self._losses: list[int] = []  # of the connections over SSH, counted when the machines were taken
         self._undo = ExitStack()
 
@@ -62,13 +62,15 @@ class Session:
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
+        for line in self.topology.outdated:
+            self.progress.note(line)
         self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
         self._undo.callback(put_back, self._host, keep=True)  # for anything that a signal kept a test from taking down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
-        if self.topology.worker.connection == "virtual":
+        if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
         self._take_machines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from podperf.errors import PodperfError
 from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
+from podperf.topology.old_keys import without_old_keys
 from podperf.topology.settings import Topology
 
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
@@ -68,7 +70,7 @@ def load_topology(
     TopologyError lists all problems of the file.
     """
     try:
-        document = read_yaml(Path(path))
+        document, outdated = without_old_keys(read_yaml(Path(path)))
     except PodperfError as error:
         raise TopologyError([str(error)]) from error
     violations = schema_problems(document, topology_schema())
@@ -77,4 +79,5 @@ def load_topology(
     if problems:
         ordered = sorted(problems, key=lambda each: (each.line, each.key))
         raise TopologyError([each.render(document.path) for each in ordered])
-    return build(document, with_defaults(topology_schema(), document.data))
+    topology = build(document, with_defaults(topology_schema(), document.data))
+    return replace(topology, outdated=tuple(each.render(document.path) for each in outdated))

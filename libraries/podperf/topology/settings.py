@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
 
@@ -37,9 +37,19 @@ class TrexServerSettings:
 
 
 @dataclass(frozen=True)
+class SoftwareSettings:
+    """The software tester. It sends and receives on interfaces of the kernel."""
+
+    type: ClassVar[str] = "software"
+    runs_already: ClassVar[bool] = False
+    has_ports_of_its_own: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
 class TrexSettings:
     """The address of a TRex server, and its client. Without `server`, podperf uses a running server as it is."""
 
+    type: ClassVar[str] = "trex"
     address: str = "127.0.0.1"
     port: int = 4501
     publisher_port: int = 4500
@@ -48,6 +58,16 @@ class TrexSettings:
     left: int = 0  # numbers of the server's ports
     right: int = 1
     server: TrexServerSettings | None = None
+
+    @property
+    def runs_already(self) -> bool:
+        """True if podperf does not start it. It is then on none of the CPUs in `TesterSettings.cpus`."""
+        return self.server is None
+
+    @property
+    def has_ports_of_its_own(self) -> bool:
+        """True if it drives its ports itself, so that they are no interfaces of the kernel."""
+        return self.server is None or self.server.devices is not None
 
 
 @dataclass(frozen=True)
@@ -64,26 +84,15 @@ class SshSettings:
 
 @dataclass(frozen=True)
 class TesterSettings:
-    """The tester of the testbed. `trex` describes the server, for testers of type `trex`."""
+    """The tester of the testbed. `kind` has the settings of its type."""
 
-    type: Literal["software", "trex"]
+    kind: SoftwareSettings | TrexSettings
     engine: Engine
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
-    trex: TrexSettings = TrexSettings()
     maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
     ssh: SshSettings = SshSettings()
-
-    @property
-    def runs_already(self) -> bool:
-        """True for a TRex that podperf does not start. Such a TRex does not use `cpus`."""
-        return self.type == "trex" and self.trex.server is None
-
-    @property
-    def has_ports_of_its_own(self) -> bool:
-        """True if the ports are ports of a TRex server, and not interfaces that podperf knows."""
-        return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ class WorkerSettings:
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
-    key: str = "worker"  # the key of these settings in the topology file
+    key: str = "workers[0]"  # the key of these settings in the topology file
 
 
 @dataclass(frozen=True)
@@ -165,32 +174,37 @@ class Topology:
     name: str
     description: str
     tester: TesterSettings
-    worker: WorkerSettings
+    workers: tuple[WorkerSettings, ...]  # one or more, from left to right
     traffic: TrafficSettings
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
-    further_workers: tuple[WorkerSettings, ...] = ()  # for chains on several, from left to right behind `worker`
     pods: PodSettings = PodSettings()
     not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
+    outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 
     @property
     def existing_ports(self) -> bool:
         """True when the tester's ports exist already."""
-        return self.tester.left.interface is not None or self.tester.has_ports_of_its_own
+        return self.tester.left.interface is not None or self.tester.kind.has_ports_of_its_own
 
     @property
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
-        return self.existing_ports and self.worker.left is None
+        return self.existing_ports and not any(each.left for each in self.workers)
 
     @property
     def one_machine(self) -> bool:
         """True if tester and worker share a machine, or if there is no worker because a black box is measured."""
-        return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)
+        return self.external or not (self.virtual or any(each.ssh != self.tester.ssh for each in self.workers))
+
+    @property
+    def virtual(self) -> bool:
+        """True if the run boots the worker."""
+        return any(each.connection == "virtual" for each in self.workers)
 
     @property
     def uses_this_machine(self) -> bool:
         """True if podperf runs on the machine of the tester, of a worker, or of a virtual worker."""
-        workers = [] if self.one_machine else [self.worker.ssh, *(each.ssh for each in self.further_workers)]
+        workers = [] if self.one_machine else [each.ssh for each in self.workers]
         return any(each.address is None for each in (self.tester.ssh, *workers))
