@@ -47,6 +47,8 @@ class RuncPods(PodRuntime):
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
         bundle = f"{BUNDLES}/{name}"
+        # A file of an earlier container of this name would have the number of a process that is somebody else's now.
+        self._machine.run("rm", "-rf", bundle)
         self._machine.run("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
