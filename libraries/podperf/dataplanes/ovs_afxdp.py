@@ -18,9 +18,9 @@ from podperf.model import Chain, NetworkingModel
 
 
 class OvsAfxdp(OvsKernel):
-    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on the switch's CPUs.
+    """Every port of the switch, to a pod or to the network, is of type afxdp. The switch polls all on its CPUs.
 
-    The kernel's receive threads, which fill the sockets of the worker's ports, take turns with the poller.
+    The kernel's receive threads fill the sockets of the worker's ports. They take turns with the poller.
     """
 
     name: ClassVar[str] = "ovs-afxdp"
@@ -46,7 +46,7 @@ class OvsAfxdp(OvsKernel):
 
     def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         for name in names:
-            worker.host.run("ethtool", "-K", name, "gro", "on")  # a veth has its receive ring only then
+            worker.host.run("ethtool", "-K", name, "gro", "on")  # only then a veth has a receive ring
         settings = {"type": "afxdp", "options:xdp-mode": "best-effort"}
         return {
             name: settings | {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}

@@ -77,7 +77,7 @@ def move_into_namespace(host: Host, interface: str, namespace: str, name: str, *
 
 
 def describe_device(host: Host, address: str) -> dict[str, object]:
-    """Identity, driver, NUMA node and IOMMU group of a device, as the kernel has them."""
+    """The kernel's description of a device: identity, driver, NUMA node and IOMMU group."""
     vendor, device, node = (attribute(host, address, name) for name in ("vendor", "device", "numa_node"))
     return {
         "address": address,
