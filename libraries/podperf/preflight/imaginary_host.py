@@ -373,7 +373,7 @@ Answer = Callable[[Question], str]
 _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     (re.compile(pattern), answer)
     for pattern, answer in (
-        (r"^ip netns add (\S+)$", _add_namespace),
+        (r"^ip netns (?:add|attach) (\S+)", _add_namespace),
         (r"^ip netns del (\S+)$", _delete_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
@@ -422,5 +422,6 @@ _FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]],
         (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
         (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
         (r"(/proc/sys/kernel/random/boot_id)", _boot),
+        (r"/run/podperf/.*pid", lambda host, _: str(host.next_number())),  # of a program that was started
     )
 ]
