@@ -10,7 +10,7 @@ from typing import Any
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, Traffic, Trial
+from podperf.model import Chain, Direction, Entry, NetworkingModel, Traffic, Trial
 from podperf.testers.base import Tester
 
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
@@ -65,6 +65,11 @@ class SystemUnderTest:
     def counts(self) -> bool:
         """Whether processes of the chain count what they do, so that a description at the end says more."""
         return any(each.parts for each in self.data_planes)
+
+    @property
+    def second_model(self) -> NetworkingModel | None:
+        """The second networking model of the draft to which the set-up belongs."""
+        return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
 
     def describe(self) -> Mapping[str, Any]:
         """What the data plane says of itself, on each worker."""
