@@ -46,7 +46,7 @@ from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
+from podperf.testbed.system_under_test import PROBE_LOAD, PartOfChain, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import (
@@ -158,7 +158,9 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
+        return SystemUnderTest(
+            chain, tester, [PartOfChain(replace(self.data_plane, ports=self.ports))], {}, self.tester_ports
+        )
 
 
 @pytest.fixture
