@@ -1,7 +1,7 @@
-"""Pods on AF_XDP sockets: each has its interfaces to itself, and its DPDK application takes frames off their XDP hook.
+"""Pods on AF_XDP sockets. No other pod uses a pod's interfaces; its DPDK application takes frames from their XDP hook.
 
-The worker's ports are moved into the first and the last pod by the CNI plug-in `host-device`, as the AF_XDP device
-plug-in of Kubernetes does with a NIC; between two pods lies a veth pair. No switch, and no network stack in the pods.
+The CNI plug-in `host-device` moves the worker's ports into the first and the last pod, as the AF_XDP device plug-in of
+Kubernetes does with a NIC. A veth pair joins two pods. There is no switch, and no network stack in the pods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AfXdp(DataPlane):
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
-    busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
+    busy_budget: ClassVar[int] = 0  # most frames that one busy-poll call takes; 0: no busy polling
     interface_settings: ClassVar[Mapping[str, int]] = {}
 
     @staticmethod
@@ -75,15 +75,15 @@ class AfXdp(DataPlane):
 
 
 class AfXdpBusyPoll(AfXdp):
-    """With preferred busy polling: the application's own calls run the driver, and interrupts are held back meanwhile.
+    """With preferred busy polling: the application's own calls run the driver, and the kernel defers interrupts.
 
-    Needs a driver that tells sockets their NAPI context. veth does not since Linux 6.14, which takes it from the queue
-    when a socket is bound (netif_queue_set_napi), no longer from the first frame.
+    A socket needs the NAPI context of its queue. Before Linux 6.14 the kernel took the context from the first frame.
+    Now it takes the context from the queue when a socket is bound (netif_queue_set_napi), and veth sets none there.
     """
 
     name: ClassVar[str] = "af-xdp-busy-poll"
     busy_budget: ClassVar[int] = 64  # DPDK's own default
-    # As DPDK's guide to this driver has them: the kernel steps in after 200 us without a poll.
+    # The values of DPDK's guide to this driver: after 200 us without a poll, the kernel takes frames itself.
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:

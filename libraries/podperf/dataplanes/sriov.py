@@ -1,7 +1,7 @@
-"""SR-IOV: pods own virtual functions (VFs) of the NIC, and the NIC's embedded switch takes frames to them by their MAC.
+"""SR-IOV: pods have virtual functions (VFs) of the NIC. The NIC's embedded switch forwards frames to a VF by its MAC.
 
-The first pod has a VF of the left port, the last one a VF of the right port, one pod has both. Between two pods both
-ends are VFs of one port. Nothing of the worker touches a frame but the pods.
+The first pod has a VF of the left port, and the last pod a VF of the right port. A single pod has both. Two neighbours
+have VFs of one port between them. On the worker only the pods touch a frame.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from podperf.pods.forwarders import IN_KERNEL
 
 
 class Sriov(DataPlane):
-    """Pods forward with testpmd on VFs that vfio-pci has, or in their kernel on the VFs' own interfaces."""
+    """Pods forward with testpmd on VFs under vfio-pci, or in the kernel on the VFs' own interfaces."""
 
     name: ClassVar[str] = "sriov"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
@@ -78,7 +78,7 @@ def _describe(
 def _start_kernel_pods(
     worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], undo: ExitStack
 ) -> list[Pod]:
-    """Pods that have each VF by the interface that its driver in the kernel makes."""
+    """Pods with the VFs' kernel interfaces."""
     names = [f"vf{place}" for place in range(len(functions))]
     for vf, name in zip(functions, names, strict=True):
         pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
@@ -91,7 +91,7 @@ def _start_kernel_pods(
     for place, vf in enumerate(functions):
         pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
         sriov.set_queues(pod.host, interface, worker.sriov.queues)
-        # A driver asks for its interrupts when its interface is set up; so late they are there.
+        # A driver requests its interrupts when its interface is brought up. So steer them only now.
         its = list(interrupts.affinities(worker.host, vf.address))
         interrupts.steer(worker.host, its, worker.cpus[place // 2 % len(worker.cpus)])
     for number, pod in enumerate(pods):

@@ -1,7 +1,6 @@
-"""A plan: what podperf would do to the hosts of a testbed, found out by the very code that does it.
+"""A plan: the commands of a run on the hosts of a testbed. The code of a run itself makes the plan.
 
-The hosts are imaginary (imaginary_host.py), and what they are told is written down (journal.py). Nothing is sent
-anywhere.
+The hosts are imaginary (imaginary_host.py), and journal.py writes their commands down. No frame is sent.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from podperf.testbed.testbed import Testbed
 from podperf.topology import SshSettings, Topology, WorkerPortSettings, WorkerSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
-UNNAMED_CPUS = 8  # of an imaginary machine whose topology names none
-UNNAMED_CARD = "0000:ff:00"  # of which the left port is function 0, the right one 1
+UNNAMED_CPUS = 8  # of an imaginary machine, if the topology names no CPUs
+UNNAMED_CARD = "0000:ff:00"  # the left port is function 0 of this card, the right port function 1
 USUAL_DRIVER = "i40e"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be done for one chain. `assumptions` are sentences on what the topology leaves open."""
+    """The steps of a run for one chain. `assumptions` are sentences about values that the topology does not give."""
 
     topology: Topology
     chain: Chain
@@ -45,7 +44,7 @@ class Plan:
 
 
 class _PlannedTestbed(Testbed):
-    """A testbed across which no frame is sent."""
+    """A testbed without frames."""
 
     imaginary = True
 
@@ -53,11 +52,11 @@ class _PlannedTestbed(Testbed):
 def plan(
     topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None, scenario: Scenario | None = None
 ) -> Plan:
-    """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
+    """The steps of a run to set the chain up and to take it down. Raises PodperfError if the run would refuse that.
 
-    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node, or, with a
-    scenario that places switch and pods, on two. Ports of the worker that exist already are taken to be those of a NIC,
-    unless the topology says that their driver is veth.
+    `worker` has the worker's CPUs. Without it, the plan assumes the CPUs that the topology names, on one NUMA node, or
+    on two for a scenario that places switch and pods. It assumes that existing ports of the worker belong to a NIC,
+    unless their driver in the topology is veth.
     """
     refuse_unknown_ports(topology)
     journal = Journal()
@@ -80,7 +79,7 @@ def plan(
 
 
 def refuse_unknown_ports(topology: Topology) -> None:
-    """PodperfError for a testbed of which no plan is possible."""
+    """Raises PodperfError for a testbed without a possible plan."""
     if topology.virtual:
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
 
@@ -88,7 +87,7 @@ def refuse_unknown_ports(topology: Topology) -> None:
 def record(
     testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal, scenario: Scenario | None = None
 ) -> Sequence[Step]:
-    """The steps of setting a chain up on a testbed whose hosts write this journal, and of taking it down."""
+    """The steps that set a chain up and take it down. The hosts of `testbed` write them into `journal`."""
     journal.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
@@ -117,9 +116,9 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
 
 
 def _two_nodes(named: Sequence[int] | None) -> Cpus:
-    """CPUs on two NUMA nodes: those that the topology names are on the NIC's, lower ones on the other.
+    """CPUs on two NUMA nodes. The CPUs that the topology names are on the NIC's node, and lower ones on the other node.
 
-    Each node has at least as many as a machine whose topology names none; the further ones have the numbers behind.
+    Each node has at least UNNAMED_CPUS CPUs. Additional CPUs have higher numbers than all others.
     """
     near = list(named or range(UNNAMED_CPUS))
     far = [cpu for cpu in range(max(near)) if cpu not in near]
@@ -176,7 +175,7 @@ def _assumed_ports(worker: WorkerSettings) -> Iterator[str]:
 
 
 def render(plan: Plan) -> str:
-    """The plan as an engineer reads it: for each phase and host the commands in their order, and the files."""
+    """The plan as text: for each phase and host the commands in their order, and the files."""
     placed = f", placed as in {plan.scenario.name}" if plan.scenario is not None else ""
     lines = [
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
@@ -203,7 +202,7 @@ _SCRIPT = re.compile(r"""'(?:[^']|'"'"')*\n(?:[^']|'"'"')*'""")
 
 
 def _shown(step: Step, number: int, scripts: dict[str, int]) -> Iterator[str]:
-    """The lines of a step. A script that came before is named by the step that it came in."""
+    """The lines of a step. If an earlier step has the same script, the line names that step instead."""
 
     def short(found: re.Match[str]) -> str:
         first = scripts.setdefault(found[0], number)
