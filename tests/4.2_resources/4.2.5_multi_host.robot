@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    Several hosts (draft section 4.2.5): the pods of a chain divided along two workers, whose ports are
-...              joined. A topology names the second one under `further_workers`.
+...              joined. A topology names both under `workers`.
 
 Resource         ../../resources/networking_model.resource
 
