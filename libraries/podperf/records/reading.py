@@ -21,13 +21,25 @@ _LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a f
 _LONGEST = 10_000  # characters of a text that are shown; lines are broken in a time that grows with their square
 _HIGHEST = 1e24  # nothing that is counted or timed gets near it, and what is computed from it is still a number
 
+_TRIALS = '\n  "trials": ['  # where the trials begin in a record as podperf writes it, which ends with them
+
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
 
 
-def read_record(path: Path) -> Record:
+def record_files(folder: Path) -> list[Path]:
+    """The files of a folder of records, and what is left there of tests that never ended."""
+    paths = sorted(folder.glob("*.json"))
+    # A record that is complete has replaced its trials, also when the run died before it could remove them.
+    complete = {path.stem for path in paths}
+    left = sorted(folder.glob(f"*{TRIALS_SUFFIX}"))
+    return paths + [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
+
+
+def read_record(path: Path, *, trials: bool = True) -> Record:
     """The record in this file. PodperfError, which names the field, when it is none that a report can rely on.
 
-    Its texts are fit to be shown: no character in them steers a terminal.
+    Its texts are fit to be shown: no character in them steers a terminal. Without `trials` the record has none, and is
+    read ten times as fast, because trials are most of its bytes.
     """
     try:
         content = read_regular(path, _LARGEST + 1)
@@ -38,8 +50,11 @@ def read_record(path: Path) -> Record:
         raise PodperfError(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PodperfError(f"is not UTF-8: {error.reason} at byte {error.start}") from error
+    if not trials:
+        text = _without_trials(text)
     left = path.name.endswith(TRIALS_SUFFIX)
-    record: Record = _sound(_interrupted(text) if left else _parsed(text, "not a complete JSON document"), ())
+    document = _interrupted(text) if left else _parsed(text, "not a complete JSON document")
+    record: Record = _sound(document if trials else {**document, "trials": []}, ())
     version = record.get("schema_version")
     if version != SCHEMA_VERSION:
         raise PodperfError(
@@ -49,6 +64,12 @@ def read_record(path: Path) -> Record:
     if errors := schema_errors(record):
         raise PodperfError(f"does not fit the record schema: {errors[0]}")
     return record
+
+
+def _without_trials(text: str) -> str:
+    """The same record without its trials, where it has the form in which podperf writes it; otherwise the text."""
+    head, found, rest = text.partition(_TRIALS)
+    return f"{head}{found}]}}\n" if found and rest.endswith("\n  ]\n}\n") else text
 
 
 def _interrupted(text: str) -> Record:
