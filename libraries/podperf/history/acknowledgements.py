@@ -118,8 +118,8 @@ def acknowledge(
 
 
 def _acknowledged(judgement: Judgement, known: Acknowledgement) -> Judgement:
-    sentence = f"{judgement.sentence}; known until {known.until}: {known.reason}"
-    return replace(judgement, verdict=Verdict.ACKNOWLEDGED, sentence=sentence)
+    words = f"known until {known.until}: {known.reason}"
+    return replace(judgement, verdict=Verdict.ACKNOWLEDGED, known=words)
 
 
 def _name(known: Acknowledgement) -> str:

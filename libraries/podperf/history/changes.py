@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jumpavg import classify
 
@@ -17,7 +18,8 @@ from podperf.history.student import quantile
 LEAST = 5  # runs that a change is measured against
 TOGETHER = 3  # newest runs that are looked at, together and fewer of them, where there is no change point
 NEW = 20  # runs for which a change is told; after as many it is what later runs are measured against
-CONFIDENCE = 0.999  # of an interval. A run has a hundred figures or more, and each is judged
+WINDOW = 80  # newest figures of a series among which change points are looked for
+CONFIDENCE = 0.9999  # of an interval. A run has a hundred figures or more, and each is judged
 RESOLUTION = 1 / 8192  # of the largest figure: jumpavg (12 significant bits) sees no smaller change
 
 
@@ -56,7 +58,12 @@ class Change:
 
 
 def groups(figures: Sequence[float]) -> tuple[Group, ...]:
-    """The figures between change points, in their order."""
+    """The figures between change points, in their order. Its time grows with their square: see WINDOW."""
+    return _groups(tuple(figures))
+
+
+@lru_cache(maxsize=1024)  # for the verdict, the plot and the table of change points
+def _groups(figures: tuple[float, ...]) -> tuple[Group, ...]:
     found, start = [], 0
     for each in classify(figures) if figures else ():
         end = start + len(each)

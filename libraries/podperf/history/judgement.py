@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podperf.figures import count, short
-from podperf.history.changes import LEAST, Change, newest_change
+from podperf.history.changes import LEAST, WINDOW, Change, newest_change
 from podperf.history.fingerprint import difference
 from podperf.history.trends import Point, Row
 from podperf.metrics import Metric
@@ -30,13 +30,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one metric of one test, with a sentence; `change` where two sets of runs were compared."""
+    """The verdict on one metric of one test, with a sentence.
+
+    `change` is there where two sets of runs were compared. `beginning` says where the series began, and why, if the
+    fingerprint has ever changed. `known` says why a regression is acknowledged, and until when.
+    """
 
     row: Row
     metric: Metric
     verdict: Verdict
     sentence: str
     change: Change | None = None
+    beginning: str = ""
+    known: str = ""
 
     @property
     def worse(self) -> bool:
@@ -66,16 +72,13 @@ def judge(row: Row, metric: Metric) -> Judgement:
         return Judgement(row, metric, verdict, newest.failed)
     if newest.judged is None:
         return Judgement(row, metric, Verdict.NOT_JUDGED, newest.doubtful)
-    series = comparable(points)
-    figures = [each.judged for each in series if each.judged is not None]
-    change, new_series = newest_change(figures), beginning(points)
+    figures = [each.judged for each in comparable(points) if each.judged is not None]
+    change, new_series = newest_change(figures[-WINDOW:]), beginning(points)
     if change is None:
+        verdict = Verdict.NOT_COMPARABLE if new_series else Verdict.TOO_FEW
         words = f"{count(len(figures), 'run')} to compare; {LEAST + 1} are needed"
-        if new_series:
-            return Judgement(row, metric, Verdict.NOT_COMPARABLE, f"{new_series}; {words}")
-        return Judgement(row, metric, Verdict.TOO_FEW, words)
-    sentence = "; ".join(filter(None, (_sentence(change), new_series)))
-    return Judgement(row, metric, _verdict(change, metric), sentence, change)
+        return Judgement(row, metric, verdict, words, beginning=new_series)
+    return Judgement(row, metric, _verdict(change, metric), _sentence(change), change, new_series)
 
 
 def comparable(points: Sequence[Point]) -> list[Point]:
