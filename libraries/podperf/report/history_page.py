@@ -91,7 +91,7 @@ def _row(row: Row, judgements: Sequence[Judgement], report: HistoryReport) -> Ht
             _change_points(row),
             id=report.anchor(row),
         ),
-        class_="record",
+        class_="record trend",
         open="open" if worst in _TOLD else None,
     )
 
