@@ -62,7 +62,7 @@ def leave_one_queue_each(worker: Worker) -> None:
 
     The port gets its queues back when the worker gets the port back.
     """
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+    for port, cpu in worker.receiving:
         if port.pci is not None:
             leave_one_queue(worker.host, port.interface, port.pci, cpu)
 

@@ -55,14 +55,15 @@ class VppChain(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
-        switch, pod_cpus = worker.placement.switch, worker.placement.pods
         # With workers, VPP's main thread only answers questions. No worker may be on its core. So if the switch leaves
         # no other CPU, the main thread has the switch's first CPU. With a single CPU there are no workers.
-        cpus = switch if set(switch) >= set(worker.cpus) else (pod_cpus[-1], *switch)
+        switch, main = worker.cpus.switch, worker.cpus.main
+        main, *workers = switch if main in switch else (main, *switch)
         beside = self._ends.beside_switch(chain) if self._ends else {}
         devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
-        polling = PollingPods(worker, chain, pod_cpus, undo, switch_memory=SWITCH_MEMORY * bool(devices))
-        vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo, devices, in_hugepages=polling.in_hugepages)
+        polling = PollingPods(worker, chain, undo, switch_memory=SWITCH_MEMORY * bool(devices))
+        directory, in_hugepages = f"{worker.directory}/vpp", polling.in_hugepages
+        vpp = Vpp(worker.host, directory, main, workers, undo, devices, in_hugepages=in_hugepages)
         pollers = vpp.pollers()
         for name in devices:
             vpp.configure(f"set interface state {name} up")
@@ -101,7 +102,7 @@ def _share_ports(worker: Worker, vpp: Vpp) -> Mapping[int, Sequence[int]]:
     """Give VPP the worker's two ports as host interfaces. Returns the kernel's threads that receive for them."""
     take_all_frames(worker)
     threads = []
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+    for port, cpu in worker.receiving:
         vpp.create(
             f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
             host_interface(port),

@@ -9,16 +9,12 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
 CARRIER_PATIENCE = 15  # seconds; when a link comes up, its two ends negotiate speed and other settings
 
-# `sh -c` runs this with a process as $1 and a command. It repeats the command until the command succeeds, or the
-# process has ended.
-_UNTIL_SUCCESS = (
-    'p=$1; shift; until "$@" >/dev/null 2>&1; do'
-    ' read -r s <"/proc/$p/stat" || exit 1; case "${s##*) }" in Z*) exit 1;; esac; sleep 0.02; done'
-)
+_UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
 
 # `sh -c` runs this with an interface as $1.
 _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
@@ -28,15 +24,7 @@ _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05;
 _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
-# `sh -c` runs this with a prefix as $1 and a folder of /proc as $2. It prints the numbers of the threads whose names
-# start with the prefix. Any user can give any name to a process. So in /proc itself only threads of the kernel count.
-# They have the flag PF_KTHREAD (0x00200000, linux/sched.h) in /proc/PID/stat (proc(5)), which no process can set for
-# itself.
-_THREADS_NAMED = (
-    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null <"$t/comm" || continue; case "$n" in "$1"*) ;; *) continue;; esac;'
-    ' if [ "$2" = /proc ]; then read -r s 2>/dev/null <"$t/stat" || continue; set -- "$1" "$2" ${s##*) };'
-    ' [ $((${9:-0} & 0x200000)) != 0 ] || continue; fi; echo "${t##*/}"; done; :'
-)
+_THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 
 
 def ip(host: Host, *arguments: str) -> None:

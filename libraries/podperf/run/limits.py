@@ -59,7 +59,7 @@ class KnownLimits:
 
     def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
         testbed, settings = self._session.equipment.testbed, self._session.topology.tester
-        if settings.has_ports_of_its_own:
+        if settings.kind.has_ports_of_its_own:
             return calibrate_sending(testbed.tester_with_ports(), traffic, most=settings.maximum_load)
         with testbed.bare_path(traffic.frame, engine) as bare:
             if engine not in self._clocks:

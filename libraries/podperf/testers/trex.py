@@ -22,7 +22,7 @@ from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, Server, running
 from podperf.testers.trex_streams import LEAD, streams_of
-from podperf.topology import TrexSettings
+from podperf.topology import TrexServerSettings, TrexSettings
 
 CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
 START_TIMEOUT = 30.0  # seconds until the client has loaded its libraries and has taken the ports
@@ -79,13 +79,14 @@ class TrexTester:
     @classmethod
     def at(cls, site: Site) -> Self:
         """The tester of a topology. Starts the server first if the topology wants this."""
-        settings = site.settings.trex
+        settings = site.settings.kind
+        assert isinstance(settings, TrexSettings)
         require_interpreter(site.host, settings.interpreter)
         if settings.server is None:
             endpoint = Endpoint(settings.address, settings.port)
             return cls(site.host, settings, endpoint, settings.publisher_port, settings.client)
         with ExitStack() as undo:
-            host, interfaces = _plugged(site, undo)
+            host, interfaces = _plugged(site, settings.server, undo)
             client = settings.client or f"{settings.server.directory}/{CLIENT_BELOW_SERVER}"
             elsewhere = site.settings.ssh.address is not None
             programs = programs_on(host, settings.interpreter, client) if elsewhere else HERE
@@ -188,10 +189,9 @@ def require_interpreter(host: Host, interpreter: str) -> None:
         )
 
 
-def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
+def _plugged(site: Site, server: TrexServerSettings, undo: ExitStack) -> tuple[Host, Interfaces]:
     """The network namespace of the server, and the server's ports there."""
-    server = site.settings.trex.server
-    if server is not None and server.devices is not None:
+    if server.devices is not None:
         for device in server.devices:
             if (driver := pci.link(site.host, device, "driver")) in pci.BIFURCATED:
                 raise PodperfError(

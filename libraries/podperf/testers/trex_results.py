@@ -6,7 +6,9 @@ arrive than were sent, the surplus counts as stray. Only latency frames have seq
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -98,12 +100,10 @@ def latency_of(figures: Mapping[str, Any]) -> Latency | None:
     buckets = [(low, high, count) for low, high, count in buckets if count > 0]
     if not buckets:
         return None
-    total = sum(count for _, _, count in buckets)
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     for low, high, count in buckets:
-        index = bucket_index((low + high) // 2)
-        counts[index] = counts.get(index, 0) + count
-    mean = sum((low + high) / 2 * count for low, high, count in buckets) / total
+        counts[bucket_index((low + high) // 2)] += count
+    mean = fmean([(low + high) / 2 for low, high, _ in buckets], [count for _, _, count in buckets])
     return Latency(buckets[0][0], mean, buckets[-1][1], counts)
 
 
