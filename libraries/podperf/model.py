@@ -320,7 +320,7 @@ class Chain:
 
     @property
     def parts(self) -> list[Chain]:
-        """The part of each worker, from left to right. If the pods do not divide evenly, the first parts have one more."""
+        """The part of each worker, from left to right. Remaining pods go to the first parts."""
         least, left_over = divmod(self.pods, self.workers)
         return [replace(self, pods=least + (number < left_over), workers=1) for number in range(self.workers)]
 
