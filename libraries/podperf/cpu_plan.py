@@ -100,7 +100,7 @@ def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:
 def give_roles(
     placement: Placement, pods: int, *, receives: tuple[int, int], switch: tuple[int, ...], beside: tuple[int, ...]
 ) -> CpuPlan:
-    """The roles of a chain. `switch` has the CPUs of its switch; may be empty. `beside` has the CPUs of pods and control.
+    """The roles of a chain. `switch` has its switch's CPUs, if any. `beside` has the CPUs of pods and control.
 
     The pods have the first CPUs of `beside`. Control has the other ones, or shares those of the pods. `receives` has
     the CPU of the left and of the right port.
