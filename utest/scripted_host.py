@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Commands, Completed, Process
 
 
-class ScriptedHost:
+class ScriptedHost(Commands):
     """It has these files and answers commands that begin so. Others are not installed, or say nothing if `patient`."""
 
     name = "scripted host"
@@ -19,7 +19,7 @@ class ScriptedHost:
         self.files, self._answers, self._patient = dict(files or {}), answers or {}, patient
         self.commands: list[str] = []
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         said = " ".join(command)
         self.commands.append(said)
         for start, answer in self._answers.items():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from podperf.dataplanes.virtual_functions import LEFT, RIGHT, on_to, ports_along
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Commands, Completed, Process
 from podperf.hosts.way_back import CHANGES, WayBack, go_back
 from podperf.kernel import pci
 from podperf.kernel.sriov import PhysicalFunction, VfState, changes, describe_port, how_many, parse_vfs, vf_mac
@@ -145,7 +145,7 @@ def test_what_a_port_offers(text: str, expected: str) -> None:
     assert found["hw_tc_offload"] == expected
 
 
-class Recorder:
+class Recorder(Commands):
     """A host that keeps files and the commands that it was given; those that mention `refuse` fail."""
 
     name = "recorder"
@@ -154,7 +154,7 @@ class Recorder:
         self.files: dict[str, bytes] = {}
         self.commands: list[str] = []
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         if command[0] == "rm":
             del self.files[command[-1]]
         self.commands.append(" ".join(command))
@@ -210,7 +210,7 @@ def test_what_an_earlier_set_up_could_not_take_back_is_not_forgotten_by_the_next
 
 def test_a_device_that_stays_with_another_driver_is_named() -> None:
     class Stubborn(Recorder):
-        def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
             return Completed(command, 1, "", "0000:41:10.0 has the driver 'igbvf'\n")
 
     with pytest.raises(PodperfError, match=r"0000:41:10.0 of recorder cannot be bound to vfio-pci: .* driver 'igbvf'"):

@@ -118,7 +118,7 @@ def test_what_an_earlier_set_up_could_not_give_back_is_given_back_before_more_is
 class Card(LocalHost):
     """A machine whose PCI devices have the driver mlx4_core."""
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         assert command == ("readlink", "/sys/bus/pci/devices/0000:81:00.0/driver")
         return Completed(command, 0, "../../../bus/pci/drivers/mlx4_core\n", "")
 

@@ -76,10 +76,10 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         )
     except PodperfError:
         if not keep:
-            host.run("rm", "-rf", directory, str(TESTER_DIRECTORY))
+            host.do("rm", "-rf", directory, str(TESTER_DIRECTORY))
         raise
-    if not host.run("test", "-e", directory, check=False).exit_code:
-        host.run("rm", "-rf", directory)
+    if not host.ask("test", "-e", directory, check=False).exit_code:
+        host.do("rm", "-rf", directory)
         found.append(directory)
     return found
 

@@ -108,7 +108,7 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
         "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
         "hugepages_mib": {name: hugepages.held(worker.host, each.pid) for name, each in processes.items()},
         "runtime": dict(worker.pods.describe()),
-        "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
+        "flows": switch.flows(BRIDGE),
         **switch.describe_pmds(),
         "sockets": describe_sockets(worker.host, switch.process.pid),
     }

@@ -31,7 +31,7 @@ class OvsNetdev(OvsKernel):
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
         cpu, process = worker.placement.switch[0], switch.process.pid
-        worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(process))
+        worker.host.do("taskset", "--cpu-list", "--pid", str(cpu), str(process))
         return take_turns(worker.host, busy_threads(worker, {cpu: [process]}), undo)
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:

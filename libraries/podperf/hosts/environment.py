@@ -267,7 +267,7 @@ def _installed(package: str) -> str | None:
 def _output(host: Host, *command: str) -> str:
     """Standard output; empty when the command is missing or does not end. Its exit code says nothing of use here."""
     try:
-        return host.run(*command, check=False).stdout
+        return host.ask(*command, check=False).stdout
     except PodperfError:
         return ""
 

@@ -38,12 +38,12 @@ _THREADS_NAMED = (
 
 def ip(host: Host, *arguments: str) -> None:
     """Change something with `ip`."""
-    host.run("ip", *arguments)
+    host.do("ip", *arguments)
 
 
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
     """Ask `ip` for something, as data; unchecked, an empty list where it fails."""
-    done = host.run("ip", "-json", *arguments, check=check)
+    done = host.ask("ip", "-json", *arguments, check=check)
     said = (done.stdout if done.exit_code == 0 else "").strip()
     try:
         found = json.loads(said or "[]")
@@ -64,7 +64,7 @@ def is_veth(link: Mapping[str, Any]) -> bool:
 def await_carrier(host: Host, interface: str) -> bool:
     """Wait until an interface has a link; False when it has none after 15 s."""
     wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
-    return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
+    return host.ask(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
 
 
 def sysctl(host: Host, **settings: int) -> None:
@@ -72,7 +72,7 @@ def sysctl(host: Host, **settings: int) -> None:
 
     Those that the kernel lacks, as one without IPv6 does, are left out.
     """
-    host.run("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
+    host.do("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
 
 
 def mac_address(host: Host, interface: str) -> str:
@@ -97,12 +97,12 @@ def add_veth(
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
     """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in whichever namespace the host is."""
-    host.run("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
+    host.do("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
 
 
 def read_attribute(host: Host, interface: str, attribute: str) -> int:
     """The number in an attribute of an interface; 0 where the kernel does not have it."""
-    return int(host.run("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
+    return int(host.ask("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
 
 
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
@@ -112,7 +112,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. As an
     interrupt would, it goes before ordinary processes (sched(7)); of two such threads on one CPU each has its turn.
     """
-    host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+    host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
     # A thread of an interface of that name that was just removed may be among them, and gone by now.
@@ -127,7 +127,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
 def _hold(host: Host, thread: int, cpu: int) -> str | None:
     """Hold a thread to a CPU, before ordinary processes there. Returns the reason of a refusal, else None."""
     for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
-        done = host.run(*command, str(thread), check=False)
+        done = host.do(*command, str(thread), check=False)
         if done.exit_code:
             return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
     return None
@@ -145,13 +145,13 @@ def _why_no_thread(host: Host) -> str:
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
     """The threads whose name starts with this: those of a process, or without one those of the kernel."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
-    return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
+    return [int(each) for each in host.ask("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
 def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
     """Wait until a command succeeds; False when `timeout` seconds were not enough, or the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
-    return host.run(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
+    return host.ask(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
 
 
 def unix_socket(directory: str, name: str) -> str:
@@ -177,7 +177,7 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
     try:
         ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
         probe = ("link", "add", "probe", "link", "base", "type", kind, *settings)
-        done = host.run("ip", "-n", namespace, *probe, check=False)
+        done = host.do("ip", "-n", namespace, *probe, check=False)
     finally:
         ip(host, "netns", "del", namespace)
     return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"
@@ -185,7 +185,7 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
 
 def module_loaded(host: Host, module: str) -> bool:
     """Whether the kernel has this module, loaded or built in so that it shows."""
-    return host.run("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
+    return host.ask("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
 
 
 def unloading(module: str) -> str:
@@ -199,7 +199,7 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
     loaded = module_loaded(host, module)
     yield
     if not loaded:
-        host.run("sh", "-c", unloading(module))
+        host.do("sh", "-c", unloading(module))
 
 
 def held_to(host: Host, threads: Iterable[int]) -> list[str]:
@@ -215,7 +215,7 @@ def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
 def _status(host: Host, threads: Iterable[int], field: str) -> list[str]:
     """What the kernel says of each thread in this field of /proc/PID/status (proc(5))."""
     files = [f"/proc/{thread}/status" for thread in threads]
-    lines = host.run("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
+    lines = host.ask("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
     return [line.split()[1] for line in lines]
 
 
@@ -223,7 +223,7 @@ def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
     """Versions of Debian packages, those that are installed; empty where there is no dpkg."""
     try:
         shown = "${db:Status-Status} ${Package} ${Version}\\n"
-        done = host.run("dpkg-query", "-W", "-f", shown, *packages, check=False)
+        done = host.ask("dpkg-query", "-W", "-f", shown, *packages, check=False)
     except PodperfError:
         return {}
     rows = (line.split() for line in done.stdout.splitlines())

@@ -26,6 +26,6 @@ def shared_memory_prefix() -> str:
 
 def free_shared_memory(host: Host) -> None:
     """Remove what programs that have ended left. PodperfError, in one line, when something cannot be removed."""
-    done = host.run("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
+    done = host.do("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
     if done.exit_code:
         raise PodperfError(f"shared memory of an earlier run stays on {host.name}: {' '.join(done.stderr.split())}")

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Process, TooMuchOutput
+from podperf.hosts.base import CommandFailed, Commands, Completed, Process, TooMuchOutput
 from podperf.hosts.output import MOST
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
 from podperf.hosts.ssh_login import Login, log_in
@@ -29,7 +29,7 @@ done
 """
 
 
-class SshHost:
+class SshHost(Commands):
     """A machine that is logged in on over SSH, as root for most of what podperf does.
 
     The first command logs in, and so does the next one after the connection was lost. What was started through it ends
@@ -46,7 +46,7 @@ class SshHost:
         self._files: paramiko.SFTPClient | None = None
         self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         started = Command(self.name, command, self._channel(), stdin=stdin or "")
         try:
             started.wait(timeout)
@@ -85,7 +85,7 @@ class SshHost:
             try:
                 file = files.open(whole, "wb")
             except FileNotFoundError:
-                self.run("mkdir", "-p", str(PurePosixPath(path).parent))
+                self.do("mkdir", "-p", str(PurePosixPath(path).parent))
                 file = files.open(whole, "wb")
             with file:
                 file.set_pipelined(True)
@@ -108,11 +108,11 @@ class SshHost:
     def log_in_again(self) -> None:
         """Try at once, also where the machine was found unreachable just now. PodperfError when it still is."""
         self._refused = None
-        self.run("true")
+        self.ask("true")
 
     def signal(self, signal: str, process: int) -> None:
         """Send it to a process, or, with its number negated, to its process group; it may be gone."""
-        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self._login.timeouts.step)
+        self.do("kill", "-s", signal, "--", str(process), check=False, timeout=self._login.timeouts.step)
 
     def close(self) -> None:
         """Log out; what still runs there through this object ends."""
@@ -159,7 +159,7 @@ class SshHost:
         """A server that has not noticed the loss of a connection lets run on what was started by it, locks included."""
         orphaned, self._orphaned = self._orphaned, []
         if orphaned:
-            self.run("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
+            self.do("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
 
     def _log_in(self) -> paramiko.SSHClient:
         """A machine that was just found unreachable is not waited for once more: undoing asks it many things."""

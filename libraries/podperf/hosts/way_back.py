@@ -87,16 +87,16 @@ def go_back(host: Host, run_directory: str) -> bool:
     if failures:
         _write(host, f"{run_directory}/{CHANGES}", kept[::-1])
         raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
-    host.run("rm", "-f", f"{run_directory}/{CHANGES}")
-    host.run("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
+    host.do("rm", "-f", f"{run_directory}/{CHANGES}")
+    host.do("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
     return True
 
 
 def _why_not(host: Host, change: Change) -> str | None:
     """Take one change back. Why that is not possible, or None."""
     try:
-        done = host.run("timeout", f"{TIMEOUT:.0f}", *change.command, check=False, timeout=TIMEOUT + 5)
-        if not done.exit_code or (change.of and host.run(*change.of, check=False).exit_code):
+        done = host.do("timeout", f"{TIMEOUT:.0f}", *change.command, check=False, timeout=TIMEOUT + 5)
+        if not done.exit_code or (change.of and host.ask(*change.of, check=False).exit_code):
             return None
     except PodperfError as error:
         return str(error)

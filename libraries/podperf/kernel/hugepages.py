@@ -19,7 +19,7 @@ BEFORE = "hugepages-before"  # in the run directory: the number of pages on each
 
 def offered(host: Host) -> bool:
     """True if the kernel has hugepages, and podperf can change their number."""
-    return host.run("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
+    return host.ask("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
 
 
 def nodes(host: Host) -> list[int]:
@@ -81,7 +81,7 @@ def give_back(host: Host, run_directory: str) -> bool:
     for folder, pages in before.items():
         _write(host, folder, pages)
     if before:
-        host.run("rm", f"{run_directory}/{BEFORE}")
+        host.do("rm", f"{run_directory}/{BEFORE}")
     return bool(before)
 
 
@@ -96,7 +96,7 @@ def _before(host: Host, run_directory: str) -> dict[str, int]:
 
 def _folders(host: Host) -> dict[int, str]:
     """The folder of each NUMA node, ordered by the nodes' numbers, which may have gaps."""
-    found = host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
+    found = host.ask("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
     by_node = {int(folder.split("/")[5].removeprefix("node")): folder for folder in found}
     return dict(sorted(by_node.items())) or {0: FOLDER}
 
@@ -106,4 +106,4 @@ def _read(host: Host, folder: str, name: str) -> int:
 
 
 def _write(host: Host, folder: str, pages: int) -> None:
-    host.run("tee", f"{folder}/nr_hugepages", stdin=str(pages))
+    host.do("tee", f"{folder}/nr_hugepages", stdin=str(pages))

@@ -83,7 +83,7 @@ class VirtualFunction:
 
 def missing(host: Host) -> str | None:
     """The reason why a host offers no VFs, with the remedy, or None."""
-    if host.run("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
+    if host.ask("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
         return None
     return (
         f"no NIC of {host.name} offers SR-IOV virtual functions (there is no sriov_totalvfs under {pci.DEVICES}): use "
@@ -179,7 +179,7 @@ def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
 def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) -> None:
     there = existing_path(f"{pci.DEVICES}/{port.address}")
     way_back.note(f"the virtual functions of {port.interface}", "sh", "-ec", _REMOVE, "sh", port.address, of=there)
-    done = host.run("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
+    done = host.do("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
     if done.exit_code:
         raise PodperfError(
             f"{port.interface} of {host.name} made no {number} virtual functions ({done.stderr.strip()}); the kernel's "
@@ -198,10 +198,10 @@ def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
     """PodperfError if another user has a VF that existed before. A VF that a program has open cannot be recognized."""
     if pci.link(host, vf.address, "driver") in {None, pci.FOR_USER_SPACE}:
         return
-    names = host.run("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
+    names = host.ask("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
     where = "in another network namespace"
     for name in names:
-        shown = host.run(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
+        shown = host.ask(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
         where = f"as {name}, which is up" if "UP" in json.loads(shown)[0]["flags"] else ""
     if where:
         raise PodperfError(f"virtual function {vf.number} of {vf.port.interface} is in use {where}: free it first")
@@ -215,7 +215,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
     if way_back is not None:
         back, there = (*command, *changes(after, before)), existing_interface(vf.port.interface)
         way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *back, of=there)
-    done = host.run(*command, *words, check=False)
+    done = host.do(*command, *words, check=False)
     if done.exit_code:
         raise PodperfError(
             f"the driver of {vf.port.interface} on {host.name} refuses `vf {vf.number} {' '.join(words)}` "
@@ -228,7 +228,7 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
     now = receive_queues(host, interface).get("combined", 1)
     if now == queues:
         return
-    done = host.run("ethtool", "-L", interface, "combined", str(queues), check=False)
+    done = host.do("ethtool", "-L", interface, "combined", str(queues), check=False)
     if done.exit_code:
         raise Unavailable(
             f"{queues} queues of a virtual function are wanted, and {interface} has {now} ({done.stderr.strip()})"
@@ -248,7 +248,7 @@ def await_links(host: Host, links: Mapping[VirtualFunction, tuple[str, str]]) ->
     wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
     words = [word for link in links.values() for word in link]
     for _ in range(LINK_ATTEMPTS):
-        if host.run(*wait, *words, check=False, timeout=patience + 5).exit_code == 0:
+        if host.ask(*wait, *words, check=False, timeout=patience + 5).exit_code == 0:
             return
         down = {vf: link for vf, link in links.items() if not _has_link(host, *link)}
         for namespace, interface in down.values():

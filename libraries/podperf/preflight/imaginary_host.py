@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from podperf.cpu_lists import format_cpu_list
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Commands, Completed, Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
@@ -38,7 +38,7 @@ class Device:
     pci: str | None = None
 
 
-class ImaginaryHost:
+class ImaginaryHost(Commands):
     """`ports` are the interfaces that it has from the start, by namespace and name; all others are veth ends."""
 
     def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], Device] | None = None) -> None:
@@ -57,7 +57,7 @@ class ImaginaryHost:
         for namespace, interface in ports or {}:
             self.mac(namespace, interface)
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         namespace, words = within(command)
         line = " ".join(words)
         for pattern, answer in _ANSWERS:

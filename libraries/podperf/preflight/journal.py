@@ -87,19 +87,23 @@ class RecordingHost:
         interface = self._interfaces.get((namespace, index), "an interface")
         return (*command[:4], "<map of that program>", *command[5:-4], f"<index of {interface}>")
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        namespace, inner = within(command)
-        if inner and PurePosixPath(inner[0]).name == "bpftool":  # where it is depends on the distribution
-            inner = ("bpftool", *inner[1:])
-        if not is_question(inner):
-            shown = self._with_target(namespace, inner)
-            self._journal.write(self.name, namespace, Kind.RUN, shown, stdin or "")
-        done = self._host.run(*command, stdin=stdin, check=check, timeout=timeout)
-        for index, interface in _indices(inner, done.stdout):
-            self._interfaces[namespace, index] = interface
-        for value, name in _learnt(namespace, inner, done.stdout):
-            self._journal.learn(value, name)
+    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        done = self._host.ask(*command, stdin=stdin, check=check, timeout=timeout)
+        self._learn(*_named(command), done.stdout)
         return done
+
+    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        namespace, inner = _named(command)
+        self._journal.write(self.name, namespace, Kind.RUN, self._with_target(namespace, inner), stdin or "")
+        done = self._host.do(*command, stdin=stdin, check=check, timeout=timeout)
+        self._learn(namespace, inner, done.stdout)
+        return done
+
+    def _learn(self, namespace: str, command: Sequence[str], answer: str) -> None:
+        for index, interface in _indices(command, answer):
+            self._interfaces[namespace, index] = interface
+        for value, name in _learnt(namespace, command, answer):
+            self._journal.learn(value, name)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         namespace, inner = within(command)
@@ -163,6 +167,14 @@ def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return namespace, words
 
 
+def _named(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """See `within`. The path of bpftool depends on the distribution, so that only its name is written down."""
+    namespace, inner = within(command)
+    if inner and PurePosixPath(inner[0]).name == "bpftool":
+        inner = ("bpftool", *inner[1:])
+    return namespace, inner
+
+
 def program(command: Sequence[str]) -> str:
     """The name of the program that a command line starts, behind `env`, an interpreter and the like."""
     for word in command:
@@ -170,25 +182,6 @@ def program(command: Sequence[str]) -> str:
         if name not in {"env", "stdbuf", "taskset", "setpriv", "--", "python3"} and not re.match(r"-|\w+=", word):
             return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # copies on other machines are named by their digest
     return command[0]
-
-
-# Commands that change nothing, by how their lines begin.
-_QUESTIONS = re.compile(
-    r"(env \S+=\S+ )*"
-    r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu"
-    r"|python3 -I - "
-    r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
-    r"|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
-    r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
-    r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
-    r"|unshare --mount sh -c [^']*\{ cat "
-    r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|\nfor tool in|for [ti] in|echo \"\$SSH))"
-)
-
-
-def is_question(command: Sequence[str]) -> bool:
-    """True for a command that only asks, or waits for something to be so."""
-    return _QUESTIONS.match(" ".join(command)) is not None
 
 
 def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tuple[object, str]]:

@@ -46,7 +46,7 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
 
 def check_left_behind(host: Host) -> Iterator[Observation]:
     """A warning where a killed run has left something."""
-    directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
+    directory = not host.ask("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
     left = [*namespaces_named(host), *([str(RUN_DIRECTORY)] if directory else [])]
     if left:
         detail = f"on {host.name}, an earlier run left {', '.join(left)}"

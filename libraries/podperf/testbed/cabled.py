@@ -128,7 +128,7 @@ def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayB
     there = existing_namespace(port.namespace) if port.namespace else ()
     way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone, of=there)
     chain = f'chain arriving {{ type filter hook ingress device "{port.interface}" priority -500; policy drop; }};'
-    host.run("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
+    host.do("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
 
 
 def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
@@ -151,7 +151,7 @@ def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> 
         return
     host = _seen_from(machines.host, port)
     link = ip_json(host, "-details", "link", "show", "dev", port.interface)[0]
-    offloads = parse_ethtool(host.run("ethtool", "-k", port.interface, check=False).stdout)
+    offloads = parse_ethtool(host.ask("ethtool", "-k", port.interface, check=False).stdout)
     if is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
         on = ("ethtool", "-K", port.interface, "tso", "on")
         of = existing_interface(port.interface, port.namespace)

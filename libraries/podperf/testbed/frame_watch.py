@@ -29,7 +29,7 @@ class FrameWatch:
     """
 
     def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
-        if host.run("which", "tcpdump", check=False).exit_code:
+        if host.ask("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
         # It stays root (-Z), as one that changes its user no longer ends with this program.

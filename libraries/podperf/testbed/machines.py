@@ -113,14 +113,14 @@ class Machines:
 
     def make_run_directory(self, undo: ExitStack) -> None:
         """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
-        self.worker_host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
+        self.worker_host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
         undo.callback(self._remove_run_directory)
 
     def _remove_run_directory(self) -> None:
         """But for what the next run needs, where something could not be put back as it was."""
-        left = self.worker_host.run("ls", str(RUN_DIRECTORY), check=False).stdout.split()
+        left = self.worker_host.ask("ls", str(RUN_DIRECTORY), check=False).stdout.split()
         if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
-            self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
+            self.worker_host.do("rm", "-rf", str(RUN_DIRECTORY))
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
         """The worker as data planes see it, with these ports in this namespace."""

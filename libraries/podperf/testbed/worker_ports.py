@@ -97,10 +97,10 @@ class WorkerPorts:
         host = self._host
         link = _link(host, settings.interface)
         name = link["ifname"]  # the topology may have another one (altname)
-        driver = parse_ethtool(host.run("ethtool", "-i", name, check=False).stdout)
+        driver = parse_ethtool(host.ask("ethtool", "-i", name, check=False).stdout)
         pci = _pci_address(settings, driver, host)
         _refuse_another_driver(settings, driver, pci, host)
-        offloads = parse_ethtool(host.run("ethtool", "-k", name, check=False).stdout)
+        offloads = parse_ethtool(host.ask("ethtool", "-k", name, check=False).stdout)
         kind = link.get("linkinfo", {}).get("info_kind")
         gro = offloads.get("generic-receive-offload", "").startswith("on")
         threaded = read_attribute(host, name, "threaded")
@@ -171,13 +171,13 @@ def give_back(host: Host, directory: str) -> list[str]:
     if kept:
         _write(host, path, kept)
         raise PodperfError("; ".join(reasons))
-    host.run("rm", "-f", path)
+    host.do("rm", "-f", path)
     return given_back
 
 
 def ports_on_record(host: Host, directory: str) -> bool:
     """True while a set-up has ports that were not given back."""
-    return host.run("test", "-e", f"{directory}/{BEFORE}", check=False).exit_code == 0
+    return host.ask("test", "-e", f"{directory}/{BEFORE}", check=False).exit_code == 0
 
 
 def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
@@ -189,12 +189,12 @@ def _give_back(host: Host, port: PortBefore) -> bool:
     for namespace in namespaces_named(host):
         if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
             inside = NetworkNamespace(namespace, host)
-            inside.run("sh", "-c", _TAKE_OFF, "sh", name, check=False)
+            inside.do("sh", "-c", _TAKE_OFF, "sh", name, check=False)
             if read_attribute(inside, name, "threaded") != port.threaded:
                 # A pod gives it back down, and only a veth that is up has a NAPI context to be told so.
                 ip(inside, "link", "set", "dev", name, "up")
                 write_attribute(inside, name, "threaded", port.threaded)
-            host.run("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
+            host.do("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
             break
     else:
         # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
@@ -206,7 +206,7 @@ def _give_back(host: Host, port: PortBefore) -> bool:
         if name != port.interface:
             ip(host, "link", "set", "dev", name, "down")
             ip(host, "link", "set", "dev", name, "name", port.interface)
-    host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
+    host.do("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
     set_receive_queues(host, port.interface, port.queues)
     for attribute, value in port.deferral.items():
         if read_attribute(host, port.interface, attribute) != value:

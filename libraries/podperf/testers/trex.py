@@ -182,7 +182,7 @@ class TrexTester:
 def require_interpreter(host: Host, interpreter: str) -> None:
     """PodperfError when this interpreter is not there: what is run by it would fail with its whole command line."""
     there = 'test -x "$(command -v -- "$1")" -a ! -d "$1"'
-    if host.run("sh", "-c", there, "sh", interpreter, check=False).exit_code:
+    if host.ask("sh", "-c", there, "sh", interpreter, check=False).exit_code:
         raise PodperfError(
             f"on {host.name}, there is no program {interpreter}: tester.trex.interpreter must name {PYTHONS}"
         )
