@@ -290,6 +290,14 @@ def test_a_tester_that_was_held_up_by_a_noisy_machine_is_believed_as_soon_as_it_
     assert len(simulated(run).calibrated) == calibrated, "a sound tester is calibrated once"
 
 
+def test_a_clock_that_once_ran_wrong_is_doubted_for_the_whole_run(run: Run) -> None:
+    run.kept.limits.clock = lambda: simulated(run).now * 1.02
+    (fault,) = searched(run).limits.faults
+    assert fault.kind is FaultKind.CLOCK
+    run.kept.limits.clock = lambda: simulated(run).now
+    assert searched(run).limits.faults == (fault,), "noise of a later moment would have hidden it"
+
+
 def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> None:
     claim = Claim("made-up", ("4.1.1",), "A is faster than B", (Chain("wire", 0), Chain("linux-bridge", 1)))
     simulated(run).own_loss = 0.001

@@ -9,6 +9,7 @@ from podperf.model import Direction, FrameSize, Traffic, line_rate
 from podperf.run.session import Session
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
+from podperf.testers.faults import Fault
 from podperf.topology import Engine
 
 NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
@@ -28,7 +29,7 @@ class KnownLimits:
         self.clock = time.monotonic  # what the tester's clock is held against
         self._session, self._patience = session, patience
         self._found: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
-        self._right_clocks: set[Engine] = set()  # of testers whose clock was held against this machine's
+        self._clocks: dict[Engine, Fault | None] = {}  # what is wrong with a tester's clock; it is looked at once
 
     def on_link(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
         """The limits with such traffic on a link of so many bit/s; None: the link has no limit of its own.
@@ -41,7 +42,7 @@ class KnownLimits:
         return limits
 
     def _with(self, traffic: Traffic, engine: Engine) -> TesterLimits:
-        """The limits with such traffic. A tester that showed a fault is tried again in each test.
+        """The limits with such traffic. A tester that lost or spoilt frames is tried again in each test.
 
         As long as it is the same fault, the first figures stay, so that all rows say the same.
         """
@@ -61,9 +62,7 @@ class KnownLimits:
         if settings.has_ports_of_its_own:
             return calibrate_sending(testbed.tester_with_ports(), traffic, most=settings.maximum_load)
         with testbed.bare_path(traffic.frame, engine) as bare:
-            if engine not in self._right_clocks:
-                fault = check_clock(bare.tester, traffic, self.clock)
-                if fault is not None:
-                    return calibrate(bare.tester, traffic, known=(fault,))
-                self._right_clocks.add(engine)
-            return calibrate(bare.tester, traffic)
+            if engine not in self._clocks:
+                self._clocks[engine] = check_clock(bare.tester, traffic, self.clock)
+            fault = self._clocks[engine]
+            return calibrate(bare.tester, traffic, known=() if fault is None else (fault,))
