@@ -119,7 +119,8 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     robot.wait()
     assert settings("box-left") != before
     assert filters("test-ports")
-    assert "the tester's ports" in podperf("clean").stdout
+    cleaned = podperf("clean").stdout
+    assert "the packet filter of box-left" in cleaned and "segmentation offload of box-left" in cleaned
     assert settings("box-left") == before
     assert not filters("test-ports")
 
@@ -138,7 +139,7 @@ def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
         ip(ports, "link", "del", interface)
     if gone == "namespace":
         remove_namespace(LocalHost(), ports.namespace)
-    assert "the tester's ports" in podperf("clean").stdout
+    assert "the packet filter of box-left" in podperf("clean").stdout
     assert podperf("clean").stdout == "nothing was left behind\n"
 
 

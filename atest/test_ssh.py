@@ -356,7 +356,8 @@ def left_there(there: SshMachine) -> list[str]:
     """Namespaces and files of podperf on the machine."""
     host = SshHost(there.login)
     try:
-        return host.ask("sh", "-c", "ls -d /run/podperf /var/lib/podperf /run/netns/* 2>/dev/null; :").stdout.split()
+        folders = "/run/podperf /run/podperf-journal /var/lib/podperf /run/netns/*"
+        return host.ask("sh", "-c", f"ls -d {folders} 2>/dev/null; :").stdout.split()
     finally:
         host.close()
 

@@ -77,7 +77,7 @@ class Worker:
         """Have this many MiB on each NUMA node until `undo`. False where the host has, or the topology wants, none."""
         if not (self.placement.hugepages and hugepages.offered(self.host)):
             return False
-        hugepages.reserve(self.host, mib, self.directory, undo)
+        hugepages.reserve(self.host, mib, undo)
         return True
 
 

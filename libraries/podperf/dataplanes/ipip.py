@@ -36,7 +36,7 @@ class Ipip(KernelPods):
             return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        unload_at_the_end(worker.host, worker.directory, MODULE, undo)
+        unload_at_the_end(worker.host, MODULE, undo)
         node = worker.pods.start("node2", [], undo)
         far = {"far": UNDERLAY, "far_namespace": node.namespace}
         add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)

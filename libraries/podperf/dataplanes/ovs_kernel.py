@@ -37,7 +37,7 @@ class OvsKernel(KernelPods):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         if self.datapath == "system":
-            unload_at_the_end(worker.host, worker.directory, MODULE, undo)
+            unload_at_the_end(worker.host, MODULE, undo)
             worker.host.do("modprobe", "--quiet", MODULE, check=False)
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")

@@ -1,4 +1,4 @@
-"""The run directory of a host: sockets, configurations, and what a run changed outside of its namespaces."""
+"""The run directory of a host: sockets and configurations of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from secrets import token_hex
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
-RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
+RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands
 SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
 # In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case. Every
 # user may write to /dev/shm. Files there that are not root's are of no run.

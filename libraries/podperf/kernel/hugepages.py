@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.way_back import WayBack
 
 PAGE_MIB = 2
 _SIZE = f"hugepages-{PAGE_MIB * 1024}kB"
 FOLDER = f"/sys/kernel/mm/hugepages/{_SIZE}"
 _NODE_FOLDERS = f"/sys/devices/system/node/node[0-9]*/hugepages/{_SIZE}"
-BEFORE = "hugepages-before"  # in the run directory: the number of pages on each NUMA node before the run
+# `sh -c` runs this with pairs of a folder and a number of pages. It goes on if one cannot be written.
+_SET_BACK = 'status=0; while [ $# -gt 1 ]; do echo "$2" >"$1/nr_hugepages" || status=1; shift 2; done; exit $status'
 
 
 def offered(host: Host) -> bool:
@@ -35,7 +36,7 @@ def free(host: Host) -> dict[int, tuple[int, int]]:
     }
 
 
-def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
+def reserve(host: Host, mib: int, undo: ExitStack) -> None:
     """Reserve this many MiB of free hugepages on each NUMA node until `undo`. PodperfError if memory is short."""
     wanted = -(-mib // PAGE_MIB)
     before, goals = {}, {}
@@ -48,9 +49,8 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
             goals[folder] = pages + wanted - left
     if not goals:
         return
-    # Written before the change, so that a killed run leaves the note. It keeps notes of an earlier set-up.
-    host.put(json.dumps(before | _before(host, run_directory)).encode(), f"{run_directory}/{BEFORE}")
-    undo.callback(give_back, host, run_directory)
+    pairs = [word for folder, pages in before.items() for word in (folder, str(pages))]
+    WayBack(host, undo).note("hugepages", "sh", "-c", _SET_BACK, "sh", *pairs)
     for folder, goal in goals.items():
         _write(host, folder, goal)
         if (left := _read(host, folder, "free_hugepages")) < wanted:
@@ -73,25 +73,6 @@ def held(host: Host, process: int) -> dict[str, int]:
             size = int(line.rpartition("kernelpagesize_kB=")[2])
             kib.update({f"node{node}": int(pages) * size for node, pages in re.findall(r" N(\d+)=(\d+)", line)})
     return {node: amount // 1024 for node, amount in sorted(kib.items())}
-
-
-def give_back(host: Host, run_directory: str) -> bool:
-    """Restore the number of hugepages from before `reserve`. True if there was a note of it."""
-    before = _before(host, run_directory)
-    for folder, pages in before.items():
-        _write(host, folder, pages)
-    if before:
-        host.do("rm", f"{run_directory}/{BEFORE}")
-    return bool(before)
-
-
-def _before(host: Host, run_directory: str) -> dict[str, int]:
-    """The number of pages before, by folder; empty if nothing was reserved."""
-    try:
-        found: dict[str, int] = json.loads(host.get(f"{run_directory}/{BEFORE}"))
-    except FileNotFoundError:
-        return {}
-    return found
 
 
 def _folders(host: Host) -> dict[int, str]:

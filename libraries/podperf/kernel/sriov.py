@@ -16,7 +16,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
-from podperf.hosts.way_back import WayBack, existing_interface, existing_path
+from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
@@ -54,8 +54,9 @@ _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^
 
 @dataclass(frozen=True)
 class PhysicalFunction:
-    """A port of a NIC: its interface on the host, its PCI address, and its side of the worker."""
+    """A port of a NIC: its interface, the network namespace of that, its PCI address, and its side of the worker."""
 
+    namespace: str
     interface: str
     address: str
     side: int  # 0 left, 1 right; on the second worker of a chain 2 and 3, and so on
@@ -213,7 +214,8 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
         return
     command = ("ip", "link", "set", "dev", vf.port.interface, "vf", str(vf.number))
     if way_back is not None:
-        back, there = (*command, *changes(after, before)), existing_interface(vf.port.interface)
+        back = inside(vf.port.namespace, *command, *changes(after, before))
+        there = inside(vf.port.namespace, *existing_interface(vf.port.interface))
         way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *back, of=there)
     done = host.do(*command, *words, check=False)
     if done.exit_code:

@@ -278,6 +278,12 @@ def _remove_file(question: Question) -> str:
     return ""
 
 
+def _files(question: Question) -> str:
+    """The names of the files in a folder."""
+    folder = f"{question.found[1]}/"
+    return "\n".join(path.removeprefix(folder) for path in question.host.files if path.startswith(folder))
+
+
 def _page_folders(question: Question) -> str:
     nodes = sorted({question.host.cpus.node(cpu) for cpu in question.host.cpus.usable})
     return "\n".join(f"{question.found[1]}/node{node}{question.found[2]}" for node in nodes)
@@ -407,6 +413,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"(?s)^sh -ec .*>\s*\$pf/sriov_numvfs", _make_virtual_functions),
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),
+        (r"^ls (/run/\S+)$", _files),
         (r"ldd .*ovs-vswitchd", lambda _: "libxdp.so.1"),
         (r" vpp_plugins/(\S+)$", lambda question: question.found[1]),
         (r"trex_ask\.py ", lambda _: json.dumps(_SERVER)),

@@ -14,7 +14,6 @@ from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
-from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
 from podperf.testbed.machines import Machines
@@ -24,7 +23,6 @@ from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
-TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
 
 
@@ -100,7 +98,7 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
 
 def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
     """For what is changed of the tester's ports, by the tester, too."""
-    way_back = WayBack(machines.host, str(TESTER_DIRECTORY), undo)
+    way_back = WayBack(machines.host, undo)
     for port in (machines.topology.tester.left, machines.topology.tester.right):
         _note_offload(machines, port, way_back)
     return way_back
@@ -178,7 +176,7 @@ def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
     assert settings.left is not None and settings.right is not None
     host = add_namespace(machines.worker_host, "worker", undo)
     machines.make_run_directory(undo)
-    ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
+    ports = WorkerPorts(machines.worker_host, host, undo)
     cpus = machines.placement.sut
     taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)

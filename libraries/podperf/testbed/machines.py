@@ -12,16 +12,14 @@ from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.hosts.way_back import CHANGES
+from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import Cpus, read_cpus
-from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
 from podperf.pods.netns import NamespacePods
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
-from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
@@ -111,16 +109,16 @@ class Machines:
         while self._lasting:
             self._lasting.pop().close()
 
+    def go_back(self, workers: int) -> None:
+        """Take back the changes that an earlier set-up could not take back, on the tester's machine and on so many
+        workers. PodperfError if that fails again: a set-up begins on machines that are as they were before all."""
+        for host in dict.fromkeys((self.host, *(each.worker_host for each in self.along(workers)))):
+            go_back(host)
+
     def make_run_directory(self, undo: ExitStack) -> None:
         """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
         self.worker_host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
-        undo.callback(self._remove_run_directory)
-
-    def _remove_run_directory(self) -> None:
-        """But for what the next run needs, where something could not be put back as it was."""
-        left = self.worker_host.ask("ls", str(RUN_DIRECTORY), check=False).stdout.split()
-        if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
-            self.worker_host.do("rm", "-rf", str(RUN_DIRECTORY))
+        undo.callback(self.worker_host.do, "rm", "-rf", str(RUN_DIRECTORY))
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
         """The worker as data planes see it, with these ports in this namespace."""

@@ -109,6 +109,7 @@ class Testbed(Machines):
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
+        self.go_back(chain.workers)
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
