@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -604,3 +605,39 @@ def test_check_says_whether_the_worker_can_be_reached(
     assert observation.in_the_way
     assert "refuses the login" in observation.detail
     assert "\n" not in observation.detail
+
+
+OWN_COMMANDS = """*** Settings ***
+Library    Testbed
+Library    SSHLibrary
+Suite Setup    Open Testbed    ${TOPOLOGY}
+Suite Teardown    Run Keywords    Close All Connections    AND    Close Testbed
+
+*** Test Cases ***
+A Command Of The User
+    ${index} =    Open Connection To Machine    worker    alias=mine
+    Should Be Equal    ${index}    ${1}
+    ${said} =    Execute Command    echo "$SSH_CONNECTION"
+    Should Match    ${said}    NEAR * ADDRESS 22
+    Close Connection
+
+The Machine Of Podperf
+    Run Keyword And Expect Error    *podperf runs on this machine itself*    Open Connection To Machine    tester
+
+Another Host Key
+    Evaluate    __import__("shutil").copy("FOLDER/other_known_hosts", "FOLDER/known_hosts")
+    Run Keyword And Expect Error    *ADDRESS port 22 shows another host key*somebody may stand in between*
+    ...    Open Connection To Machine    worker
+    Run Keyword And Expect Error    No open connection.    Execute Command    true
+"""
+
+
+def test_a_suite_runs_commands_of_its_own_on_the_worker_by_ssh_library(lab: SshMachine, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text((lab.folder / "known_hosts").read_text())
+    (tmp_path / "other_known_hosts").write_text(f"{ADDRESS} {(lab.folder / 'other_host_key.pub').read_text()}")
+    suite = tmp_path / "own.robot"
+    words = {"NEAR": NEAR_ADDRESS, "ADDRESS": ADDRESS, "FOLDER": str(tmp_path)}
+    suite.write_text(re.sub("|".join(words), lambda found: words[found[0]], OWN_COMMANDS))
+    robot = Robot(tmp_path, str(suite), topology=topology(lab).replace(f"{lab.folder}/known_hosts", str(known)))
+    assert robot.wait() == 0, robot.messages()

@@ -11,6 +11,7 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
@@ -142,3 +143,14 @@ def test_only_after_a_lost_connection_the_machines_are_taken_again_with_all_that
     assert session.equipment is taken[-1]
     session.take_lost_machines_again()
     assert len(taken) == 2, "once for each loss"
+
+
+def test_podperf_logs_in_on_a_machine_with_the_login_of_the_topology(session: Session) -> None:
+    first, second = SshHost(Login(THERE)), SshHost(Login("192.0.2.21", port=2222))
+    session._machines = (LocalHost(), first, second)
+    assert session.login("worker") == first.login
+    assert session.login("worker", 2) == second.login
+    with pytest.raises(PodperfError, match="there is no worker 3: the testbed has 2"):
+        session.login("worker", 3)
+    with pytest.raises(PodperfError, match="podperf runs on this machine itself"):
+        session.login("tester")

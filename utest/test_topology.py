@@ -48,7 +48,7 @@ def problems(file: Path, content: str | bytes) -> list[str]:
     """What is said about this content, without the file's name."""
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TopologyError) as caught:
-        load_topology(file, data_planes=("wire", "linux-bridge"))
+        load_topology(file, data_planes=("wire", "linux-bridge"), pod_runtimes=("namespaces", "runc"))
     lines = [line.removeprefix(f"{file}:") for line in str(caught.value).splitlines()]
     assert lines == [line.removeprefix(f"{file}:") for line in caught.value.problems], "one line a problem"
     return lines
@@ -125,6 +125,7 @@ LAB = (  # two lines
     "worker: {connection: ssh, ssh: {address: w}, ports: {left: {interface: a}, right: {interface: b}}}\n"
 )
 CASES: dict[str, str | tuple[str, ...]] = {
+    "pods: {runtime: runcc}": "3: pods.runtime: found 'runcc'; allowed: namespaces, runc; did you mean 'runc'?",
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
         "3: tester.engin: unknown key; allowed: "
@@ -177,7 +178,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
         "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, worker, further_workers, "
-        "traffic, method, thresholds, labels"
+        "pods, traffic, method, thresholds, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"

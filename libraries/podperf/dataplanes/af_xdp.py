@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
@@ -17,8 +17,7 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, write_attribute
-from podperf.kernel.xdp_sockets import describe_sockets
+from podperf.hosts.linux import dedicate_receive_processing, write_attribute
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -45,8 +44,7 @@ class AfXdp(DataPlane):
         leave_one_queue_each(worker)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         for left, right in pairwise(pods):
-            ends = {"near_namespace": left.namespace, "far_namespace": right.namespace}
-            add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
+            right.add_veth("net1", left.host, "net2", worker.mtu)
         outer = {"net1": worker.cpus[0], "net2": worker.cpus[-1]}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
@@ -62,7 +60,7 @@ class AfXdp(DataPlane):
             together(*polling.pollers(), *receiving),
             lambda: describe_kernel(worker, pods),
             ports=ports,
-            describe_application=lambda each: {**each.describe(), "sockets": _sockets(each)},
+            describe_application=lambda each: {**each.describe(), "sockets": each.sockets()},
             not_in_force=lambda: self._not_in_force(polling.applications),
         )
 
@@ -74,10 +72,6 @@ class AfXdp(DataPlane):
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:
         """See RunningDataPlane.not_in_force."""
         return None
-
-
-def _sockets(application: Application) -> list[dict[str, Any]]:
-    return describe_sockets(application.host, application.process.pid)
 
 
 class AfXdpBusyPoll(AfXdp):
@@ -93,7 +87,7 @@ class AfXdpBusyPoll(AfXdp):
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:
-        pods = [_sockets(each) for each in applications]
+        pods = [each.sockets() for each in applications]
         if not all(each["prefers_busy_polling"] for sockets in pods for each in sockets):
             return "the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling"
         # A socket knows its NAPI context after its first frame at the latest. With frames from one side only, a socket

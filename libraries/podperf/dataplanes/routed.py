@@ -13,7 +13,7 @@ from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, sysctl
+from podperf.hosts.linux import ip, sysctl
 from podperf.model import Chain
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
@@ -55,8 +55,7 @@ def start_routed_pods(
 
 
 def _attach(node: Host, mtu: int, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
-    add_veth(node, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=mtu)
-    ip(pod.host, "address", "add", f"{address}/32", "dev", interface)
+    pod.add_veth(interface, node, host_interface, mtu, f"{address}/32")
     ip(node, "route", "add", f"{address}/32", "dev", host_interface, "scope", "link")
     sysctl(
         node,

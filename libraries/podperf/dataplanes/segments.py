@@ -8,9 +8,9 @@ from typing import Any
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth, ip, mac_address
+from podperf.hosts.linux import add_veth, ip
 from podperf.model import Chain, Direction, Entry
-from podperf.pods.base import Attachment, Pod, PodInterface
+from podperf.pods.base import Attachment, Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 
@@ -43,16 +43,11 @@ def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Po
     pods = []
     for number in range(1, chain.pods + 1):
         pod = worker.pods.start(f"pod{number}", [], undo)
-        net1 = _veth_interface(worker, pod, "net1", f"pod{number}a", right_of(number - 1))
-        net2 = _veth_interface(worker, pod, "net2", f"pod{number}b", left_of(number))
-        pods.append(Pod(pod.name, pod.namespace, pod.host, {"net1": net1, "net2": net2}))
+        for interface, end, address in (("net1", "a", right_of(number - 1)), ("net2", "b", left_of(number))):
+            with_prefix = f"{address}/{PREFIX_LENGTH}"
+            pod.add_veth(interface, worker.host, f"pod{number}{end}", worker.mtu, with_prefix)
+        pods.append(pod)
     return pods
-
-
-def _veth_interface(worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
-    add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
-    ip(pod.host, "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", interface)
-    return PodInterface(interface, mac_address(pod.host, interface), address, host_interface)
 
 
 def take_all_frames(worker: Worker) -> None:

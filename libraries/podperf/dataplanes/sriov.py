@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -27,7 +26,7 @@ from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov
 from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, NetworkingModel
-from podperf.pods.base import Pod, PodInterface
+from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import IN_KERNEL
 
@@ -89,15 +88,14 @@ def _start_kernel_pods(
         return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
 
     pods = start_pods(worker, chain, plugins, undo)
-    links = {}
     for place, vf in enumerate(functions):
         pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
         sriov.set_queues(pod.host, interface, worker.sriov.queues)
         # A driver asks for its interrupts when its interface is set up; so late they are there.
         its = list(interrupts.affinities(worker.host, vf.address))
         interrupts.steer(worker.host, its, worker.cpus[place // 2 % len(worker.cpus)])
-        links[vf] = (pod.namespace, interface)
-    sriov.await_links(worker.host, links)
+    for number, pod in enumerate(pods):
+        sriov.await_links(pod.host, dict(zip(("net1", "net2"), functions[2 * number :], strict=False)))
     return pods
 
 
@@ -110,8 +108,9 @@ def _start_testpmd_pods(
     pods = []
     for number in range(chain.pods):
         pod = worker.pods.start(f"pod{number + 1}", [], undo)
-        ends = zip(("net1", "net2"), functions[2 * number :], strict=False)
-        pods.append(replace(pod, interfaces={name: PodInterface(name, vf.mac) for name, vf in ends}))
+        for name, vf in zip(("net1", "net2"), functions[2 * number :], strict=False):
+            pod.add_device(name, vf.mac)
+        pods.append(pod)
     left_macs, right_macs = neighbours(pods, worker)
     for number, pod in enumerate(pods):
         net1, net2 = (vf.address for vf in functions[2 * number : 2 * number + 2])

@@ -20,6 +20,7 @@ from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Placement
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
 from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
@@ -99,6 +100,7 @@ def _check_further_worker(
     alone = replace(topology, worker=settings)
     observations, placement = _check_placement(alone, tester, worker)
     observations += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
+    observations.append(_check_pods(topology, worker))
     if placement is not None:
         observations += look_for_mistakes(alone, placement, read_cpus(worker), worker)
     observations += [*check_left_behind(worker), *check_worker_ports(alone, worker)]
@@ -141,7 +143,7 @@ def _check_testbed(
     topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack
 ) -> Iterator[Observation]:
     observations, placement = _check_placement(topology, tester, worker)
-    observations.append(_check_hugepages(worker))
+    observations += [_check_hugepages(worker), _check_pods(topology, worker)]
     if placement is not None:
         observations += look_for_mistakes(topology, placement, read_cpus(worker), worker)
         quietness = watch(tester, (*placement.tester, *(placement.sut if worker is tester else ())), undo)
@@ -158,7 +160,7 @@ def _check_testbed(
 
 def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
-        topology = load_topology(path, DATA_PLANES)
+        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES)
     except PodperfError as error:
         state = State.WRONG if Path(path).exists() else State.MISSING
         return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None
@@ -229,6 +231,14 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
     said = remarks(placement, cpus, len(topology.traffic.directions))
     observations = [Observation("machine", "placement", State.OK, where)]
     return observations + [Observation("machine", "placement", State.WARNING, remark) for remark in said], placement
+
+
+def _check_pods(topology: Topology, worker: Host) -> Observation:
+    """The runtime that makes the pods."""
+    name = topology.pods.runtime
+    reason = POD_RUNTIMES[name].unavailable(worker)
+    state = State.OK if reason is None else State.MISSING
+    return Observation("worker", f"pods: {name}", state, reason or "", needed=True)
 
 
 def _check_hugepages(host: Host) -> Observation:

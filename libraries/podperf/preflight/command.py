@@ -14,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
+from podperf.pods import POD_RUNTIMES
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 when there is a plan. PodperfError, with the reason, when the only one asked for is not possible."""
-    topology = load_topology(options.topology, DATA_PLANES)
+    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
     cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
     scenario = SCENARIOS[options.scenario] if options.scenario else None
 

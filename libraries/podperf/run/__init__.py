@@ -13,6 +13,6 @@ Its parts:
 
 from podperf.run.identity import TestIdentity
 from podperf.run.run import Run
-from podperf.run.session import Session
+from podperf.run.session import MachineRole, Session
 
-__all__ = ["Run", "Session", "TestIdentity"]
+__all__ = ["MachineRole", "Run", "Session", "TestIdentity"]

@@ -1,4 +1,4 @@
-"""Everything that a run measures with, once it has the machines."""
+"""The equipment of a run on its machines: testbed, placement, environment, and the watch over noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podperf.topology import Topology
 class Equipment:
     """The testbed, the CPUs of tester and system under test, and the watch over these CPUs.
 
-    `worker_cpus` are all CPUs of the worker, `environment` is what the records say of the machines.
+    `worker_cpus` are all CPUs of the worker. `environment` describes the machines in the records.
     """
 
     testbed: Testbed
@@ -36,7 +36,7 @@ class Equipment:
     def on(cls, topology: Topology, machines: Sequence[Host], here: Host, undo: ExitStack) -> Self:
         """The equipment on the machines of tester, worker and further workers, until `undo`.
 
-        PodperfError when the testbed's ports are not its own, or its CPUs cannot be had.
+        Raises PodperfError if something else uses the testbed's ports, or if processes cannot be pinned to its CPUs.
         """
         tester, worker, *others = machines
         apart = worker is not tester
@@ -51,12 +51,12 @@ class Equipment:
         return cls(testbed, placement, worker_cpus, _environment(testbed, here), quietness)
 
     def environment_for(self, directions: int) -> dict[str, Any]:
-        """The environment, with what is to be known of the placement in a test that sends in so many directions."""
+        """The environment, with remarks on the placement for a test that sends in `directions` directions."""
         said = remarks(self.placement, self.worker_cpus, directions)
         return {**self.environment, "placement_remarks": said}
 
     def watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-        """A watch over the tester's CPUs, these of the worker, and those of so many workers in all, until `undo`."""
+        """A watch over the CPUs of the tester, CPUs `sut` of the worker, and `workers` workers in all, until `undo`."""
         return _watch(self.testbed, sut, undo, workers)
 
 
@@ -64,7 +64,8 @@ def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int =
     tester, worker = testbed.host, testbed.worker_host
     own = () if testbed.topology.tester.runs_already else testbed.placement.tester
     if worker is tester:
-        # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
+        # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
+        # may occupy the CPUs of the SUT.
         return watch(tester, (*sut, *own), undo)
     beyond: Quietness | None = None
     for each in reversed(testbed.further[: workers - 1]):

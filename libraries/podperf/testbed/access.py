@@ -48,6 +48,13 @@ def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
     return [each for each in dict.fromkeys(machines) if isinstance(each, SshHost)]
 
 
+def login_to(host: Host) -> Login:
+    """The login that podperf uses on a machine. PodperfError when that is this machine."""
+    if not isinstance(host, SshHost):
+        raise PodperfError("podperf runs on this machine itself: run commands here by the library Process")
+    return host.login
+
+
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
     """The machine of a part of the testbed; `here` is this one. Until `undo`.
 

@@ -16,7 +16,7 @@ from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
-from podperf.pods.netns import NamespacePods
+from podperf.pods import POD_RUNTIMES
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
@@ -122,7 +122,7 @@ class Machines:
 
     def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
         """The worker as data planes see it, with these ports in this namespace."""
-        pods = NamespacePods(self.worker_host, namespace)
+        pods = POD_RUNTIMES[self.topology.pods.runtime](self.worker_host, namespace)
         return Worker(
             namespace,
             namespace.namespace,

@@ -11,6 +11,7 @@ from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize, Placement
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -50,6 +51,8 @@ class Testbed(Machines):
         self._demand_workers(chain, kind)
         for machines in self.along(chain.workers):
             reason = kind.unavailable(machines.worker_host)
+            if reason is None and chain.pods:
+                reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(machines.worker_host)
             if reason is None and forwarder in FORWARDERS:
                 reason = FORWARDERS[forwarder].missing(machines.worker_host)
             if reason is not None:

@@ -10,6 +10,7 @@ from podperf.documents.yaml_document import Document
 from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
 from podperf.topology.settings import (
     MethodSettings,
+    PodSettings,
     PortSettings,
     SshSettings,
     TesterSettings,
@@ -57,6 +58,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             _worker({"connection": "ssh", **each}, f"further_workers[{number}]")
             for number, each in enumerate(data["further_workers"])
         ),
+        pods=PodSettings(data["pods"]["runtime"]),
         labels={key: document.texts["labels", key] for key in data["labels"]},
         not_comparable=data["not_comparable"].strip(),
     )

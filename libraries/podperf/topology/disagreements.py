@@ -1,4 +1,4 @@
-"""What is wrong with a topology file although the schema has nothing against it, in the schema's words."""
+"""Checks of a topology file that a JSON Schema cannot express. Their messages use the words of the schema."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _WORKER: Pointer = ("worker",)
 
 
 class Sound:
-    """The part of a document that the schema has nothing against: what the other checks can rely on."""
+    """The part of a document that satisfies the schema. All other checks read only this part."""
 
     def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
         self.document = document
         self._violations = violations
 
     def given(self, *pointer: str | int) -> bool:
-        """True when the file has this key, with whatever value."""
+        """True if the file has this key, with any value."""
         return pointer in self.document.lines
 
     def value(self, *pointer: str | int) -> Any:
-        """The value here; None when it is absent or not sound."""
+        """The value at `pointer`. None if it is absent or violates the schema."""
         value: Any = self.document.data
         for length, step in enumerate(pointer, start=1):
             if pointer[:length] in self._violations:
@@ -41,14 +41,16 @@ class Sound:
         return value
 
     def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
-        """The problem of what stands here, or of `found`."""
+        """The problem of the value at `pointer`, or of `found`, which describes it in words."""
         return self.document.problem(
             pointer, f"found {found or self.document.shown(pointer, self.value(*pointer))}; allowed: {allowed}"
         )
 
 
-def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
-    """What a schema cannot say: one key against another, CPU lists, addresses."""
+def disagreements(
+    sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None
+) -> Iterator[Problem]:
+    """The problems that a schema cannot find: keys that contradict each other, wrong CPU lists, wrong addresses."""
     workers = [_WORKER, *_further_workers(sound)]
     for pointer in (("tester", "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
         cpus = sound.value(*pointer)
@@ -64,6 +66,7 @@ def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator
     yield from _tester_machine_disagreements(sound)
     yield from _worker_disagreements(sound)
     yield from _further_worker_disagreements(sound)
+    yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
@@ -81,7 +84,7 @@ def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
     if worker in {None, "auto"}:
         yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
         return
-    with suppress(ValueError):  # a list that is none is a problem of its own
+    with suppress(ValueError):  # a malformed list is reported elsewhere
         if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
             yield sound.problem(pointer, f"CPUs of `cpus` beside it, which are {worker}")
 
@@ -110,7 +113,7 @@ def _is_trex(sound: Sound) -> bool:
 
 
 def _has_own_ports(sound: Sound) -> bool:
-    """Whether the tester's ports are those of a TRex and not the kernel's."""
+    """Whether the tester's ports are ports of a TRex server, and not interfaces that podperf knows."""
     server = ("tester", "trex", "server")
     return _is_trex(sound) and (not sound.given(*server) or sound.given(*server, "devices"))
 
@@ -184,7 +187,7 @@ def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
-    """The ports of a worker, and whether each is an interface that exists."""
+    """The ports of a worker, and whether the topology names an interface for each."""
     ports: list[Pointer] = [(*worker, "ports", side) for side in _SIDES]
     return {port: sound.given(*port, "interface") for port in ports}
 
@@ -202,7 +205,7 @@ def _worker_port_disagreements(sound: Sound, worker: Pointer) -> Iterator[Proble
 
 
 def _further_worker_disagreements(sound: Sound) -> Iterator[Problem]:
-    """Each is a machine of its own behind SSH, and the first worker is one, too."""
+    """Each further worker is a separate machine behind SSH, and so is the first worker."""
     further = _further_workers(sound)
     if further and (sound.value("worker", "connection") != "ssh" or not all(_existing_ports(sound, _WORKER).values())):
         allowed = "nothing, unless `worker` is behind SSH, too, and names its ports"
@@ -236,7 +239,7 @@ def _virtual_disagreements(sound: Sound) -> Iterator[Problem]:
 
 
 def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
-    """The tester's side of cables whose other ends are the worker's ports."""
+    """Checks the tester's ends of cables that lead to the worker's ports."""
     for side in _SIDES:
         port = ("tester", "ports", side)
         if (sound.value("tester", "type") or "software") == "software" and not sound.given(*port, "interface"):
@@ -275,6 +278,11 @@ def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collectio
             FrameSize.parse(frame)
         except ValueError:
             yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
-    data_plane = sound.value(*here, "data_plane")
-    if data_planes is not None and data_plane is not None and data_plane not in data_planes:
-        yield sound.problem((*here, "data_plane"), ", ".join(sorted(data_planes)) + suggestion(data_plane, data_planes))
+    yield from _unknown_name(sound, (*here, "data_plane"), data_planes)
+
+
+def _unknown_name(sound: Sound, pointer: Pointer, known: Collection[str] | None) -> Iterator[Problem]:
+    """The name of a part that podperf does not have."""
+    name = sound.value(*pointer)
+    if known is not None and name is not None and name not in known:
+        yield sound.problem(pointer, ", ".join(sorted(known)) + suggestion(name, known))
