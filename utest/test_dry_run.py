@@ -26,8 +26,8 @@ from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
-from podperf.preflight.journal import Journal, Kind, RecordingHost, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
+from podperf.preflight.recording import Kind, Recording, RecordingHost, within
 from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
@@ -443,7 +443,7 @@ def test_the_command_line_names_frames_and_forwarders(capsys: pytest.CaptureFixt
         assert said in capsys.readouterr().err
 
 
-# --- the journal ------------------------------------------------------------------------------------------------------
+# --- the recording ----------------------------------------------------------------------------------------------------
 
 
 # Commands that change something, by how they begin.
@@ -492,46 +492,46 @@ class Answers(LocalHost):
 
 
 def test_a_recording_has_what_is_done_and_not_what_is_asked() -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers(), journal)
+    recording = Recording()
+    host: Host = RecordingHost(Answers(), recording)
     namespace = NetworkNamespace("podperf-pod1", host)
     for each in (host, namespace):
         each.ask("the same", "command")
         each.do("the same", "command")
-    assert [(step.namespace, step.text) for step in journal.steps] == [
+    assert [(step.namespace, step.text) for step in recording.steps] == [
         ("", "'the same' command"),
         ("podperf-pod1", "'the same' command"),
     ]
 
 
 def test_a_recording_passes_on_and_names_what_it_learns() -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers(), journal)
+    recording = Recording()
+    host: Host = RecordingHost(Answers(), recording)
     assert "02:00" in host.ask("ip", "-json", "link", "show", "dev", "left").stdout
     host.do("ip", "neigh", "replace", "192.0.2.1", "lladdr", "02:00:00:00:00:07", "dev", "net1")
-    (step,) = journal.steps
+    (step,) = recording.steps
     assert step.text == "ip neigh replace 192.0.2.1 lladdr '<MAC of left>' dev net1"
 
 
 @pytest.mark.parametrize("version", POLLING_THREADS)
 def test_threads_of_dpdk_are_recorded_alike_whatever_its_version_calls_them(version: str) -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers("17"), journal)
+    recording = Recording()
+    host: Host = RecordingHost(Answers("17"), recording)
     assert threads_named(host, version, of=7) == [17]
     host.do("renice", "--priority", "-20", "--pid", "17")
-    (step,) = journal.steps
+    (step,) = recording.steps
     assert step.text == "renice --priority -20 --pid '<thread 1 of those of DPDK that poll>'"
 
 
 @pytest.mark.parametrize("tool", ["bpftool", "/usr/lib/linux-tools/6.8.0-31-generic/bpftool"])
 def test_bpftool_is_recorded_alike_wherever_the_distribution_has_it(tool: str) -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers('[{"ifname": "left", "ifindex": 3}]'), journal)
+    recording = Recording()
+    host: Host = RecordingHost(Answers('[{"ifname": "left", "ifindex": 3}]'), recording)
     host.ask("ip", "-json", "link", "show", "dev", "left")
     host.ask(tool, "--json", "prog", "show", "id", "1")
     index = map(str, (3).to_bytes(4, sys.byteorder))
     host.do(tool, "map", "update", "id", "1", "key", "0", "0", "0", "0", "value", *index)
-    (step,) = journal.steps
+    (step,) = recording.steps
     assert step.text == "bpftool map update id '<map of that program>' key 0 0 0 0 value '<index of left>'"
 
 

@@ -20,7 +20,7 @@ from podperf.hosts.base import Commands, Completed, Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
-from podperf.preflight.journal import NO_MAC, program, within
+from podperf.preflight.recording import NO_MAC, program, within
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)

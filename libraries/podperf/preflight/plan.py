@@ -1,6 +1,6 @@
 """A plan: what podperf would do to the hosts of a testbed, found out by the very code that does it.
 
-The hosts are imaginary (imaginary_host.py), and what they are told is written down (journal.py). Nothing is sent
+The hosts are imaginary (imaginary_host.py), and what they are told is written down (recording.py). Nothing is sent
 anywhere.
 """
 
@@ -20,7 +20,7 @@ from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
-from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
+from podperf.preflight.recording import Kind, Recording, RecordingHost, Step
 from podperf.testbed.machines import further_workers
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Placed, Scenario
@@ -60,7 +60,7 @@ def plan(
     unless the topology says that their driver is veth.
     """
     refuse_unknown_ports(topology)
-    journal = Journal()
+    recording = Recording()
     apart = not topology.one_machine
     theirs = worker or (
         _two_nodes(topology.worker.cpus)
@@ -70,12 +70,12 @@ def plan(
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
     tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology.worker)
     names = [each.address or THIS_MACHINE for each in (topology.tester.ssh, topology.worker.ssh)]
-    tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), journal)
-    there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), journal) if apart else tester
+    tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), recording)
+    there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), recording) if apart else tester
     placement = place(topology, ours, theirs if apart else None)
-    others = [_further_host(each, journal) for each in topology.further_workers]
+    others = [_further_host(each, recording) for each in topology.further_workers]
     further = further_workers(topology, ours, others)
-    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, journal, scenario)
+    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, recording, scenario)
     in_use = (topology.worker, *topology.further_workers)[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
     assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs, placement)])]
@@ -89,16 +89,16 @@ def refuse_unknown_ports(topology: Topology) -> None:
 
 
 def record(
-    testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal, scenario: Scenario | None = None
+    testbed: Testbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
 ) -> Sequence[Step]:
-    """The steps of setting a chain up on a testbed whose hosts write this journal, and of taking it down."""
-    journal.phase = SET_UP
+    """The steps of setting a chain up on a testbed whose hosts write this recording, and of taking it down."""
+    recording.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
         placed = testbed.place_scenario(scenario, chain) if scenario is not None else Placed(testbed.placement)
         undo.enter_context(testbed.build_placed(placed, chain, frame))
-        journal.phase = TEAR_DOWN
-    return journal.steps
+        recording.phase = TEAR_DOWN
+    return recording.steps
 
 
 def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
@@ -139,9 +139,9 @@ def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     }
 
 
-def _further_host(worker: WorkerSettings, journal: Journal) -> Host:
+def _further_host(worker: WorkerSettings, recording: Recording) -> Host:
     cpus = _imaginary_cpus(worker.cpus)
-    return RecordingHost(ImaginaryHost(str(worker.ssh.address), cpus, _worker_ports(worker)), journal)
+    return RecordingHost(ImaginaryHost(str(worker.ssh.address), cpus, _worker_ports(worker)), recording)
 
 
 def _worker_ports(worker: WorkerSettings) -> dict[tuple[str, str], Device]:

@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass
-class Journal:
+class Recording:
     """The steps on all hosts, in their order. `phase` is that of the steps to come."""
 
     steps: list[Step] = field(default_factory=list)
@@ -74,8 +74,8 @@ class Journal:
 class RecordingHost:
     """A host of which everything that changes something is written down. What only asks is not."""
 
-    def __init__(self, host: Host, journal: Journal) -> None:
-        self._host, self._journal = host, journal
+    def __init__(self, host: Host, recording: Recording) -> None:
+        self._host, self._recording = host, recording
         self.name = host.name
         self._interfaces: dict[tuple[str, int], str] = {}  # by namespace and index
 
@@ -94,7 +94,7 @@ class RecordingHost:
 
     def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         namespace, inner = _named(command)
-        self._journal.write(self.name, namespace, Kind.RUN, self._with_target(namespace, inner), stdin or "")
+        self._recording.write(self.name, namespace, Kind.RUN, self._with_target(namespace, inner), stdin or "")
         done = self._host.do(*command, stdin=stdin, check=check, timeout=timeout)
         self._learn(namespace, inner, done.stdout)
         return done
@@ -103,23 +103,23 @@ class RecordingHost:
         for index, interface in _indices(command, answer):
             self._interfaces[namespace, index] = interface
         for value, name in _learnt(namespace, command, answer):
-            self._journal.learn(value, name)
+            self._recording.learn(value, name)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         namespace, inner = within(command)
         held = f" (on CPU {','.join(map(str, cpus))})" if cpus else ""
-        self._journal.write(self.name, namespace, Kind.START, inner, remark=held)
+        self._recording.write(self.name, namespace, Kind.START, inner, remark=held)
         process = self._host.spawn(*command, cpus=cpus)
         name = program(inner) + (f" in {_short(namespace)}" if namespace else "")
-        self._journal.learn(process.pid, f"process of {name}")
-        return _RecordingProcess(process, self._journal, self.name, namespace, name)
+        self._recording.learn(process.pid, f"process of {name}")
+        return _RecordingProcess(process, self._recording, self.name, namespace, name)
 
     def put(self, content: bytes, path: str) -> None:
         try:
             text = content.decode()
         except UnicodeDecodeError:
             text = f"({len(content)} bytes)"
-        self._journal.write(self.name, "", Kind.WRITE, path, text)
+        self._recording.write(self.name, "", Kind.WRITE, path, text)
         self._host.put(content, path)
 
     def get(self, path: str) -> bytes:
@@ -129,20 +129,20 @@ class RecordingHost:
 class _RecordingProcess:
     """A process of such a host."""
 
-    def __init__(self, process: Process, journal: Journal, host: str, namespace: str, name: str) -> None:
-        self._process, self._journal, self._where, self._name = process, journal, (host, namespace), name
+    def __init__(self, process: Process, recording: Recording, host: str, namespace: str, name: str) -> None:
+        self._process, self._recording, self._where, self._name = process, recording, (host, namespace), name
         self._stopped = False
         self.pid = process.pid
 
     def send(self, line: str) -> None:
-        self._journal.write(*self._where, Kind.TELL, self._name, line)
+        self._recording.write(*self._where, Kind.TELL, self._name, line)
         self._process.send(line)
 
     def receive(self, timeout: float) -> str:
         line = self._process.receive(timeout)
         with suppress(ValueError, KeyError, TypeError):  # a TRex names its ports' MACs, and many lines are no JSON
             for number, port in enumerate(json.loads(line)["ready"]["ports"]):
-                self._journal.learn(port["mac"], f"MAC of TRex port {number}")
+                self._recording.learn(port["mac"], f"MAC of TRex port {number}")
         return line
 
     def alive(self) -> bool:
@@ -153,7 +153,7 @@ class _RecordingProcess:
 
     def stop(self, timeout: float = 5.0) -> None:
         if not self._stopped:
-            self._journal.write(*self._where, Kind.STOP, self._name)
+            self._recording.write(*self._where, Kind.STOP, self._name)
         self._stopped = True
         self._process.stop(timeout)
 
