@@ -44,7 +44,7 @@ def need(name: str) -> None:
 def end(pod: str, program: str) -> None:
     """Kill the process of this program that runs in a pod, or in the worker's own namespace (`worker`)."""
     host = LocalHost()
-    inside = host.run("ip", "netns", "pids", f"{PREFIX}{pod}").stdout.split()
+    inside = host.ask("ip", "netns", "pids", f"{PREFIX}{pod}").stdout.split()
     (process,) = (each for each in inside if host.get(f"/proc/{each}/comm").decode().strip() == program)
     os.kill(int(process), signal.SIGKILL)
 

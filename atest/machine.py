@@ -30,7 +30,7 @@ VOLATILE_SETTINGS = (
 PROCESSES = ("podperf", "napi/", "ovs", "dpdk-", "vpp", "qemu-system", "_t-rex", "tcpdump", "robot")
 FOLDERS = (
     "/run/podperf",
-    "/run/podperf-tester",
+    "/run/podperf-journal",
     "/run/netns",
     "/run/dpdk",
     "/var/lib/cni",

@@ -2,21 +2,22 @@
 
     .venv/bin/python atest/random_kills.py [runs, default 200] [seed, default 1]
 
-Each run measures one data plane of those that work on this machine, by turns. SIGINT, SIGTERM and SIGKILL are sent to
-it by turns, after a random part of the time that an undisturbed run of that data plane takes. A killed run is followed
-by `podperf clean`. The exit code is 1 when anything was left behind; each such run is printed with what was left.
-200 runs take about half an hour on two CPUs.
+Each run measures one of the data planes that work on this machine, in turns. It gets SIGINT, SIGTERM or SIGKILL, in
+turns, after a random part of the time that an undisturbed run of that data plane takes. After a killed run, one clean
+(`podperf clean`) is killed at a random instant, too, and a second one is not. The exit code is 1 if anything was left
+behind. Each such run is printed with its leftovers. 200 runs take about half an hour on two CPUs.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from itertools import cycle
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
@@ -24,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from machine import at_rest, once_as, snapshot
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
-from robot_run import SETTINGS, Robot, podperf
+from robot_run import ROOT, SETTINGS, Robot, podperf
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+CLEAN = 2.0  # seconds in which a clean has put back most
 END_PATIENCE = 60  # seconds that a run may take to end in order
 PODS = {"wire": 0, "memif": 2}  # of the data planes whose shortest chain is not one pod
 SUITE = f"""{SETTINGS}
@@ -56,8 +58,20 @@ def undisturbed(folder: Path, name: str) -> float:
     return time.monotonic() - began
 
 
-def disturbed(folder: Path, name: str, number: signal.Signals, after: float) -> str:
-    """Send the signal so many seconds after the start. Returns what is wrong afterwards, "" when nothing is."""
+def kill_a_clean(after: float) -> None:
+    """Kill `podperf clean` so many seconds after its start, if it still runs."""
+    command = [sys.executable, "-m", "podperf", "clean"]
+    libraries = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=libraries) as clean:
+        time.sleep(after)
+        clean.kill()
+
+
+def disturbed(folder: Path, name: str, number: signal.Signals, after: float, clean_after: float) -> str:
+    """Send the signal so many seconds after the start. After SIGKILL, kill a clean so many seconds after its start.
+
+    Returns what is wrong afterwards, "" when nothing is.
+    """
     before = at_rest()
     robot = start(folder, name)
     time.sleep(after)
@@ -65,6 +79,7 @@ def disturbed(folder: Path, name: str, number: signal.Signals, after: float) -> 
     robot.process.wait(END_PATIENCE)
     cleaned = ""
     if number == signal.SIGKILL:
+        kill_a_clean(clean_after)
         done = podperf("clean", check=False)
         cleaned = done.stderr if done.returncode else ""
     now = once_as(before, snapshot)
@@ -81,10 +96,11 @@ def main(runs: int, seed: int) -> int:
     left = 0
     with tempfile.TemporaryDirectory() as scratch:
         length = {name: undisturbed(Path(scratch) / name, name) for name in names}
-        turns = zip(cycle(names), cycle(number for number in SIGNALS for _ in names), range(1, runs + 1), strict=False)
-        for name, number, turn in turns:
+        for turn in range(1, runs + 1):
+            past, place = divmod(turn - 1, len(names))  # each data plane gets another signal in each pass
+            name, number = names[place], SIGNALS[(place + past) % len(SIGNALS)]
             after = draw.uniform(0, length[name])
-            wrong = disturbed(Path(scratch) / str(turn), name, number, after)
+            wrong = disturbed(Path(scratch) / str(turn), name, number, after, draw.uniform(0, CLEAN))
             sent[number.name] += 1
             left += bool(wrong)
             print(f"{turn}/{runs}: {name}, {number.name} after {after:.2f} s: {wrong or 'as before'}", flush=True)

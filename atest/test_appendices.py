@@ -55,8 +55,8 @@ def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
         for application in sut.data_planes[0].applications:
             application.allow(pool)
         for pod in ("podperf-pod1", "podperf-pod2"):
-            for process in host.run("ip", "netns", "pids", pod).stdout.split():
-                said = host.run("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()
+            for process in host.ask("ip", "netns", "pids", pod).stdout.split():
+                said = host.ask("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()
                 allowed = {line.rsplit(": ", 1)[1] for line in said}
                 assert allowed <= {",".join(map(str, pool)), f"{pool[0]}-{pool[-1]}"}, said
                 assert len(said) > 1, "its polling threads, too"

@@ -95,7 +95,7 @@ def test_test_frames_do_not_leave_by_a_host_that_forwards(box: NetworkNamespace,
         ip(host, "route", "add", "default", "via", "192.0.2.2")
         sysctl(host, net__ipv4__ip_forward=1, net__ipv4__conf__all__rp_filter=0)
         for port in ("box-left", "box-right"):
-            host.run("sysctl", "-q", "-w", f"net.ipv4.conf.{port}.rp_filter=0")
+            host.do("sysctl", "-q", "-w", f"net.ipv4.conf.{port}.rp_filter=0")
         ip(outside, "address", "add", "192.0.2.2/24", "dev", "beyond")
         watch = FrameWatch(outside, undo)
         topology = TOPOLOGY.replace("tester:", "tester:\n  engine: packet-ring")
@@ -118,7 +118,8 @@ def test_after_a_kill_the_testers_ports_are_as_they_were(box: NetworkNamespace, 
     robot.wait()
     assert settings("box-left") != before
     assert filters("test-ports")
-    assert "the tester's ports" in podperf("clean").stdout
+    cleaned = podperf("clean").stdout
+    assert "the packet filter of box-left" in cleaned and "segmentation offload of box-left" in cleaned
     assert settings("box-left") == before
     assert not filters("test-ports")
 
@@ -137,16 +138,16 @@ def test_ports_that_somebody_has_removed_after_a_kill_need_no_putting_back(
         ip(ports, "link", "del", interface)
     if gone == "namespace":
         remove_namespace(LocalHost(), ports.namespace)
-    assert "the tester's ports" in podperf("clean").stdout
+    assert "the packet filter of box-left" in podperf("clean").stdout
     assert podperf("clean").stdout == "nothing was left behind\n"
 
 
 def settings(port: str) -> list[str]:
-    return NetworkNamespace("test-ports").run("ethtool", "-k", port).stdout.splitlines()
+    return NetworkNamespace("test-ports").ask("ethtool", "-k", port).stdout.splitlines()
 
 
 def filters(namespace: str) -> str:
-    return NetworkNamespace(namespace).run("nft", "list", "tables").stdout
+    return NetworkNamespace(namespace).ask("nft", "list", "tables").stdout
 
 
 def test_other_data_planes_are_skipped_there(box: NetworkNamespace, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_the_open_vswitch_driver_with_the_datapath_that_every_kernel_has(monkeyp
 def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.3)
     with testbed.build(Chain("linux-bridge", 1), FRAME) as sut:
-        LocalHost().run("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
+        LocalHost().do("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
         with pytest.raises(PodperfError, match="no test frame crossed linux-bridge"):
             sut.probe(addressed(Traffic(FRAME), sut))
 

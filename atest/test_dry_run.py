@@ -17,8 +17,8 @@ from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
-from podperf.preflight.journal import Journal, RecordingHost, Step
 from podperf.preflight.plan import plan, record
+from podperf.preflight.recording import Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
@@ -89,11 +89,11 @@ def test_a_run_does_with_ports_that_exist_what_the_plan_says(name: str, tmp_path
 def compare(topology: Topology, chain: Chain) -> None:
     """Set the chain up and take it down, and hold what was done against the plan."""
     need(chain.data_plane)
-    cpus, journal = read_cpus(LocalHost()), Journal()
-    host = RecordingHost(LocalHost(), journal)
+    cpus, recording = read_cpus(LocalHost()), Recording()
+    host = RecordingHost(LocalHost(), recording)
     testbed = Testbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
     with RunLock():
-        done = record(testbed, chain, SMALL, journal)
+        done = record(testbed, chain, SMALL, recording)
     planned = plan(topology, chain, SMALL, cpus).steps
     assert shown(planned) == shown(done)
 

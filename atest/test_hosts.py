@@ -50,39 +50,39 @@ def gone(pid: int, within: float = 5.0) -> bool:
 
 
 def test_a_command_gives_its_output_errors_and_exit_code(host: Host) -> None:
-    done = host.run("sh", "-c", "echo out; echo err >&2; exit 3", check=False)
+    done = host.ask("sh", "-c", "echo out; echo err >&2; exit 3", check=False)
     assert (done.exit_code, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert done.command == ("sh", "-c", "echo out; echo err >&2; exit 3")
 
 
 def test_a_command_that_fails_is_an_error_that_says_so(host: Host) -> None:
     with pytest.raises(CommandFailed, match="`sh -c echo no such thing >&2; exit 4` ended with exit code 4: no such"):
-        host.run("sh", "-c", "echo no such thing >&2; exit 4")
+        host.do("sh", "-c", "echo no such thing >&2; exit 4")
 
 
 def test_a_command_that_is_not_there_is_an_error_that_names_it(host: Host) -> None:
     with pytest.raises(PodperfError, match="no-such-command"):
-        host.run("no-such-command", "-x")
+        host.do("no-such-command", "-x")
 
 
 @pytest.mark.parametrize("word", ["two words", "it's", '"', "a\nb", "$HOME", "*", "-n", "ü", "", "\\", "`id`", ";"])
 def test_words_arrive_as_they_are(host: Host, word: str) -> None:
-    assert host.run("printf", "%s|", word, "end").stdout == f"{word}|end|"
+    assert host.ask("printf", "%s|", word, "end").stdout == f"{word}|end|"
 
 
 def test_standard_input_arrives_whole_and_ends(host: Host) -> None:
     text = "0123456789abcde\n" * 200_000  # more than any buffer on the way
-    assert host.run("cat", stdin=text).stdout == text
-    assert host.run("cat").stdout == ""
+    assert host.ask("cat", stdin=text).stdout == text
+    assert host.ask("cat").stdout == ""
 
 
 def test_a_command_that_overruns_is_killed(host: Host) -> None:
     began = time.monotonic()
     with pytest.raises(CommandFailed, match="did not end in time: 1 s"):
-        host.run("sh", "-c", "echo $$ >/tmp/podperf-overrun; exec sleep 1000", timeout=1.0)
+        host.do("sh", "-c", "echo $$ >/tmp/podperf-overrun; exec sleep 1000", timeout=1.0)
     assert time.monotonic() - began < 15
-    assert gone(int(host.run("cat", "/tmp/podperf-overrun").stdout))
-    host.run("rm", "/tmp/podperf-overrun")
+    assert gone(int(host.ask("cat", "/tmp/podperf-overrun").stdout))
+    host.do("rm", "/tmp/podperf-overrun")
 
 
 def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
@@ -101,7 +101,7 @@ def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
     breaking_off.start()
     try:
         with pytest.raises(StoppedError):
-            host.run("sh", "-c", f"echo $$ >{number}.new; mv {number}.new {number}; exec sleep 1000")
+            host.do("sh", "-c", f"echo $$ >{number}.new; mv {number}.new {number}; exec sleep 1000")
     finally:
         breaking_off.join()
         signal.signal(signal.SIGALRM, before)
@@ -121,7 +121,7 @@ def _alarm_once_there(file: Path) -> None:
 
 def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> None:
     """A serial console writes such, and the alias of an interface may hold them."""
-    assert host.run("printf", "a\\377b").stdout == "a\N{REPLACEMENT CHARACTER}b"
+    assert host.ask("printf", "a\\377b").stdout == "a\N{REPLACEMENT CHARACTER}b"
     process = host.spawn("sh", "-c", "printf 'a\\377b\\nnext\\n'; read -r _")
     assert [process.receive(5), process.receive(5)] == ["a\N{REPLACEMENT CHARACTER}b", "next"]
     process.stop()
@@ -144,12 +144,12 @@ def highest_memory() -> int:
 @pytest.mark.parametrize("command", [("yes",), ("sh", "-c", "yes >&2"), ("cat", "/dev/zero")], ids=str)
 def test_a_command_that_says_more_than_there_is_a_place_for_is_ended(host: Host, command: tuple[str, ...]) -> None:
     with within_memory(150), pytest.raises(TooMuchOutput) as caught:
-        host.run("sh", "-c", 'echo $$ >/tmp/podperf-endless; exec "$@"', "sh", *command)
+        host.do("sh", "-c", 'echo $$ >/tmp/podperf-endless; exec "$@"', "sh", *command)
     assert str(caught.value).startswith(f"on {host.name}, `sh -c ")
     assert "said more than 16 MiB" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert gone(int(host.run("cat", "/tmp/podperf-endless").stdout))
-    host.run("rm", "/tmp/podperf-endless")
+    assert gone(int(host.ask("cat", "/tmp/podperf-endless").stdout))
+    host.do("rm", "/tmp/podperf-endless")
 
 
 @pytest.mark.parametrize("command", ["yes", "yes ''", "cat /dev/zero"])
@@ -175,12 +175,12 @@ def test_what_a_run_starts_writes_no_file_that_others_can_write(host: Host) -> N
     before = os.umask(0)
     try:
         host.put(b"x", "/tmp/podperf-mine/file")
-        host.run("sh", "-c", ">/tmp/podperf-mine/other")
-        said = host.run("stat", "-c", "%a", "/tmp/podperf-mine", "/tmp/podperf-mine/file", "/tmp/podperf-mine/other")
+        host.do("sh", "-c", ">/tmp/podperf-mine/other")
+        said = host.ask("stat", "-c", "%a", "/tmp/podperf-mine", "/tmp/podperf-mine/file", "/tmp/podperf-mine/other")
         assert said.stdout.split() == ["755", "644", "644"]
     finally:
         os.umask(before)
-        host.run("rm", "-r", "/tmp/podperf-mine")
+        host.do("rm", "-r", "/tmp/podperf-mine")
 
 
 def test_a_process_is_spoken_to_by_lines(host: Host) -> None:
@@ -200,7 +200,7 @@ def test_a_process_is_spoken_to_by_lines(host: Host) -> None:
 
 def test_line_ends_of_a_terminal_are_line_ends(host: Host) -> None:
     """testpmd answers with such ones."""
-    assert host.run("printf", "one\\r\\ntwo\\r\\n").stdout == "one\ntwo\n"
+    assert host.ask("printf", "one\\r\\ntwo\\r\\n").stdout == "one\ntwo\n"
     process = host.spawn("sh", "-c", "printf 'three\\r\\nfour\\r\\n'; read -r _")
     assert [process.receive(5), process.receive(5)] == ["three", "four"]
     process.stop()
@@ -258,7 +258,7 @@ def test_files_are_written_with_their_folders_and_read_back(host: Host) -> None:
     assert host.get("/tmp/podperf-hosts/a/b") == content
     host.put(b"short", "/tmp/podperf-hosts/a/b")
     assert host.get("/tmp/podperf-hosts/a/b") == b"short"
-    host.run("rm", "-r", "/tmp/podperf-hosts")
+    host.do("rm", "-r", "/tmp/podperf-hosts")
     with pytest.raises(FileNotFoundError):
         host.get("/tmp/podperf-hosts/a/b")
 

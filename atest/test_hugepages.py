@@ -29,14 +29,14 @@ def _pages() -> int:
 
 @pytest.mark.usefixtures("machine_as_before")
 def test_pages_that_are_still_in_use_when_they_are_given_back_are_nobodys_afterwards(
-    host: LocalHost, tmp_path: Path
+    host: LocalHost,
 ) -> None:
     before = _pages()
     with ExitStack() as first:
-        hugepages.reserve(host, 4 * hugepages.PAGE_MIB, str(tmp_path), first)
+        hugepages.reserve(host, 4 * hugepages.PAGE_MIB, first)
         held = mmap.mmap(-1, PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB)
         held[0] = 1
     with ExitStack() as second:
-        hugepages.reserve(host, 4 * hugepages.PAGE_MIB, str(tmp_path), second)
+        hugepages.reserve(host, 4 * hugepages.PAGE_MIB, second)
         held.close()
     assert _pages() == before

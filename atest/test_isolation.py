@@ -36,9 +36,9 @@ def lab() -> Iterator[NetworkNamespace]:
     """A namespace with a veth pair one-two, both ends up and nothing else."""
     with ExitStack() as undo:
         lab = add_namespace("isolation", undo)
-        lab.run("ip", "link", "add", "name", "one", "type", "veth", "peer", "name", "two")
+        lab.do("ip", "link", "add", "name", "one", "type", "veth", "peer", "name", "two")
         for interface in ("one", "two"):
-            lab.run("ip", "link", "set", interface, "up")
+            lab.do("ip", "link", "set", interface, "up")
         yield lab
 
 
@@ -49,7 +49,7 @@ def refusal(lab: NetworkNamespace, interface: str) -> str:
 
 def configure(lab: NetworkNamespace, *lines: str) -> None:
     for line in lines:
-        lab.run("ip", *line.split())
+        lab.do("ip", *line.split())
 
 
 def test_an_unused_interface_is_accepted_until_it_is_used(lab: NetworkNamespace) -> None:
@@ -109,7 +109,7 @@ def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(
         configure(lab, "neigh replace 198.18.0.2 lladdr 02:00:00:00:00:02 dev one nud permanent")
         configure(lab, "neigh replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev one nud permanent")
         for source, destination in (("198.18.0.1", "198.18.0.2"), ("192.0.2.1", "198.18.0.3")):
-            lab.run(sys.executable, "-c", SEND, source, destination)
+            lab.do(sys.executable, "-c", SEND, source, destination)
         seen = watch.stop()
     assert any("192.0.2.1." in line and "> 198.18.0.3." in line for line in seen), seen
     assert not any("198.18.0.1" in line for line in seen), seen
@@ -122,6 +122,6 @@ def test_the_watch_leaves_out_ports_of_the_testbed(lab: NetworkNamespace, ports:
     configure(lab, "neigh replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev one nud permanent")
     with ExitStack() as undo:
         watch = FrameWatch(lab, undo, ports=ports)
-        lab.run(sys.executable, "-c", SEND, "192.0.2.1", "198.18.0.3")
+        lab.do(sys.executable, "-c", SEND, "192.0.2.1", "198.18.0.3")
         seen = watch.stop()
     assert {line.split()[1] for line in seen} == expected, seen

@@ -20,7 +20,7 @@ from test_ssh import lab, left_there, ports, topology  # noqa: F401 - lab is a f
 
 def cut_connections(machine: SshMachine) -> None:
     """Kill the SSH server's processes for those who are logged in, as a reboot does."""
-    children = LocalHost().run("ps", "--no-headers", "-o", "pid", "--ppid", str(machine.server.pid)).stdout.split()
+    children = LocalHost().ask("ps", "--no-headers", "-o", "pid", "--ppid", str(machine.server.pid)).stdout.split()
     assert children
     for process in children:
         os.kill(int(process), signal.SIGKILL)
@@ -47,7 +47,7 @@ def test_the_test_fails_and_the_next_one_passes(lab: SshMachine, tmp_path: Path,
     host = SshHost(lab.login)
     try:
         robot.wait_for("MACVLAN | offered load ")
-        assert host.run("flock", "--nonblock", FILE, "true", check=False).exit_code, "the worker is locked again"
+        assert host.ask("flock", "--nonblock", FILE, "true", check=False).exit_code, "the worker is locked again"
     finally:
         host.close()
     assert robot.wait() == 1, robot.output.read_text()

@@ -44,7 +44,7 @@ def test_a_process_with_the_name_of_a_receive_thread_is_left_as_it_is(host: Host
     with ExitStack() as undo:
         undo.callback(impostor.stop)
         assert impostor.receive(5) == "named"
-        assert host.run("cat", f"/proc/{impostor.pid}/comm").stdout == "napi/w-left-x\n"
+        assert host.ask("cat", f"/proc/{impostor.pid}/comm").stdout == "napi/w-left-x\n"
         namespace = add_namespace(host, "other-users", undo)
         add_veth(namespace, near="w-left", far="w-right", mtu=1500)
         cpu = max(os.sched_getaffinity(0))

@@ -77,7 +77,7 @@ def test_an_application_is_in_its_container(testbed: Testbed) -> None:
         root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
         assert "ro" in root[3].split(",")
         assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
-        shown = LocalHost().run("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
+        shown = LocalHost().ask("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
         assert shown.split() == ["podperf-pod1"]
 
 

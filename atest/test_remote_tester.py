@@ -100,13 +100,13 @@ def test_a_trex_is_started_there_and_stopped_again(cabled: SshMachine, tmp_path:
         machine = SshHost(cabled.login)
         undo.callback(machine.close)
         in_there = ("ip", "-n", "trex-ports")
-        machine.run("ip", "netns", "add", "trex-ports")
-        undo.callback(machine.run, "ip", "netns", "del", "trex-ports")
-        machine.run(*in_there, "link", "set", "lo", "up")
+        machine.do("ip", "netns", "add", "trex-ports")
+        undo.callback(machine.do, "ip", "netns", "del", "trex-ports")
+        machine.do(*in_there, "link", "set", "lo", "up")
         for port in ("ens4", "ens5"):
-            machine.run("ip", "link", "set", port, "netns", "trex-ports")
-            undo.callback(machine.run, *in_there, "link", "set", port, "netns", str(cabled.server.pid))
-            machine.run(*in_there, "link", "set", port, "up")
+            machine.do("ip", "link", "set", port, "netns", "trex-ports")
+            undo.callback(machine.do, *in_there, "link", "set", port, "netns", str(cabled.server.pid))
+            machine.do(*in_there, "link", "set", port, "up")
         lab = json.loads(topology(cabled, cabled=True))
         for port in lab["tester"]["ports"].values():
             port["namespace"] = "trex-ports"

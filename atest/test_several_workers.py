@@ -214,7 +214,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
                 ("first-left", sut.entries[Direction.LEFT_TO_RIGHT].mac),
                 ("to-right", mac_address(lab, "right")),
             ):
-                lab.run("bridge", "fdb", "replace", str(mac), "dev", near, "master", "static")
+                lab.do("bridge", "fdb", "replace", str(mac), "dev", near, "master", "static")
             sut.probe(addressed(Traffic(SMALL), sut))
 
 

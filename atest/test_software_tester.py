@@ -46,18 +46,18 @@ class Lab:
         self.host = LocalHost()
         self.left, self.right, self.sut = (add_namespace(name, undo) for name in ("left", "right", "sut"))
         for namespace in (self.left, self.right, self.sut):
-            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            namespace.do("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         for port, namespace, peer in (("p0", self.left, "s0"), ("p1", self.right, "s1")):
             link = ["ip", "link", "add", "name", port, "netns", namespace.namespace, "mtu", str(MTU), "type", "veth"]
-            self.host.run(*link, "peer", "name", peer, "netns", self.sut.namespace, "mtu", str(MTU))
-            namespace.run("ip", "link", "set", port, "up")
-            self.sut.run("ip", "link", "set", peer, "up")
+            self.host.do(*link, "peer", "name", peer, "netns", self.sut.namespace, "mtu", str(MTU))
+            namespace.do("ip", "link", "set", port, "up")
+            self.sut.do("ip", "link", "set", peer, "up")
             dedicate_receive_processing(self.sut, peer, SUT_CPU)
 
     def forward(self, *rules: str) -> None:
         """Let the kernel forward between s0 and s1; `rules` come first, from left to right only."""
         chains = (("s0", "s1", rules), ("s1", "s0", ()))
-        self.sut.run("nft", "-f", "-", stdin="\n".join(_chain(*chain) for chain in chains))
+        self.sut.do("nft", "-f", "-", stdin="\n".join(_chain(*chain) for chain in chains))
 
     def tester(self, engine: Any = "xdp") -> SoftwareTester:
         return SoftwareTester(
@@ -180,7 +180,7 @@ def test_the_tester_describes_its_ports(lab: Lab, tester: SoftwareTester, engine
     assert facts["engine"] == engine
     for name, namespace, interface in (("left", lab.left, "p0"), ("right", lab.right, "p1")):
         port = facts["ports"][name]
-        (link,) = json.loads(namespace.run("ip", "-j", "link", "show", interface).stdout)
+        (link,) = json.loads(namespace.ask("ip", "-j", "link", "show", interface).stdout)
         assert port["mac"] == link["address"]
         assert (port["interface"], port["namespace"], port["driver"]) == (interface, namespace.namespace, "veth")
         assert port["mode"] == ("native" if engine == "xdp" else "packet-ring")
@@ -234,7 +234,7 @@ def test_one_flow_is_one_pair_of_addresses_and_65536_are_all_seen(lab: Lab, test
     lab.forward("add @seen { ip saddr . ip daddr }")
 
     def seen() -> int:
-        listing = lab.sut.run("nft", "-j", "list", "set", "netdev", "from_s0", "seen").stdout
+        listing = lab.sut.ask("nft", "-j", "list", "set", "netdev", "from_s0", "seen").stdout
         return sum(len(item["set"].get("elem", [])) for item in json.loads(listing)["nftables"] if "set" in item)
 
     lossless(tester, Traffic(FrameSize.parse(64), flows=1))
@@ -307,7 +307,7 @@ def test_a_mangled_payload_does_not_come_back_as_the_testers_own_fault(lab: Lab,
     traffic = Traffic(FrameSize.parse(1518))
     lab.forward("@th,9600,32 set 0xdeadbeef")
     valid(tester, Trial(traffic, 20_000, 0.2))
-    lab.sut.run("nft", "flush", "ruleset")
+    lab.sut.do("nft", "flush", "ruleset")
     lab.forward()
     assert lossless(tester, traffic, load=20_000).directions[0].corrupted == 0
 
@@ -369,16 +369,16 @@ def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) ->
 
 def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
-    lab.left.run("ip", "link", "set", "p0", "down")
+    lab.left.do("ip", "link", "set", "p0", "down")
     with pytest.raises(PodperfError, match="port left: p0 is down"):
         tester.measure(Trial(SMALL, 1000, 0.1))
-    lab.left.run("ip", "link", "set", "p0", "up")
+    lab.left.do("ip", "link", "set", "p0", "up")
     assert lossless(tester, SMALL).received == 1000
 
 
 def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
-    cut = threading.Timer(0.3, lab.sut.run, ("ip", "link", "set", "s1", "down"))
+    cut = threading.Timer(0.3, lab.sut.do, ("ip", "link", "set", "s1", "down"))
     cut.start()
     result = tester.measure(Trial(SMALL, 1000, 1.0))
     cut.join()
@@ -388,7 +388,7 @@ def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: Soft
 
 def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
-    flap = threading.Timer(0.3, lab.sut.run, ("ip", "-batch", "-"), {"stdin": "link set s1 down\nlink set s1 up\n"})
+    flap = threading.Timer(0.3, lab.sut.do, ("ip", "-batch", "-"), {"stdin": "link set s1 down\nlink set s1 up\n"})
     flap.start()
     result = tester.measure(Trial(SMALL, 1000, 1.0))
     flap.join()
@@ -397,7 +397,7 @@ def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab,
 
 
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
-    lab.left.run("ip", "link", "set", "p0", "mtu", "1500")
+    lab.left.do("ip", "link", "set", "p0", "mtu", "1500")
     with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):
         tester.measure(Trial(Traffic(FrameSize.parse(1519)), 1000, 0.1))
 
@@ -406,7 +406,7 @@ def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester)
 
 
 def attached(namespace: NetworkNamespace, interface: str) -> bool:
-    (link,) = json.loads(namespace.run("ip", "-j", "link", "show", interface).stdout)
+    (link,) = json.loads(namespace.ask("ip", "-j", "link", "show", interface).stdout)
     return "xdp" in link
 
 
@@ -448,9 +448,9 @@ class WithoutBpf(NetworkNamespace):
 def test_without_bpf_rights_the_packet_rings_serve_and_the_tester_says_so() -> None:
     with ExitStack() as undo:
         with_bpf = add_namespace("no-bpf", undo)
-        with_bpf.run("ip", "link", "add", "name", "p0", "type", "veth", "peer", "name", "p1")
+        with_bpf.do("ip", "link", "add", "name", "p0", "type", "veth", "peer", "name", "p1")
         for port in ("p0", "p1"):
-            with_bpf.run("ip", "link", "set", port, "up")
+            with_bpf.do("ip", "link", "set", port, "up")
         namespace = WithoutBpf(with_bpf.namespace)
         with SoftwareTester(namespace, "p0", "p1", binary=BINARY, engine="auto", cpus=[TESTER_CPU]) as tester:
             facts = tester.describe()
@@ -476,7 +476,7 @@ def test_a_port_that_another_program_holds_is_named(lab: Lab) -> None:
 
 
 def test_a_peer_that_takes_no_xdp_frames_makes_the_trial_invalid_and_says_what_to_do(lab: Lab) -> None:
-    lab.sut.run("ethtool", "-K", "s0", "gro", "off")
+    lab.sut.do("ethtool", "-K", "s0", "gro", "off")
     with lab.tester() as tester:
         results = [tester.measure(Trial(SMALL, 1000, 0.1)) for _ in range(5)]
     assert all(each.own_drops == each.sent for each in results)

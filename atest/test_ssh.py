@@ -54,10 +54,10 @@ def refusal(login: Login, within: float = 12.0) -> str:
     """What is said, in one line and in time, of a login that is not possible."""
     host, began = SshHost(login), time.monotonic()
     with pytest.raises(PodperfError) as caught:
-        host.run("true")
+        host.ask("true")
     assert time.monotonic() - began < within
     with pytest.raises(PodperfError):  # it is not waited for again
-        host.run("true")
+        host.ask("true")
     assert time.monotonic() - began < within + 1
     assert "\n" not in str(caught.value)
     assert PASSWORD not in str(caught.value)
@@ -80,7 +80,7 @@ def test_the_remedy_for_an_unknown_host_key_works(there: SshMachine, tmp_path: P
     remedy = said.partition("once: ")[2].partition(", after")[0]
     subprocess.run(["sh", "-c", remedy], check=True, capture_output=True)
     host = SshHost(replace(there.login, known_hosts=str(known)))
-    assert host.run("echo", "in").stdout == "in\n"
+    assert host.ask("echo", "in").stdout == "in\n"
     host.close()
 
 
@@ -106,7 +106,7 @@ def test_a_login_that_is_refused_names_what_was_tried(there: SshMachine) -> None
 
 def test_a_password_lets_in(there: SshMachine) -> None:
     host = SshHost(there.login_by_password)
-    assert host.run("id", "-u").stdout == "0\n"
+    assert host.ask("id", "-u").stdout == "0\n"
     assert PASSWORD not in repr(there.login_by_password)
     host.close()
 
@@ -135,7 +135,7 @@ def test_a_key_with_a_passphrase_wants_the_agent(there: SshMachine, tmp_path: Pa
     subprocess.run(["ssh-add", "-q", there.login.key], check=True)  # the same key
     for named in (str(key), None):
         host = SshHost(replace(there.login, key=named))
-        assert host.run("id", "-u").stdout == "0\n"
+        assert host.ask("id", "-u").stdout == "0\n"
         host.close()
 
 
@@ -211,11 +211,11 @@ def test_a_penalty_for_failed_logins_is_said(tmp_path: Path) -> None:
 def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_connects_again(host: SshHost) -> None:
     process = host.spawn("sleep", "1000")
     (server,) = host.servers
-    host.run("true")
+    host.ask("true")
     began = time.monotonic()
     cutter = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -KILL {server}"])
     with pytest.raises(ConnectionLost, match="was lost while `sleep 500` ran there"):
-        host.run("sleep", "500", timeout=60)
+        host.ask("sleep", "500", timeout=60)
     cutter.wait()
     assert time.monotonic() - began < 3
     assert gone(process.pid)
@@ -223,7 +223,7 @@ def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_conn
     with pytest.raises(ConnectionLost):
         process.receive(1)
     process.stop()
-    assert host.run("echo", "back").stdout == "back\n"
+    assert host.ask("echo", "back").stdout == "back\n"
     assert host.get("/proc/sys/kernel/ostype") == b"Linux\n"
 
 
@@ -235,7 +235,7 @@ def test_a_machine_that_falls_silent_is_noticed_in_time(there: SshMachine) -> No
     began = time.monotonic()
     try:
         with pytest.raises(ConnectionLost):
-            host.run("sleep", "500", timeout=120)
+            host.ask("sleep", "500", timeout=120)
         assert time.monotonic() - began < QUICK.lost + 5
         assert not process.alive()
         process.stop()
@@ -274,25 +274,25 @@ def test_closing_ends_what_runs(host: SshHost) -> None:
 
 def test_a_slow_link_is_slow_and_nothing_else(there: SshMachine, host: SshHost) -> None:
     shape = ("qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "128kbit", "burst", "2000", "latency", "5s")
-    there.network.run("tc", *shape)
+    there.network.do("tc", *shape)
     try:
         text = "x" * 20_000
         began = time.monotonic()
-        assert host.run("printf", text).stdout == text
+        assert host.ask("printf", text).stdout == text
         assert time.monotonic() - began > 1
         host.put(text.encode(), "/run/slow")
         assert host.get("/run/slow") == text.encode()
     finally:
-        there.network.run("tc", "qdisc", "del", "dev", "eth0", "root")
+        there.network.do("tc", "qdisc", "del", "dev", "eth0", "root")
 
 
 def test_a_command_takes_few_round_trips(host: SshHost) -> None:
     """One command is a channel opened, a command started, and its end: no more."""
-    host.run("true")
+    host.ask("true")
     transport = host._connections[0].client.get_transport()
     assert transport is not None
     before = transport.packetizer._Packetizer__sequence_number_out
-    host.run("true")
+    host.ask("true")
     assert transport.packetizer._Packetizer__sequence_number_out - before <= 6
 
 
@@ -333,7 +333,7 @@ def await_links(there: SshMachine, *interfaces: str) -> None:
     """Until the machine says that they are up, which the kernel does some time after they are."""
     for interface in interfaces:
         up = f"until ip link show dev {interface} | grep -q 'state UP'; do sleep 0.05; done"
-        there.network.run("timeout", "20", "sh", "-c", up)
+        there.network.ask("timeout", "20", "sh", "-c", up)
 
 
 def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
@@ -357,7 +357,8 @@ def left_there(there: SshMachine) -> list[str]:
     """Namespaces and files of podperf on the machine."""
     host = SshHost(there.login)
     try:
-        return host.run("sh", "-c", "ls -d /run/podperf /var/lib/podperf /run/netns/* 2>/dev/null; :").stdout.split()
+        folders = "/run/podperf /run/podperf-journal /var/lib/podperf /run/netns/*"
+        return host.ask("sh", "-c", f"ls -d {folders} 2>/dev/null; :").stdout.split()
     finally:
         host.close()
 
@@ -408,14 +409,14 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
         worker = log_in("worker", settings.workers[0].ssh, LocalHost(), undo)
         lock(worker, undo)
         forward(chain, testbed=remote_testbed(worker, settings))
-        assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
+        assert BROUGHT_ALONG[chain] in worker.ask("ls", programs.FOLDER, check=False).stdout
     assert ports(lab) == before
     assert left_there(lab) == []
 
 
 def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: Path) -> None:
     """As systemd gives them to the ports of a server, which are moved and renamed by their own."""
-    lab.network.run("ip", "link", "property", "add", "dev", "ens4", "altname", "slot4")
+    lab.network.do("ip", "link", "property", "add", "dev", "ens4", "altname", "slot4")
     before = ports(lab)
     file = tmp_path / "topology.yaml"
     file.write_text(topology(lab).replace("interface: ens4", "interface: slot4"))
@@ -466,7 +467,7 @@ def test_lines_of_known_hosts_with_markers_are_understood_or_left_out(there: Ssh
     assert "@cert-authority there does not count" in refusal(login)
     known.write_text(f"@cert-authority * {key}{ADDRESS} {key}rubbish\n@revoked\n")
     host = SshHost(login)
-    assert host.run("echo", "in").stdout == "in\n"
+    assert host.ask("echo", "in").stdout == "in\n"
     host.close()
     known.write_text(f"{ADDRESS} {key}@revoked * {key}")
     assert f"is revoked in {known}" in refusal(login)
@@ -531,7 +532,7 @@ def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: P
 
 def lockers(host: SshHost) -> list[str]:
     """The processes that the kernel says have the lock of a machine."""
-    inode = host.run("stat", "-c", "%i", FILE).stdout.strip()
+    inode = host.ask("stat", "-c", "%i", FILE).stdout.strip()
     lines = [line.split() for line in host.get("/proc/locks").decode().splitlines()]
     return [words[4] for words in lines if words[1] == "FLOCK" and words[5].endswith(f":{inode}")]
 
@@ -560,10 +561,10 @@ def test_a_worker_is_locked_for_as_long_as_it_hears_from_its_run(lab: SshMachine
         time.sleep(3)
         with pytest.raises(PodperfError, match="one that was cut off is given up after"):
             lock(other, undo)
-        assert other.run(*free, check=False).exit_code
+        assert other.ask(*free, check=False).exit_code
     with closing(host), closing(other), ExitStack() as undo:
         lock(host, undo, beat=1000, silence=1)
-        other.run("timeout", "20", "sh", "-c", 'until "$@"; do sleep 0.1; done', "sh", *free)
+        other.ask("timeout", "20", "sh", "-c", 'until "$@"; do sleep 0.1; done', "sh", *free)
 
 
 def test_a_run_on_the_worker_itself_and_one_from_elsewhere_exclude_each_other() -> None:

@@ -72,13 +72,13 @@ class RealBench:
         self._host = LocalHost()
         self.ports, self._sut = add_namespace("ports", undo), add_namespace("sut", undo)
         for namespace in (self.ports, self._sut):
-            namespace.run("ip", "link", "set", "lo", "up")
-            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            namespace.do("ip", "link", "set", "lo", "up")
+            namespace.do("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         for port, peer in (("left", "s0"), ("right", "s1")):
             link = ["ip", "link", "add", "name", port, "netns", self.ports.namespace, "mtu", str(MTU), "type", "veth"]
-            self._host.run(*link, "peer", "name", peer, "netns", self._sut.namespace, "mtu", str(MTU))
-            self.ports.run("ip", "link", "set", port, "up")
-            self._sut.run("ip", "link", "set", peer, "up")
+            self._host.do(*link, "peer", "name", peer, "netns", self._sut.namespace, "mtu", str(MTU))
+            self.ports.do("ip", "link", "set", port, "up")
+            self._sut.do("ip", "link", "set", peer, "up")
             dedicate_receive_processing(self._sut, peer, SUT_CPU)
         for source, target in (("s0", "s1"), ("s1", "s0")):
             to = {"mac": ELSEWHERE.mac, "address": ELSEWHERE.address, "port": ELSEWHERE.udp_port}
@@ -88,7 +88,7 @@ class RealBench:
         self.seen: list[int] = []
 
     def _nft(self, *words: str, stdin: str | None = None) -> str:
-        return self._sut.run("nft", *words, stdin=stdin).stdout
+        return self._sut.do("nft", *words, stdin=stdin).stdout
 
     def lose_one_in(self, number: int) -> None:
         self._nft("insert", "rule", "netdev", "from_s0", "forward", "numgen", "inc", "mod", str(number), "0", "drop")
@@ -230,7 +230,7 @@ def test_what_a_killed_run_left_running_is_stopped_by_the_next(endpoint: tuple[R
     process = killed._process
     assert process is not None
     process.send(request_line(Trial(SMALL, UNPACED, 30.0), killed._macs, dict.fromkeys(Direction, 1)))
-    while not int((json.loads(bench.ports.run(*PACKETS_SENT).stdout))[0]["stats64"]["tx"]["packets"]):
+    while not int((json.loads(bench.ports.ask(*PACKETS_SENT).stdout))[0]["stats64"]["tx"]["packets"]):
         pass
     process.stop()
     with session(bench, there) as tester:

@@ -55,35 +55,35 @@ class TestInside:
                 node.hugepages
             )
             assert host.get(f"/sys/class/net/{node.interface}/device/numa_node").decode().strip() == str(number)
-            said = host.run("ethtool", "-i", node.interface).stdout
+            said = host.ask("ethtool", "-i", node.interface).stdout
             assert "driver: igb" in said and f"bus-info: {node.pci}" in said
 
     def test_virtual_functions_have_iommu_groups_of_their_own(self, lab: Lab) -> None:
         host = lab.worker
         device = f"/sys/bus/pci/devices/{LEFT.pci}"
-        host.run("ip", "link", "set", "dev", LEFT.interface, "up")
-        host.run("tee", f"{device}/sriov_numvfs", stdin="2")
+        host.do("ip", "link", "set", "dev", LEFT.interface, "up")
+        host.do("tee", f"{device}/sriov_numvfs", stdin="2")
         try:
             groups = {
-                host.run("readlink", f"{device}/virtfn{number}/iommu_group").stdout.strip().rpartition("/")[2]
+                host.ask("readlink", f"{device}/virtfn{number}/iommu_group").stdout.strip().rpartition("/")[2]
                 for number in range(2)
             }
         finally:
-            host.run("tee", f"{device}/sriov_numvfs", stdin="0")
-            host.run("ip", "link", "set", "dev", LEFT.interface, "down")
+            host.do("tee", f"{device}/sriov_numvfs", stdin="0")
+            host.do("ip", "link", "set", "dev", LEFT.interface, "down")
         assert len(groups - {""}) == 2
 
     def test_it_can_do_what_this_kernel_may_lack(self, lab: Lab) -> None:
         host = lab.worker
         for kind in ("ipvlan", "vlan id 7", "macvlan"):
-            host.run("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
-        host.run("genl", "ctrl", "get", "name", "ovs_datapath")
+            host.do("sh", "-c", f"ip link add probe link {LEFT.interface} type {kind} && ip link del probe")
+        host.ask("genl", "ctrl", "get", "name", "ovs_datapath")
 
     @pytest.mark.parametrize("name", ["tc-redirect-peer", "xdp-redirect"])
     def test_a_card_takes_the_frames_that_ebpf_hands_on_to_others(self, lab: Lab, name: str) -> None:
         """They are for the pod's MAC, or for the tester's other one: not for the card's own."""
         assert len(forward(Chain(name, 1), testbed=lab.testbed)["pods"]) == 1
-        assert "PROMISC" not in lab.worker.run("ip", "link", "show", "dev", LEFT.interface).stdout
+        assert "PROMISC" not in lab.worker.ask("ip", "link", "show", "dev", LEFT.interface).stdout
 
     @pytest.mark.parametrize("pods", [1, 2])
     @pytest.mark.parametrize("name", ["ipvlan", "ipip", "ovs-kernel"])
@@ -93,14 +93,14 @@ class TestInside:
     def test_a_module_that_a_tunnel_needs_is_gone_with_it(self, lab: Lab) -> None:
         """It makes an interface of its own in every namespace."""
         host = lab.worker
-        host.run("modprobe", "--remove", "ipip")
-        before = host.run("ip", "-brief", "link").stdout
+        host.do("modprobe", "--remove", "ipip")
+        before = host.ask("ip", "-brief", "link").stdout
         assert "tunl0" not in before
         forward(Chain("ipip", 1), testbed=lab.testbed)
-        assert host.run("ip", "-brief", "link").stdout == before
+        assert host.ask("ip", "-brief", "link").stdout == before
 
     def test_a_module_that_a_switch_needs_is_gone_with_it(self, lab: Lab) -> None:
-        lab.worker.run("sh", "-c", unloading("openvswitch"))
+        lab.worker.do("sh", "-c", unloading("openvswitch"))
         assert not module_loaded(lab.worker, "openvswitch")
         forward(Chain("ovs-kernel", 1), testbed=lab.testbed)
         assert not module_loaded(lab.worker, "openvswitch")
@@ -108,7 +108,7 @@ class TestInside:
     def test_looking_for_what_a_kernel_has_leaves_no_module_behind(self, lab: Lab) -> None:
         modules = ("ipip", "openvswitch")
         for module in modules:
-            lab.worker.run("sh", "-c", unloading(module))
+            lab.worker.do("sh", "-c", unloading(module))
         assert not any(module_loaded(lab.worker, module) for module in modules)
         assert [feature.name for feature in FEATURES if missing(lab.worker, feature)] == []
         assert not any(module_loaded(lab.worker, module) for module in modules)
@@ -121,10 +121,10 @@ class TestInside:
         assert {cpu for each in pollers for cpu in each["held_to"]} == {str(cpu) for cpu in isolated}
 
     def test_af_xdp_has_all_frames_of_a_card_with_many_queues(self, lab: Lab) -> None:
-        before = lab.worker.run("ethtool", "-l", LEFT.interface).stdout
+        before = lab.worker.ask("ethtool", "-l", LEFT.interface).stdout
         assert "Combined:\t\t1" not in before
         forward(Chain("af-xdp", 1), testbed=lab.testbed)
-        assert lab.worker.run("ethtool", "-l", LEFT.interface).stdout == before
+        assert lab.worker.ask("ethtool", "-l", LEFT.interface).stdout == before
 
     def test_af_xdp_busy_polls_where_the_kernel_tells_sockets_their_napi_context(self, lab: Lab) -> None:
         """As veth of this kernel does, between the pods; with frames both ways each of them has such a socket."""
@@ -133,7 +133,7 @@ class TestInside:
             assert all(each["prefers_busy_polling"] for each in application["sockets"])
             assert any(each["has_napi"] for each in application["sockets"])
         deferred = f"/sys/class/net/{LEFT.interface}/napi_defer_hard_irqs"
-        assert lab.worker.run("cat", deferred).stdout == "0\n"
+        assert lab.worker.ask("cat", deferred).stdout == "0\n"
 
     def test_a_tester_on_cards_counts_as_sent_what_they_took(self, lab: Lab) -> None:
         """What finds a transmit ring full was not sent, else it would be the system under test's loss."""
@@ -142,10 +142,10 @@ class TestInside:
             join(lab.topology.tester.left, lab.topology.tester.right, undo)
             for node in (LEFT, RIGHT):
                 ipv6 = f"net.ipv6.conf.{node.interface}.disable_ipv6"  # it has frames of its own to send
-                host.run("sysctl", "-qw", f"{ipv6}=1")
-                undo.callback(host.run, "sysctl", "-qw", f"{ipv6}=0")
-                host.run("ip", "link", "set", "dev", node.interface, "up")
-                undo.callback(host.run, "ip", "link", "set", "dev", node.interface, "down")
+                host.do("sysctl", "-qw", f"{ipv6}=1")
+                undo.callback(host.do, "sysctl", "-qw", f"{ipv6}=0")
+                host.do("ip", "link", "set", "dev", node.interface, "up")
+                undo.callback(host.do, "ip", "link", "set", "dev", node.interface, "down")
             ports = (TesterPort(LEFT.interface), TesterPort(RIGHT.interface))
             tester = undo.enter_context(SoftwareTester.at(Site(host, lab.topology.tester, "xdp", (cpu,), *ports)))
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
@@ -173,10 +173,10 @@ class TestInside:
 
     def test_from_inside_nothing_is_reached(self, lab: Lab) -> None:
         host = lab.worker
-        assert "default" not in host.run("ip", "route").stdout
+        assert "default" not in host.ask("ip", "route").stdout
         for address in ("10.0.2.2", "10.0.2.3"):  # this machine, and QEMU's name server
             connect = f"import socket; socket.create_connection(('{address}', 53), 2)"
-            assert host.run("python3", "-c", connect, check=False).exit_code, address
+            assert host.ask("python3", "-c", connect, check=False).exit_code, address
 
     @pytest.mark.parametrize("name", ["S1", "S5"])  # two minutes each; the others differ in which pod is where
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
@@ -214,7 +214,7 @@ def brought_out(port: PortSettings, undo: ExitStack) -> str:
 
 def frames_out(host: Host, interface: str, queue: int) -> int:
     """What the card sent from this queue, as it counts itself; a CPU sends from the queue with its number."""
-    said = host.run("ethtool", "-S", interface).stdout
+    said = host.ask("ethtool", "-S", interface).stdout
     return int(said.partition(f"tx_queue_{queue}_packets: ")[2].split()[0])
 
 

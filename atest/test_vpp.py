@@ -73,7 +73,7 @@ def test_what_vpp_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WAYS)
 def test_without_vpp_the_reason_says_how_to_install_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
-    if not LocalHost().run("which", "vpp", check=False).exit_code:
+    if not LocalHost().ask("which", "vpp", check=False).exit_code:
         pytest.skip("VPP is installed here as a package")
     with pytest.raises(Unavailable, match=r"VPP is not installed \(packages vpp and vpp-plugin-core"):
         forward(Chain(name, 1))

@@ -59,7 +59,7 @@ def limited_path(rate: int) -> Iterator[None]:
             add_veth(host, near=near, far=far, mtu=1500, near_namespace=TESTER, far_namespace=DUT)
             ip(dut, "link", "set", far, "master", "h-br")
             dedicate_receive_processing(dut, far, DUT_CPU)
-        dut.run(
+        dut.do(
             "nft",
             "add table bridge limiter; "
             "add chain bridge limiter forward { type filter hook forward priority 0; }; "

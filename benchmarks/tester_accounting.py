@@ -25,7 +25,7 @@ UNTHREADED = "mount -t sysfs sysfs /sys && echo 0 > /sys/class/net/$1/threaded"
 
 def receive_in_the_sender(wire: Wire) -> None:
     for namespace, interface in ((wire.sender, SENDER), (wire.receiver, RECEIVER)):
-        namespace.run("unshare", "--mount", "sh", "-c", UNTHREADED, "sh", interface)
+        namespace.do("unshare", "--mount", "sh", "-c", UNTHREADED, "sh", interface)
 
 
 def trials(wire: Wire) -> list[TrialResult]:

@@ -49,7 +49,7 @@ class Wire:
 
     def sent(self) -> int:
         """Frames that left the sending end so far, also those that the receiving end had no room for."""
-        (link,) = json.loads(self.sender.run("ip", "-j", "-s", "link", "show", SENDER).stdout)
+        (link,) = json.loads(self.sender.ask("ip", "-j", "-s", "link", "show", SENDER).stdout)
         counts = link["stats64"]["tx"]
         return int(counts["packets"] + counts["dropped"])
 
@@ -69,15 +69,15 @@ def bare_wire(one_core: bool = False) -> Iterator[Wire]:
     wire = Wire(*(NetworkNamespace(f"h-bench-{os.getpid()}-{end}") for end in ("tx", "rx")))
     with ExitStack() as undo:
         for namespace in (wire.sender, wire.receiver):
-            host.run("ip", "netns", "add", namespace.namespace)
-            undo.callback(host.run, "ip", "netns", "del", namespace.namespace)
-            namespace.run("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            host.do("ip", "netns", "add", namespace.namespace)
+            undo.callback(host.do, "ip", "netns", "del", namespace.namespace)
+            namespace.do("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
         ends = ["name", SENDER, "netns", wire.sender.namespace, "mtu", "3490", "type", "veth"]
-        host.run("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", "3490")
+        host.do("ip", "link", "add", *ends, "peer", "name", RECEIVER, "netns", wire.receiver.namespace, "mtu", "3490")
         for namespace, interface in ((wire.sender, SENDER), (wire.receiver, RECEIVER)):
-            namespace.run("ip", "link", "set", interface, "up")
+            namespace.do("ip", "link", "set", interface, "up")
             if one_core:
-                namespace.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+                namespace.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
             else:
                 dedicate_receive_processing(namespace, interface, RECEIVER_CPU)
         yield wire

@@ -57,7 +57,7 @@ def measure(repeats: int, one_core: bool) -> float | None:
     with tempfile.TemporaryDirectory() as folder, bare_wire(one_core) as wire:
         # The peers' frames end where they arrive.
         chain = f"chain ends {{\ntype filter hook ingress device {RECEIVER} priority 0;\ndrop\n}}"
-        wire.receiver.run("nft", "-f", "-", stdin=f"table netdev receiver {{\n{chain}\n}}")
+        wire.receiver.do("nft", "-f", "-", stdin=f"table netdev receiver {{\n{chain}\n}}")
         commands = peers(Path(folder))
         for name, command in commands.items():
             if shutil.which(command[0]) is None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Commands, Completed, Process
 
 
-class ScriptedHost:
-    """It has these files and answers commands that begin so. Others are not installed, or say nothing if `patient`."""
+class ScriptedHost(Commands):
+    """It has these files and answers commands that begin so. Others are not installed, or say nothing if `patient`.
+
+    A patient host can list and remove its files. Commands that mention `refuse` fail there.
+    """
 
     name = "scripted host"
 
@@ -19,15 +23,22 @@ class ScriptedHost:
         self.files, self._answers, self._patient = dict(files or {}), answers or {}, patient
         self.commands: list[str] = []
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         said = " ".join(command)
         self.commands.append(said)
         for start, answer in self._answers.items():
             if said.startswith(start):
                 return Completed(command, 0, answer, "")
-        if self._patient:
-            return Completed(command, 0, "", "")
-        raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
+        if not self._patient:
+            raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
+        if "refuse" in command:
+            return Completed(command, 1, "", "no\n")
+        if command[0] == "rm":
+            self.files = {path: text for path, text in self.files.items() if not _at_or_below(path, command[2:])}
+        if command[0] == "ls":
+            names = [PurePosixPath(path).name for path in self.files if _at_or_below(path, command[1:])]
+            return Completed(command, 0, "\n".join(names), "")
+        return Completed(command, 0, "", "")
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         raise NotImplementedError
@@ -39,3 +50,7 @@ class ScriptedHost:
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path].encode()
+
+
+def _at_or_below(path: str, folders: Sequence[str]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(each) for each in folders)

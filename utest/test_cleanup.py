@@ -1,78 +1,95 @@
-"""What a killed run left is put back in an order in which each step finds what it needs."""
+"""The leftovers of a killed run are removed, and the journal is taken back, without a look at what is in it."""
 
 from __future__ import annotations
+
+from contextlib import ExitStack
 
 import pytest
 
 from podperf import cleanup
 from podperf.errors import PodperfError
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.base import Host
+from podperf.hosts.way_back import JOURNAL, WayBack, changes
 from scripted_host import ScriptedHost
 
-
-@pytest.fixture
-def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with nothing else to put back."""
-    monkeypatch.setattr(cleanup, "namespaces_named", lambda _: [])
-    monkeypatch.setattr(cleanup, "give_back", lambda *_: False)
+NAMESPACES = "podperf-tester (id: 0)\npodperf-worker (id: 1)\nof-somebody\n"
 
 
-@pytest.mark.usefixtures("nothing_else")
-def test_ports_that_a_programs_driver_has_are_given_back_once_they_are_the_kernels(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drivers: list[str] = []
+class Machine(ScriptedHost):
+    """A machine on which a run was killed: two namespaces, and whatever the journal gets."""
 
-    def ports_back(*_: object) -> list[str]:
-        if not drivers:
-            raise PodperfError("there is no interface ens4")
-        return ["ens4"]
+    def __init__(self) -> None:
+        super().__init__(answers={"ip netns list": NAMESPACES, "ip netns pids": "17 18", "test -e": ""}, patient=True)
+        self.journal = WayBack(self, ExitStack())
 
-    def drivers_back(_: object, directory: str) -> bool:
-        if directory == str(RUN_DIRECTORY):
-            drivers.append("i40e")
-            return True
-        return False
+    def done(self) -> list[str]:
+        """What changed the machine, without the journal's own files."""
+        return [each for each in self.commands if each.split()[0] in {"timeout", "kill"} or "netns del" in each]
 
-    monkeypatch.setattr(cleanup, "give_ports_back", ports_back)
-    monkeypatch.setattr(cleanup, "go_back", drivers_back)
-    found = cleanup.put_back(ScriptedHost(patient=True))
-    assert found[:2] == ["virtual functions and drivers of devices", "ens4 from the system under test"]
+
+def port_back(host: Host, lost: bool) -> None:
+    """Stands for a port's function."""
+    if lost:
+        raise PodperfError("there is no interface v0")
+    host.do("timeout", "port-back")
+
+
+def test_what_was_changed_last_is_put_back_first_between_processes_and_namespaces() -> None:
+    """A device goes back to its driver before its port, and when no process has the device any more."""
+    machine = Machine()
+    machine.journal.note_call("ens4", port_back, {"lost": False}, in_namespace=True)
+    machine.journal.note("hugepages", "pages-back")
+    machine.journal.note("the driver of 0000:81:00.0", "driver-back")
+    found = cleanup.put_back(machine)
+    assert found[:5] == ["the driver of 0000:81:00.0", "hugepages", "ens4", "podperf-tester", "podperf-worker"]
+    assert machine.done() == [
+        "kill -KILL 17 18",
+        "kill -KILL 17 18",
+        "timeout 60 driver-back",
+        "timeout 60 pages-back",
+        "timeout port-back",
+        "kill -KILL 17 18",
+        "ip netns del podperf-tester",
+        "kill -KILL 17 18",
+        "ip netns del podperf-worker",
+    ]
+    assert changes(machine) == []
 
 
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.usefixtures("nothing_else")
-def test_what_cannot_be_put_back_is_said_once_unless_it_is_kept_for_the_next_time(
-    keep: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_put_back_is_said_once_unless_it_is_kept_for_the_next_time(keep: bool) -> None:
     """What stayed on record would keep every run from beginning."""
-    host = ScriptedHost(patient=True)
-
-    def gone(*_: object) -> list[str]:
-        raise PodperfError("there is no interface v0")
-
-    monkeypatch.setattr(cleanup, "give_ports_back", gone)
-    monkeypatch.setattr(cleanup, "go_back", lambda *_: False)
-    with pytest.raises(PodperfError, match=r"^there is no interface v0$"):
-        cleanup.put_back(host, keep=keep)
-    assert ("rm -rf /run/podperf /run/podperf-tester" in host.commands) is not keep
+    machine = Machine()
+    machine.journal.note("the driver of 0000:81:00.0", "refuse")
+    with pytest.raises(PodperfError, match=r"not everything is as it was before: the driver of 0000:81:00.0 \(no\)$"):
+        cleanup.put_back(machine, keep=keep)
+    assert (f"rm -rf {JOURNAL} /run/podperf" in machine.commands) is not keep
+    assert [each.changed for each in changes(machine)] == (["the driver of 0000:81:00.0"] if keep else [])
 
 
 @pytest.mark.parametrize("stuck", ["device", "port"])
 def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(stuck: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the namespaces while one of them has a port."""
-    done: list[str] = []
+    """But for the namespaces while one of them may have a port."""
 
-    def broken(*_: object) -> list[str]:
+    def broken(_: Host) -> None:
         raise PodperfError("no such device")
 
     monkeypatch.setattr(cleanup, "free_shared_memory", broken)
-    monkeypatch.setattr(cleanup, "namespaces_named", lambda _: ["podperf-tester", "podperf-worker"])
-    monkeypatch.setattr(cleanup, "remove_namespace", lambda _, namespace: done.append(namespace))
-    monkeypatch.setattr(cleanup, "give_ports_back", broken if stuck == "port" else lambda *_: [])
-    monkeypatch.setattr(cleanup, "ports_on_record", lambda *_: stuck == "port")
-    monkeypatch.setattr(cleanup, "go_back", broken if stuck == "device" else lambda *_: False)
-    monkeypatch.setattr(cleanup, "give_back", lambda *_: done.append("hugepages") is None)
-    with pytest.raises(PodperfError, match="no such device; no such device"):
-        cleanup.put_back(ScriptedHost(patient=True))
-    assert done == (["hugepages"] if stuck == "port" else ["podperf-tester", "podperf-worker", "hugepages"])
+    machine = Machine()
+    machine.journal.note_call("v0", port_back, {"lost": stuck == "port"}, in_namespace=True)
+    machine.journal.note("driver", "refuse" if stuck == "device" else "driver-back")
+    machine.journal.note("hugepages", "pages-back")
+    with pytest.raises(PodperfError, match="no such device; on scripted host, not everything"):
+        cleanup.put_back(machine, keep=True)
+    assert "timeout 60 pages-back" in machine.commands
+    removed = [each for each in machine.commands if "netns del" in each]
+    assert len(removed) == (0 if stuck == "port" else 2)
+
+
+def test_a_second_clean_finishes_what_the_first_could_not() -> None:
+    machine = Machine()
+    machine.journal.note_call("v0", port_back, {"lost": True}, in_namespace=True)
+    with pytest.raises(PodperfError, match="there is no interface v0"):
+        cleanup.put_back(machine)
+    assert not any("netns del" in each for each in machine.commands)
+    assert cleanup.put_back(machine)[:2] == ["podperf-tester", "podperf-worker"]

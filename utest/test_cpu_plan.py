@@ -15,8 +15,8 @@ from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Placement
-from podperf.preflight.journal import Step
 from podperf.preflight.plan import plan
+from podperf.preflight.recording import Step
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import SCHEMA_PATH, load_topology
 

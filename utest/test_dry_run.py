@@ -20,14 +20,14 @@ from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.linux import threads_named
-from podperf.hosts.local import LocalHost
+from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
-from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question, within
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
+from podperf.preflight.recording import Kind, Recording, RecordingHost, within
 from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.topology import (
@@ -63,7 +63,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (os, "system"),
         (socket, "create_connection"),
         (socket.socket, "connect"),
-        (LocalHost, "run"),
+        (LocalHost, "_run"),
         (LocalHost, "spawn"),
         (LocalHost, "put"),
         (Path, "mkdir"),
@@ -492,57 +492,33 @@ def test_the_command_line_names_frames_and_forwarders(capsys: pytest.CaptureFixt
         assert said in capsys.readouterr().err
 
 
-# --- the journal ------------------------------------------------------------------------------------------------------
+# --- the recording ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "which ovs-vsctl",
-        "ip -json link show dev left",
-        "ip netns list",
-        "ip netns pids podperf-pod1",
-        "sysctl -n net.ipv4.ip_forward",
-        "ovs-vsctl --db=unix:/x --timeout=10 --format=json list Interface left",
-        "ovs-appctl -t /x dpif/show",
-        "env OVS_RUNDIR=/x ovs-ofctl dump-flows --no-stats ovs-br0",
-        "vppctl -s /x show version",
-        "ethtool -k ens4",
-        "bpftool --json prog show id 1",
-        "tc -json filter show dev left ingress",
-        "test -e /run/x",
-        "cat /sys/x",
-    ],
+# Commands that change something, by how they begin.
+CHANGES = re.compile(
+    r"(env \S+=\S+ )*"
+    r"(ip (?!-json)(\S+ )*(add|del|set|replace)\b|ethtool -[A-Z] (?!\S+$)|sysctl -\w*w|tc \w+ add|nft -f|tee |rm |kill "
+    r"|chmod |mkdir |renice |chrt |taskset --cpu-list --pid \S+ \d+$|modprobe (?!--dry-run)|bpftool map update"
+    r"|env CNI_COMMAND=|ovs-vsctl (\S+ )*(add-|del-|set )|ovs-ofctl (add|del)-|vppctl -s \S+ (?!show ))"
 )
-def test_questions_change_nothing(question: str) -> None:
-    assert is_question(question.split())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "ip link set left up",
-        "ip netns add podperf-pod1",
-        "ip netns del podperf-pod1",
-        "sysctl -eqw net.ipv4.ip_forward=1",
-        "ovs-vsctl --db=unix:/x --timeout=10 add-br ovs-br0",
-        "env OVS_RUNDIR=/x ovs-ofctl add-flow ovs-br0 in_port=1,actions=output:2",
-        "vppctl -s /x set interface state host-left up",
-        "ethtool -K left gro on",
-        "ethtool -L left combined 1",
-        "bpftool map update id 1 key 0 0 0 0 value 1 0 0 0",
-        "tc qdisc add dev left clsact",
-        "taskset --cpu-list --pid 1 17",
-        "chrt --rr --pid 1 17",
-        "tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
-        "nft -f -",
-        "rm -rf /run/podperf/ovs",
-        "kill -KILL 17",
-        "modprobe vfio-pci",
-    ],
-)
-def test_changes_are_no_questions(change: str) -> None:
-    assert not is_question(change.split())
+@pytest.mark.parametrize("lab", ["local", *LABS])
+def test_no_question_of_a_driver_changes_anything(lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    carried_out = ImaginaryHost.ask
+
+    def listening(host: ImaginaryHost, *command: str, **how: Any) -> Completed:
+        asked.append(" ".join(within(command)[1]))
+        return carried_out(host, *command, **how)
+
+    monkeypatch.setattr(ImaginaryHost, "ask", listening)
+    for name in PLANNED:
+        with suppress(Unavailable, PodperfError):
+            plan(topology(lab), Chain(name, max(1, DATA_PLANES[name].least_pods)), SMALL)
+    assert asked
+    assert not [command for command in asked if CHANGES.match(command)]
 
 
 def test_namespaces_are_told_from_commands() -> None:
@@ -562,38 +538,51 @@ class Answers(LocalHost):
         super().__init__()
         self._answer = answer
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         return Completed(command, 0, self._answer, "")
 
 
+def test_a_recording_has_what_is_done_and_not_what_is_asked() -> None:
+    recording = Recording()
+    host: Host = RecordingHost(Answers(), recording)
+    namespace = NetworkNamespace("podperf-pod1", host)
+    for each in (host, namespace):
+        each.ask("the same", "command")
+        each.do("the same", "command")
+    assert [(step.namespace, step.text) for step in recording.steps] == [
+        ("", "'the same' command"),
+        ("podperf-pod1", "'the same' command"),
+    ]
+
+
 def test_a_recording_passes_on_and_names_what_it_learns() -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers(), journal)
-    assert "02:00" in host.run("ip", "-json", "link", "show", "dev", "left").stdout
-    host.run("ip", "neigh", "replace", "192.0.2.1", "lladdr", "02:00:00:00:00:07", "dev", "net1")
-    (step,) = journal.steps
+    recording = Recording()
+    host: Host = RecordingHost(Answers(), recording)
+    assert "02:00" in host.ask("ip", "-json", "link", "show", "dev", "left").stdout
+    host.do("ip", "neigh", "replace", "192.0.2.1", "lladdr", "02:00:00:00:00:07", "dev", "net1")
+    (step,) = recording.steps
     assert step.text == "ip neigh replace 192.0.2.1 lladdr '<MAC of left>' dev net1"
 
 
 @pytest.mark.parametrize("version", POLLING_THREADS)
 def test_threads_of_dpdk_are_recorded_alike_whatever_its_version_calls_them(version: str) -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers("17"), journal)
+    recording = Recording()
+    host: Host = RecordingHost(Answers("17"), recording)
     assert threads_named(host, version, of=7) == [17]
-    host.run("renice", "--priority", "-20", "--pid", "17")
-    (step,) = journal.steps
+    host.do("renice", "--priority", "-20", "--pid", "17")
+    (step,) = recording.steps
     assert step.text == "renice --priority -20 --pid '<thread 1 of those of DPDK that poll>'"
 
 
 @pytest.mark.parametrize("tool", ["bpftool", "/usr/lib/linux-tools/6.8.0-31-generic/bpftool"])
 def test_bpftool_is_recorded_alike_wherever_the_distribution_has_it(tool: str) -> None:
-    journal = Journal()
-    host: Host = RecordingHost(Answers('[{"ifname": "left", "ifindex": 3}]'), journal)
-    host.run("ip", "-json", "link", "show", "dev", "left")
-    host.run(tool, "--json", "prog", "show", "id", "1")
+    recording = Recording()
+    host: Host = RecordingHost(Answers('[{"ifname": "left", "ifindex": 3}]'), recording)
+    host.ask("ip", "-json", "link", "show", "dev", "left")
+    host.ask(tool, "--json", "prog", "show", "id", "1")
     index = map(str, (3).to_bytes(4, sys.byteorder))
-    host.run(tool, "map", "update", "id", "1", "key", "0", "0", "0", "0", "value", *index)
-    (step,) = journal.steps
+    host.do(tool, "map", "update", "id", "1", "key", "0", "0", "0", "0", "value", *index)
+    (step,) = recording.steps
     assert step.text == "bpftool map update id '<map of that program>' key 0 0 0 0 value '<index of left>'"
 
 
@@ -603,5 +592,5 @@ def test_an_imaginary_host_remembers() -> None:
     assert host.get("/x") == b"content"
     with pytest.raises(FileNotFoundError):
         host.get("/y")
-    host.run("tee", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", stdin="7")
+    host.do("tee", "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", stdin="7")
     assert host.get("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") == b"7"

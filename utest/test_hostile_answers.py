@@ -22,7 +22,7 @@ class Hostile:
     def __init__(self, said: str) -> None:
         self._said = said
 
-    def run(self, *command: str, check: bool = True) -> Completed:
+    def ask(self, *command: str, check: bool = True) -> Completed:
         return Completed(command, 0, self._said, "")
 
 

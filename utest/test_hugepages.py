@@ -1,12 +1,14 @@
 """What is read of hugepages on machines with NUMA nodes that this one has not."""
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
+from podperf.hosts.way_back import changes
 from podperf.kernel import hugepages
 from scripted_host import ScriptedHost
 
@@ -35,10 +37,29 @@ def test_a_kernel_that_knows_of_no_nodes_has_one() -> None:
     assert hugepages.free(ScriptedHost(files, patient=True)) == {0: (3, 8)}
 
 
-def test_what_an_earlier_set_up_could_not_give_back_is_given_back_by_the_next() -> None:
+def test_pages_are_noted_before_they_are_reserved_and_given_back() -> None:
     host = host_with((0,), patient=True)
     folder = f"/sys/devices/system/node/node0/{PAGES}"
-    host.files |= {f"{folder}/surplus_hugepages": "0", f"/run/{hugepages.BEFORE}": json.dumps({folder: 7})}
+    host.files |= {f"{folder}/nr_hugepages": "100", f"{folder}/surplus_hugepages": "1"}
     with pytest.raises(PodperfError, match="no 64 MiB of hugepages left"), ExitStack() as undo:
-        hugepages.reserve(host, 64, "/run", undo)
-    assert json.loads(host.files[f"/run/{hugepages.BEFORE}"]) == {folder: 7}
+        hugepages.reserve(host, 64, undo)
+    (reserved,) = (at for at, each in enumerate(host.commands) if each == f"tee {folder}/nr_hugepages")
+    (given_back,) = (at for at, each in enumerate(host.commands) if each.endswith(f"{folder} 99"))
+    assert reserved < given_back
+    assert changes(host) == []
+
+
+def test_a_kill_before_pages_are_reserved_leaves_their_number(tmp_path: Path) -> None:
+    """The command that gives pages back, without a change before it."""
+    host = LocalHost()
+    for node, pages in ((0, 100), (1, 101)):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "nr_hugepages").write_text(f"{pages}\n")
+    pairs = [str(tmp_path / "node0"), "100", str(tmp_path / "node1"), "101"]
+    for _ in range(2):
+        host.do("sh", "-c", hugepages._SET_BACK, "sh", *pairs)
+    assert [(tmp_path / f"node{node}" / "nr_hugepages").read_text() for node in (0, 1)] == ["100\n", "101\n"]
+    pairs[1] = "99"
+    with pytest.raises(PodperfError, match="no-such/nr_hugepages"):
+        host.do("sh", "-c", hugepages._SET_BACK, "sh", str(tmp_path / "no-such"), "7", *pairs)
+    assert (tmp_path / "node0" / "nr_hugepages").read_text() == "99\n", "the others are set all the same"

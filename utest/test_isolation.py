@@ -165,7 +165,7 @@ class RecordedHost(LocalHost):
         super().__init__()
         self.answers = answers
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         answer = self.answers.get(" ".join(command))
         if answer is None and check:
             raise CommandFailed(self.name, command, 2, "no answer")

@@ -76,13 +76,13 @@ def test_of_errors_the_last_are_kept() -> None:
 def test_a_command_without_an_end_is_ended_and_named(command: tuple[str, ...]) -> None:
     host = LocalHost()
     with pytest.raises(TooMuchOutput, match=rf"^on this machine, `{' '.join(command)}` said more than 16 MiB"):
-        host.run(*command)
+        host.do(*command)
     with pytest.raises(TooMuchOutput, match="`cat /dev/zero` said more"):
         host.get("/dev/zero")
 
 
 def test_a_command_may_say_much() -> None:
-    assert len(LocalHost().run("head", "-c", str(MOST), "/dev/zero").stdout) == MOST
+    assert len(LocalHost().ask("head", "-c", str(MOST), "/dev/zero").stdout) == MOST
 
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07 red\r over\x9b31m \u202egnp.exe \ud800"

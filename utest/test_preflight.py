@@ -31,12 +31,12 @@ class Without(LocalHost):
         self.words = words
         self.asked: list[str] = []
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         line = " ".join(command)
         self.asked.append(line)
         if any(word in line for word in self.words):
             return Completed(command, 1, "", "no such\n  thing\n")
-        return super().run(*command, stdin=stdin, check=check, timeout=timeout)
+        return super()._run(*command, stdin=stdin, check=check, timeout=timeout)
 
 
 def of(observations: Sequence[Observation], subject: str) -> Observation:

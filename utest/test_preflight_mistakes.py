@@ -165,7 +165,7 @@ class Lab(LocalHost):
         super().__init__()
         self._refused, self._functions = refused, functions
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         if " ".join(command).startswith(self._refused):
             logged = "E1122 02:46:58.253148    2429 memcache.go:265] Unhandled Error\n"
             return Completed(command, 1, "", f"{logged}{logged}connection refused\nby localhost:8080\n")

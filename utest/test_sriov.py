@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from itertools import pairwise
 
 import pytest
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 
 from podperf.dataplanes.virtual_functions import LEFT, RIGHT, on_to, ports_along
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Completed, Process
-from podperf.hosts.way_back import CHANGES, WayBack, go_back
+from podperf.hosts.base import Completed
 from podperf.kernel import pci
 from podperf.kernel.sriov import PhysicalFunction, VfState, changes, describe_port, how_many, parse_vfs, vf_mac
 from podperf.model import VirtualFunctionSettings
@@ -141,77 +139,18 @@ def test_each_device_sends_to_its_own_neighbour_whatever_its_number() -> None:
 )
 def test_what_a_port_offers(text: str, expected: str) -> None:
     answers = {"ethtool -k eth1": f"Features for eth1:\n{text}\n", "ip -json": "[{}]", "cat": "0"}
-    found = describe_port(ScriptedHost(answers=answers, patient=True), PhysicalFunction("eth1", "0000:01:00.0", 0))
+    found = describe_port(
+        ScriptedHost(answers=answers, patient=True), PhysicalFunction("podperf-worker", "eth1", "0000:01:00.0", 0)
+    )
     assert found["hw_tc_offload"] == expected
 
 
-class Recorder:
-    """A host that keeps files and the commands that it was given; those that mention `refuse` fail."""
-
-    name = "recorder"
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.commands: list[str] = []
-
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        if command[0] == "rm":
-            del self.files[command[-1]]
-        self.commands.append(" ".join(command))
-        refused = "refuse" in command
-        return Completed(command, int(refused), "", "no\n" if refused else "")
-
-    def spawn(self, *command: str, cpus: object = ()) -> Process:
-        raise NotImplementedError
-
-    def put(self, content: bytes, path: str) -> None:
-        self.files[path] = content
-
-    def get(self, path: str) -> bytes:
-        if path not in self.files:
-            raise FileNotFoundError(path)
-        return self.files[path]
-
-
-def test_the_last_change_is_taken_back_first() -> None:
-    host = Recorder()
-    with ExitStack() as undo:
-        way_back = WayBack(host, "/run", undo)
-        way_back.note("one", "first")
-        way_back.note("two", "second")
-        assert json.loads(host.files[f"/run/{CHANGES}"]) == [["one", ["first"]], ["two", ["second"]]]
-    assert [each.split()[-1] for each in host.commands] == ["second", "first", f"/run/{CHANGES}", "/run"]
-    assert host.files == {}
-    assert not go_back(host, "/run")
-
-
-def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
-    host = Recorder()
-    undo = ExitStack()
-    way_back = WayBack(host, "/run", undo)
-    way_back.note("the first thing", "first")
-    way_back.note("the second thing", "refuse")
-    with pytest.raises(PodperfError, match=r"on recorder, not everything is as it was before: the second thing \(no\)"):
-        undo.close()
-    assert any(command.endswith("first") for command in host.commands)
-    assert json.loads(host.files[f"/run/{CHANGES}"]) == [["the second thing", ["refuse"]]], "for podperf clean"
-
-
-def test_what_an_earlier_set_up_could_not_take_back_is_not_forgotten_by_the_next() -> None:
-    host = Recorder()
-    earlier = ["what was before", ["back"]]
-    host.files[f"/run/{CHANGES}"] = json.dumps([earlier]).encode()
-    with ExitStack() as undo:
-        WayBack(host, "/run", undo).note("the same again", "again")
-        assert json.loads(host.files[f"/run/{CHANGES}"]) == [earlier, ["the same again", ["again"]]]
-    assert [each.split()[-1] for each in host.commands][:2] == ["again", "back"]
-    assert host.files == {}
-
-
 def test_a_device_that_stays_with_another_driver_is_named() -> None:
-    class Stubborn(Recorder):
-        def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    class Stubborn(ScriptedHost):
+        def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
             return Completed(command, 1, "", "0000:41:10.0 has the driver 'igbvf'\n")
 
-    with pytest.raises(PodperfError, match=r"0000:41:10.0 of recorder cannot be bound to vfio-pci: .* driver 'igbvf'"):
+    with pytest.raises(
+        PodperfError, match=r"0000:41:10.0 of scripted host cannot be bound to vfio-pci: .* driver 'igbvf'"
+    ):
         pci.give_to_user_space(Stubborn(), "0000:41:10.0")

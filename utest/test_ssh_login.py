@@ -60,7 +60,7 @@ def test_the_password_is_read_once_and_children_do_not_have_it(monkeypatch: pyte
     monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
     assert take_password() == "swordfish-42"
     assert take_password() == "swordfish-42", "a second login has it as well"
-    assert "swordfish-42" not in LocalHost().run("env").stdout
+    assert "swordfish-42" not in LocalHost().ask("env").stdout
     process = LocalHost().spawn("env")
     with pytest.raises(Exception, match="ended with exit code 0"):
         while True:
@@ -71,9 +71,9 @@ def test_children_of_check_do_not_have_the_password(tmp_path: Path, monkeypatch:
     """Commands on this machine are run before any machine is logged in on."""
 
     class Watched(LocalHost):
-        def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
             assert PASSWORD_VARIABLE not in os.environ
-            return super().run(*command, stdin=stdin, check=check, timeout=timeout)
+            return super()._run(*command, stdin=stdin, check=check, timeout=timeout)
 
     monkeypatch.setenv(PASSWORD_VARIABLE, "swordfish-42")
     file = tmp_path / "t.yaml"

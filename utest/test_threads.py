@@ -62,8 +62,8 @@ def test_where_no_thread_of_the_kernel_is_to_be_seen_the_remedy_is_said() -> Non
 class Refusing(ScriptedHost):
     """It has one receive thread, which it lets nobody move."""
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        done = super().run(*command, stdin=stdin, check=check, timeout=timeout)
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        done = super()._run(*command, stdin=stdin, check=check, timeout=timeout)
         return replace(done, exit_code=1, stderr="taskset: failed\n") if command[0] == "taskset" else done
 
 

@@ -611,7 +611,7 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
         def __init__(self, login: Login) -> None:
             logins.append(login)
 
-        def run(self, *words: str, **_: object) -> Completed:
+        def ask(self, *words: str, **_: object) -> Completed:
             return Completed(words, 0, "0\n", "")
 
         def close(self) -> None:

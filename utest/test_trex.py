@@ -344,7 +344,7 @@ class OneCommand:
     def __init__(self, exit_code: int, stdout: str = "", stderr: str = "") -> None:
         self._done = (exit_code, stdout, stderr)
 
-    def run(self, *command: str, **_: Any) -> Completed:
+    def ask(self, *command: str, **_: Any) -> Completed:
         return Completed(command, *self._done)
 
 

@@ -103,7 +103,7 @@ class Machinery:
     def __init__(self, commands: set[str], devices: str = 'name "igb", bus PCI') -> None:
         self._commands, self._devices = commands, devices
 
-    def run(self, *words: str, check: bool = True, **_: object) -> Completed:
+    def ask(self, *words: str, check: bool = True, **_: object) -> Completed:
         if words[0] == "which":
             return Completed(words, int(words[1] not in self._commands), "", "")
         return Completed(words, 0, self._devices, "")

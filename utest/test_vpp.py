@@ -71,8 +71,8 @@ class Machine(ScriptedHost):
         super().__init__(patient=True)
         self._files, self._loaded = files, loaded
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        done = super().run(*command, stdin=stdin, check=check, timeout=timeout)
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        done = super()._run(*command, stdin=stdin, check=check, timeout=timeout)
         if command[-1].startswith("vpp_plugins/"):
             found = [name for name in self._files if fnmatch(name, command[-1].removeprefix("vpp_plugins/"))]
             return replace(done, stdout="\n".join(found))

@@ -1,26 +1,32 @@
-"""What somebody has removed meanwhile needs no putting back, and keeps nothing else from being put back."""
+"""The journal of a machine: the last change is taken back first, whatever a kill or somebody else did meanwhile."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from podperf.errors import PodperfError
+from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.way_back import (
-    CHANGES,
+    Change,
     Thing,
     WayBack,
+    changes,
     existing_interface,
     existing_namespace,
     existing_path,
     existing_process,
     go_back,
+    inside,
 )
+from scripted_host import ScriptedHost
 
 GONE = {
     "namespace": existing_namespace("podperf-no-such"),
@@ -37,11 +43,149 @@ THERE = {
 }
 
 
-def note(folder: Path, thing: Thing, *back: str) -> None:
+def note(journal: Path, thing: Thing, *back: str) -> None:
     """On record, by a run that was killed before it could take it back."""
     with ExitStack() as undo:
-        WayBack(LocalHost(), str(folder), undo).note("something", *back, of=thing)
+        WayBack(LocalHost(), undo, str(journal)).note("something", *back, of=thing)
         undo.pop_all()
+
+
+def adds(line: str, file: Path) -> Sequence[str]:
+    """A command that adds a line to a file."""
+    return ("sh", "-c", 'echo "$1" >>"$2"', "sh", line, str(file))
+
+
+# --- in the run that made the changes ---------------------------------------------------------------------------------
+
+
+def test_the_last_change_is_taken_back_first() -> None:
+    host = ScriptedHost(patient=True)
+    with ExitStack() as undo:
+        way_back = WayBack(host, undo, "/j")
+        way_back.note("one", "first")
+        way_back.note("two", "second")
+        assert [each.changed for each in changes(host, "/j")] == ["one", "two"]
+    assert [each.split()[-1] for each in host.commands if not each.startswith("ls")] == [
+        "second",
+        "/j/2",
+        "first",
+        "/j/1",
+        "/j",
+    ]
+    assert host.files == {}
+    assert go_back(host, "/j") == []
+
+
+def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
+    host = ScriptedHost(patient=True)
+    undo = ExitStack()
+    way_back = WayBack(host, undo, "/j")
+    way_back.note("the first thing", "first")
+    way_back.note("the second thing", "refuse")
+    said = r"on scripted host, not everything is as it was before: the second thing \(no\)$"
+    with pytest.raises(PodperfError, match=said):
+        undo.close()
+    assert any(command.endswith("first") for command in host.commands)
+    assert changes(host, "/j") == [Change("the second thing", ["refuse"])], "for podperf clean"
+
+
+def test_what_an_earlier_set_up_could_not_take_back_is_left_to_the_next_clean() -> None:
+    host = ScriptedHost({"/j/1": json.dumps({"changed": "what was before", "command": ["back"]})}, patient=True)
+    with ExitStack() as undo:
+        WayBack(host, undo, "/j").note("the same again", "again")
+        assert [each.changed for each in changes(host, "/j")] == ["what was before", "the same again"]
+    assert [each.changed for each in changes(host, "/j")] == ["what was before"]
+    assert go_back(host, "/j") == ["what was before"]
+    assert host.files == {}
+
+
+def test_set_ups_side_by_side_take_back_their_own_and_a_clean_takes_back_all_in_order() -> None:
+    """As a port that a worker's set-up takes, and the driver that a data plane gives to the port."""
+    host = ScriptedHost(patient=True)
+    port, driver = ExitStack(), ExitStack()
+    ports = WayBack(host, port, "/j")
+    drivers = WayBack(host, driver, "/j")
+    ports.note("port", "port-back")
+    drivers.note("driver", "driver-back")
+    ports.note("queues", "queues-back")
+    killed = ScriptedHost(host.files, patient=True)
+    driver.close()
+    assert [each.changed for each in changes(host, "/j")] == ["port", "queues"]
+    assert go_back(killed, "/j") == ["queues", "driver", "port"]
+
+
+def test_an_entry_can_be_replaced_in_its_place() -> None:
+    host = ScriptedHost(patient=True)
+    way_back = WayBack(host, ExitStack(), "/j")
+    first = way_back.note_call("port", _told, {"what": "a"})
+    way_back.note("driver", "driver-back")
+    assert way_back.note_call("port", _told, {"what": "b"}, instead_of=first) == first
+    assert [(each.changed, each.arguments) for each in changes(host, "/j")] == [("port", {"what": "b"}), ("driver", {})]
+
+
+# --- after a kill -----------------------------------------------------------------------------------------------------
+
+
+def test_a_kill_between_entry_and_change_leaves_an_entry_that_does_no_harm(tmp_path: Path) -> None:
+    journal, changed = tmp_path / "journal", tmp_path / "changed"
+    run = os.fork()
+    if not run:
+        WayBack(LocalHost(), ExitStack(), str(journal)).note("a file", "rm", "-f", str(changed))
+        os.kill(os.getpid(), signal.SIGKILL)
+        changed.touch()
+    assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == -signal.SIGKILL
+    assert not changed.exists()
+    assert go_back(LocalHost(), str(journal)) == ["a file"]
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_kill_in_the_middle_of_a_clean_costs_nothing(tmp_path: Path, after: int) -> None:
+    """At each of its commands. The change that is just taken back may be taken back twice."""
+    journal, log = tmp_path / "journal", tmp_path / "log"
+    way_back = WayBack(LocalHost(), ExitStack(), str(journal))
+    for line in ("one", "two", "three"):
+        way_back.note(line, *adds(line, log))
+    with pytest.raises(KeyboardInterrupt):
+        go_back(Killed(after), str(journal))
+    go_back(LocalHost(), str(journal))
+    assert list(dict.fromkeys(log.read_text().split())) == ["three", "two", "one"]
+    assert len(log.read_text().split()) <= 4
+    assert not journal.exists() or not list(journal.iterdir())
+    assert go_back(LocalHost(), str(journal)) == []
+
+
+class Killed(LocalHost):
+    """This machine, on which podperf is killed after so many commands."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._left = after
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        done = super()._run(*command, stdin=stdin, check=check, timeout=timeout)
+        self._left -= 1
+        if not self._left:
+            raise KeyboardInterrupt
+        return done
+
+
+def test_a_half_written_entry_is_none(tmp_path: Path) -> None:
+    """A kill while the entry was written: the change was not made yet."""
+    note(tmp_path, (), "true")
+    (tmp_path / "2.new").write_text('{"changed": "half')
+    assert go_back(LocalHost(), str(tmp_path)) == ["something"]
+
+
+def test_entries_of_many_digits_are_in_their_order() -> None:
+    host = ScriptedHost(patient=True)
+    way_back = WayBack(host, ExitStack(), "/j")
+    for number in range(12):
+        way_back.note(str(number), "back")
+    assert go_back(host, "/j") == [str(number) for number in reversed(range(12))]
+
+
+# --- what is gone -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("thing", GONE.values(), ids=GONE)
@@ -76,7 +220,36 @@ def test_where_nobody_can_tell_whether_it_is_there_it_stays_on_record(tmp_path: 
         go_back(LocalHost(), str(tmp_path))
 
 
-def test_what_an_earlier_version_has_put_on_record_is_understood(tmp_path: Path) -> None:
-    (tmp_path / CHANGES).write_text(json.dumps([["something", ["touch", str(tmp_path / "done")]]]))
-    assert go_back(LocalHost(), str(tmp_path))
-    assert (tmp_path / "done").exists()
+def test_a_command_for_a_namespace_that_is_gone_finds_its_device_in_the_machines_own_network() -> None:
+    assert LocalHost().ask(*inside("podperf-no-such", "echo", "one", "two words")).stdout == "one two words\n"
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def _told(host: Host, what: str) -> None:
+    if what == "wrong":
+        raise PodperfError("it is lost")
+    host.do("told", what)
+
+
+def test_a_function_of_podperf_takes_a_change_back() -> None:
+    host = ScriptedHost(patient=True)
+    WayBack(host, ExitStack(), "/j").note_call("port", _told, {"what": "ens4"})
+    assert go_back(host, "/j") == ["port"]
+    assert "told ens4" in host.commands
+
+
+def test_a_function_that_cannot_take_a_change_back_says_why() -> None:
+    host = ScriptedHost(patient=True)
+    WayBack(host, ExitStack(), "/j").note_call("port", _told, {"what": "wrong"})
+    with pytest.raises(PodperfError, match=r"not everything is as it was before: port \(it is lost\)$"):
+        go_back(host, "/j")
+    assert len(changes(host, "/j")) == 1
+
+
+@pytest.mark.parametrize("function", ["podperf.hosts.way_back:no_such", "podperf.no_such:undo"])
+def test_a_function_that_another_version_of_podperf_has_is_named(function: str) -> None:
+    host = ScriptedHost({"/j/1": json.dumps({"changed": "port", "function": function})}, patient=True)
+    with pytest.raises(PodperfError, match=rf"port \(this version of podperf has no {function}\)$"):
+        go_back(host, "/j")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.way_back import changes, go_back
 from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.testbed.worker_ports import (
     PortBefore,
@@ -19,12 +20,12 @@ from podperf.testbed.worker_ports import (
     _name_of,
     _pci_address,
     _refuse_another_driver,
-    give_back,
 )
 from podperf.topology import WorkerPortSettings
 from scripted_host import ScriptedHost
 
 MAC = "52:54:00:00:00:01"
+PORTS = ("ens4", "ens5", "ens6")
 
 
 def link(name: str, mac: str = MAC, kind: str | None = None) -> dict[str, Any]:
@@ -85,40 +86,45 @@ def test_a_card_has_one_queue_where_that_is_wanted_and_gets_its_own_back() -> No
     assert without.commands == ["ethtool -l tap0"]
 
 
+def killed(*ports: PortBefore) -> dict[str, str]:
+    """The journal of a run that took these ports and was killed."""
+    host = ScriptedHost(patient=True)
+    way_back = WorkerPorts(host, NetworkNamespace("podperf-worker", host), ExitStack())
+    for port in ports:
+        way_back._remember(port)
+    return host.files
+
+
 def test_a_port_that_cannot_be_given_back_keeps_no_other_and_stays_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    ports = [PortBefore(name, MAC, None, 1500, True, True, 0) for name in ("ens4", "ens5", "ens6")]
-    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(each) for each in ports])}, patient=True)
+    host = ScriptedHost(killed(*(PortBefore(name, MAC, None, 1500, True, True, 0) for name in PORTS)), patient=True)
     given_back = []
 
-    def one(_: object, port: PortBefore) -> bool:
-        if port.interface == "ens5":
+    def one(_: object, interface: str, **__: object) -> None:
+        if interface == "ens5":
             raise PodperfError("ens5 is gone")
-        given_back.append(port.interface)
-        return True
+        given_back.append(interface)
 
-    monkeypatch.setattr("podperf.testbed.worker_ports._give_back", one)
+    monkeypatch.setattr("podperf.testbed.worker_ports.give_back", one)
     with pytest.raises(PodperfError, match="ens5 is gone"):
-        give_back(host, "/run/x")
-    assert given_back == ["ens4", "ens6"]
-    assert [each["interface"] for each in json.loads(host.get("/run/x/ports-before"))] == ["ens5"]
-    assert not any(each.startswith("rm") for each in host.commands)
+        go_back(host)
+    assert given_back == ["ens6", "ens4"]
+    (left,) = changes(host)
+    assert left.arguments["interface"] == "ens5"
+    assert left.in_namespace, "a virtual one would end with its namespace"
 
 
-def test_what_an_earlier_set_up_could_not_give_back_is_given_back_before_more_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    port = PortBefore("ens5", MAC, None, 1500, True, True, 0)
-    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(port)])}, patient=True)
-    given_back: list[str] = []
-    monkeypatch.setattr("podperf.testbed.worker_ports._give_back", lambda _, port: given_back.append(port.interface))
-    WorkerPorts(host, NetworkNamespace("podperf-worker", host), "/run/x", ExitStack())
-    assert given_back == ["ens5"]
+def test_what_is_learnt_of_a_port_later_is_in_its_one_entry() -> None:
+    """Some drivers ask for their interrupts when the port is set up."""
+    before = PortBefore("ens4", MAC, None, 1500, True, True, 0)
+    host = ScriptedHost(killed(before, replace(before, interrupts={"17": "0-7"})), patient=True)
+    (change,) = changes(host)
+    assert PortBefore(**change.arguments).interrupts == {"17": "0-7"}
 
 
 class Card(LocalHost):
     """A machine whose PCI devices have the driver mlx4_core."""
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         assert command == ("readlink", "/sys/bus/pci/devices/0000:81:00.0/driver")
         return Completed(command, 0, "../../../bus/pci/drivers/mlx4_core\n", "")
 
@@ -137,11 +143,20 @@ def test_the_driver_is_the_one_that_the_topology_says() -> None:
 @pytest.mark.parametrize(("kind", "gone"), [("veth", True), (None, False)])
 def test_a_virtual_port_that_somebody_has_removed_needs_no_giving_back(kind: str | None, gone: bool) -> None:
     port = PortBefore("ens5", MAC, kind, 1500, True, True, 0)
-    answers = {"ip -json": "[]", "ip netns list": ""}
-    host = ScriptedHost({"/run/x/ports-before": json.dumps([asdict(port)])}, answers, patient=True)
+    host = ScriptedHost(killed(port), {"ip -json": "[]", "ip netns list": ""}, patient=True)
     if gone:
-        assert give_back(host, "/run/x") == []
-        assert host.commands[-1] == "rm -f /run/x/ports-before"
+        assert go_back(host) == ["ens5 from the system under test"]
+        assert host.files == {}
     else:
         with pytest.raises(PodperfError, match="scripted host has lost its interface ens5"):
-            give_back(host, "/run/x")
+            go_back(host)
+        assert len(changes(host)) == 1
+
+
+def test_a_port_that_was_not_taken_yet_keeps_its_settings() -> None:
+    """A kill between the entry and the move: the port is in the machine's own network."""
+    port = PortBefore("ens4", MAC, None, 1500, True, True, 0)
+    host = ScriptedHost(killed(port), {"ip -json": json.dumps([link("ens4")]), "ip netns list": ""}, patient=True)
+    go_back(host)
+    assert "ip link set dev ens4 mtu 1500 alias  promisc off up" in host.commands
+    assert not any(" netns " in each or " name " in each for each in host.commands if each.startswith("ip link set"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Completed, Host, Process
+from podperf.hosts.base import Commands, Completed, Host, Process
 from podperf.testers.trex import TrexTester
 from podperf.testers.trex_rpc import Endpoint
 from podperf.topology import TrexSettings
@@ -71,15 +71,15 @@ class RecordingProcess:
         self._process.stop(timeout)
 
 
-class RecordingHost:
+class RecordingHost(Commands):
     """A host that records what its commands answer and its processes say."""
 
     def __init__(self, host: Host, dialogue: Dialogue) -> None:
         self._host, self._dialogue = host, dialogue
         self.name = host.name
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        done = self._host.run(*command, stdin=stdin, check=check, timeout=timeout)
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        done = self._host.ask(*command, stdin=stdin, check=check, timeout=timeout)
         self._dialogue.version = json.loads(done.stdout)
         return done
 
@@ -121,7 +121,7 @@ class PlayedProcess:
         self.stopped = True
 
 
-class PlayedHost:
+class PlayedHost(Commands):
     """A host on which a dialogue takes place again."""
 
     name = "recording"
@@ -130,7 +130,7 @@ class PlayedHost:
         self._dialogue = dialogue
         self.processes: list[PlayedProcess] = []
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         return Completed(command, 0, json.dumps(self._dialogue.version), "")
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +15,11 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
-from podperf.hosts.way_back import go_back
-from podperf.kernel.hugepages import give_back
+from podperf.hosts.way_back import JOURNAL, changes, go_back
 from podperf.ownership import hand_over_killed
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
-from podperf.testbed.cabled import TESTER_DIRECTORY
 from podperf.testbed.run_lock import CLEAN, RunLock
-from podperf.testbed.worker_ports import give_back as give_ports_back
-from podperf.testbed.worker_ports import ports_on_record
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
 
@@ -33,12 +29,11 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 def put_back(host: Host, *, keep: bool = False) -> list[str]:
     """Remove the leftovers of killed runs from a machine, and return their names. Call this under the run lock.
 
-    A run makes everything in namespaces with podperf's prefix, or in its run directory. The run directory also has the
-    changes in other places: moved ports, virtual functions, drivers, hugepages. The processes of a run die with the
-    run, but their shared memory stays. A run leaves nothing else.
+    A run makes everything in namespaces with podperf's prefix, in its run directory, or in shared memory with podperf's
+    prefix. The journal has the changes in other places. The processes of a run die with the run.
 
     PodperfError if a change cannot be undone; all others are undone first. A change that cannot be undone is then
-    deleted from the run directory; otherwise every later run would stop here. `keep` leaves it there.
+    deleted from the journal; otherwise every later run would stop here. `keep` leaves it in the journal.
     """
     namespaces = namespaces_named(host)
     for namespace in namespaces:
@@ -49,38 +44,23 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         free_shared_memory(host)
         return []
 
-    def ports() -> list[str]:
-        return [f"{port} from the system under test" for port in give_ports_back(host, directory)]
-
-    def ports_at_once() -> list[str]:
-        with suppress(PodperfError):  # a port of vfio-pci appears only after its device is back at the kernel's driver
-            return ports()
-        return []
-
     def remove_namespaces() -> list[str]:
-        if ports_on_record(host, directory):  # some kinds of ports end with their namespace
+        if any(change.in_namespace for change in changes(host)):
             return []
         for namespace in namespaces:
             remove_namespace(host, namespace)
         return namespaces
 
     try:
-        found = _each_of(
-            shared_memory,
-            lambda: ["the tester's ports"] if go_back(host, str(TESTER_DIRECTORY)) else [],
-            ports_at_once,  # because some steps for devices need the names of their ports
-            lambda: ["virtual functions and drivers of devices"] if go_back(host, directory) else [],
-            ports,
-            remove_namespaces,
-            lambda: ["hugepages"] if give_back(host, directory) else [],
-        )
+        found = _each_of(shared_memory, lambda: go_back(host), remove_namespaces)
     except PodperfError:
         if not keep:
-            host.run("rm", "-rf", directory, str(TESTER_DIRECTORY))
+            host.do("rm", "-rf", JOURNAL, directory)
         raise
-    if not host.run("test", "-e", directory, check=False).exit_code:
-        host.run("rm", "-rf", directory)
-        found.append(directory)
+    for folder in (JOURNAL, directory):  # a kill may have left a half-written entry in the journal
+        if not host.ask("test", "-e", folder, check=False).exit_code:
+            host.do("rm", "-rf", folder)
+            found.append(folder)
     return found
 
 

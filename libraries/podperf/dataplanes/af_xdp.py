@@ -65,7 +65,7 @@ class AfXdp(DataPlane):
         )
 
     def _prepare(self, pod: Pod, interface: str) -> None:
-        pod.host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+        pod.host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
         for attribute, value in self.interface_settings.items():
             write_attribute(pod.host, interface, attribute, value)
 

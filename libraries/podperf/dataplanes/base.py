@@ -76,7 +76,7 @@ class Worker:
         """Reserve `mib` MiB on each NUMA node until `undo`. False if host or topology has no hugepages."""
         if not (self.hugepages and hugepages.offered(self.host)):
             return False
-        hugepages.reserve(self.host, mib, self.directory, undo)
+        hugepages.reserve(self.host, mib, undo)
         return True
 
 

@@ -32,17 +32,17 @@ def missing(host: Host) -> str | None:
     """The reason why programs cannot be loaded here, or None."""
     if not all((OBJECTS / f"{name}.bpf.o").exists() for name in (TC_REDIRECT, TC_PEER, XDP_REDIRECT)):
         return "the BPF programs are not built; once: sudo ./podperf set-up"
-    if host.run("sh", "-c", _FIND_BPFTOOL, check=False).exit_code:
+    if host.ask("sh", "-c", _FIND_BPFTOOL, check=False).exit_code:
         return f"bpftool is not installed on {host.name} (Debian package bpftool, Ubuntu package linux-tools-generic)"
     return None
 
 
 def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
     """Redirect frames that arrive at `source` to `target`, at the tc ingress hook."""
-    host.run("tc", "qdisc", "add", "dev", source, "clsact")
+    host.do("tc", "qdisc", "add", "dev", source, "clsact")
     code = ("bpf", "direct-action", "object-file", on_host(host, OBJECTS / f"{program}.bpf.o"), "section", "tc")
     try:
-        host.run(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
+        host.do(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
     except CommandFailed as error:
         raise PodperfError(f"the tc hook of {source} does not take the BPF program {program}: {error}") from error
     _set_target(host, _tc_program(host, source)["id"], target)
@@ -64,13 +64,13 @@ def refusal(host: Host, interface: str, mode: str) -> str | None:
     """The kernel's reason against a program at this interface in this mode, or None. Loads a program and removes it."""
     said = _load_at_xdp(host, interface, mode)
     if not said:
-        host.run("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "off")
+        host.do("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "off")
     return said
 
 
 def _load_at_xdp(host: Host, interface: str, mode: str) -> str | None:
     code = ("object", on_host(host, OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
-    done = host.run(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
+    done = host.do(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
     if not done.exit_code:
         return None
     # The last line of libbpf has only the path of the program.
@@ -100,7 +100,7 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
 
 
 def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
-    filters = json.loads(host.run("tc", "-json", "filter", "show", "dev", interface, "ingress").stdout or "[]")
+    filters = json.loads(host.ask("tc", "-json", "filter", "show", "dev", interface, "ingress").stdout or "[]")
     programs = [each["options"]["prog"] for each in filters if "prog" in each.get("options", {})]
     if not programs:
         raise PodperfError(f"on {host.name}, {interface} has no BPF program at its tc or XDP hook")
@@ -120,13 +120,13 @@ def _set_target(host: Host, program: int, target: str) -> None:
     index = ip_json(host, "link", "show", "dev", target)[0]["ifindex"]
     value = [str(byte) for byte in int(index).to_bytes(4, sys.byteorder)]
     command = ("map", "update", "id", str(_map_of(host, program)), "key", "0", "0", "0", "0", "value", *value)
-    host.run(_bpftool(host), *command)
+    host.do(_bpftool(host), *command)
 
 
 def bpftool_json(host: Host, *arguments: str) -> Any:
     """The answer of this host's bpftool."""
-    return json.loads(host.run(_bpftool(host), "--json", *arguments).stdout)
+    return json.loads(host.ask(_bpftool(host), "--json", *arguments).stdout)
 
 
 def _bpftool(host: Host) -> str:
-    return host.run("sh", "-c", _FIND_BPFTOOL, check=False).stdout.strip() or "bpftool"
+    return host.ask("sh", "-c", _FIND_BPFTOOL, check=False).stdout.strip() or "bpftool"

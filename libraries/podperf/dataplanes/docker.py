@@ -37,7 +37,7 @@ class Docker(KernelPods):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        if host.run("which", "iptables", check=False).exit_code:
+        if host.ask("which", "iptables", check=False).exit_code:
             return "iptables is not installed; the CNI plug-in portmap needs it (Debian package iptables)"
         return CniPlugins(host).missing("bridge", "portmap", "static")
 
@@ -100,4 +100,4 @@ class Docker(KernelPods):
 
 
 def _nat_rules(host: Host) -> list[str]:
-    return host.run("iptables-save", "-t", "nat").stdout.splitlines()
+    return host.ask("iptables-save", "-t", "nat").stdout.splitlines()

@@ -36,7 +36,7 @@ class Ipip(KernelPods):
             return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        unload_at_the_end(worker.host, worker.directory, MODULE, undo)
+        unload_at_the_end(worker.host, MODULE, undo)
         node = worker.pods.start("node2", [], undo)
         node.add_veth(UNDERLAY, worker.host, UNDERLAY, worker.mtu + HEADER)
         _add_tunnel(worker.host, worker.mtu, FIRST_NODE, SECOND_NODE)

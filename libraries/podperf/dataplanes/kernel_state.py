@@ -18,14 +18,14 @@ def network_of(host: Host) -> dict[str, Any]:
 
     `bridge_nf_call_iptables`: whether bridged frames also pass iptables, which costs CPU time. None: the kernel cannot.
     """
-    filtered = host.run("sysctl", "-n", "-e", "net.bridge.bridge-nf-call-iptables", check=False).stdout.strip()
+    filtered = host.ask("sysctl", "-n", "-e", "net.bridge.bridge-nf-call-iptables", check=False).stdout.strip()
     return {
         "links": [_link(each) for each in ip_json(host, "-details", "address", "show")],
         "routes": ip_json(host, "route", "show", "table", "all", "type", "unicast"),
         "rules": ip_json(host, "rule", "show"),
         "neighbours": ip_json(host, "neigh", "show"),
         "bridge_nf_call_iptables": filtered == "1" if filtered else None,
-        "ip_forward": host.run("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "1",
+        "ip_forward": host.ask("sysctl", "-n", "net.ipv4.ip_forward").stdout.strip() == "1",
     }
 
 
@@ -46,7 +46,7 @@ def _link(link: Mapping[str, Any]) -> dict[str, Any]:
 def describe_kernel(worker: Worker, pods: Sequence[Pod]) -> dict[str, Any]:
     """Kernel release, pod runtime, and the networks of the worker and of each pod."""
     return {
-        "kernel": worker.host.run("uname", "-r").stdout.strip(),
+        "kernel": worker.host.ask("uname", "-r").stdout.strip(),
         "runtime": dict(worker.pods.describe()),
         "worker": network_of(worker.host),
         "pods": {pod.name: network_of(pod.host) for pod in pods},

@@ -23,7 +23,7 @@ ANSWER_TIMEOUT = 60  # seconds, enough for an emulated CPU; on a free core a por
 
 def missing(host: Host, daemon: str) -> str | None:
     """The reason why the host cannot run this switch, or None."""
-    if not host.run("which", "ovsdb-server", daemon, check=False).exit_code:
+    if not host.ask("which", "ovsdb-server", daemon, check=False).exit_code:
         return None
     package = "openvswitch-switch" if daemon == PLAIN else "openvswitch-switch-dpdk"
     return f"Open vSwitch{'' if daemon == PLAIN else ' with DPDK'} is not installed (Debian package {package})"
@@ -67,9 +67,9 @@ class OpenVSwitch:
         self._ports = 0  # so far
         self._database = f"{directory}/db.sock"
         self._control = f"{directory}/vswitchd.ctl"
-        host.run("rm", "-rf", directory)  # a killed run may have left a database
-        host.run("mkdir", "-p", directory)
-        host.run("ovsdb-tool", "create", f"{directory}/conf.db", SCHEMA)
+        host.do("rm", "-rf", directory)  # a killed run may have left a database
+        host.do("mkdir", "-p", directory)
+        host.do("ovsdb-tool", "create", f"{directory}/conf.db", SCHEMA)
         server = host.spawn(
             "env",
             *self._environment,
@@ -112,7 +112,7 @@ class OpenVSwitch:
     def confine(self, cpus: Sequence[int]) -> None:
         """Hold all threads except the pollers to these CPUs. Call this after the start, which any CPU may speed up."""
         for thread in self._controllers():
-            self._host.run("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
+            self._host.do("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
 
     def _controllers(self) -> set[int]:
         polling = {thread for threads in self.pollers().values() for thread in threads}
@@ -144,19 +144,24 @@ class OpenVSwitch:
 
     def vsctl(self, *arguments: str) -> str:
         """Configure the switch through the database, and wait until ovs-vswitchd has applied the change."""
-        done = self._host.run(*self._vsctl(ANSWER_TIMEOUT), *arguments, timeout=ANSWER_TIMEOUT + 5)
+        done = self._host.do(*self._vsctl(ANSWER_TIMEOUT), *arguments, timeout=ANSWER_TIMEOUT + 5)
         return done.stdout
 
     def _vsctl(self, timeout: int) -> list[str]:
         return ["ovs-vsctl", f"--db={self._remote}", f"--timeout={timeout}"]
 
     def ofctl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Speak OpenFlow to a bridge."""
-        return self._host.run("env", *self._environment, "ovs-ofctl", *arguments, stdin=stdin).stdout
+        """Change a bridge by OpenFlow."""
+        return self._host.do("env", *self._environment, "ovs-ofctl", *arguments, stdin=stdin).stdout
+
+    def flows(self, bridge: str) -> list[str]:
+        """The OpenFlow rules of a bridge."""
+        command = ("env", *self._environment, "ovs-ofctl", "dump-flows", "--no-stats", bridge)
+        return self._host.ask(*command).stdout.splitlines()
 
     def appctl(self, *arguments: str) -> str:
         """Ask the running switch."""
-        return self._host.run("ovs-appctl", "-t", self._control, *arguments).stdout
+        return self._host.ask("ovs-appctl", "-t", self._control, *arguments).stdout
 
     def add_ports(self, bridge: str, ports: Mapping[str, Mapping[str, str]]) -> list[int]:
         """Add interfaces with these settings, and return their OpenFlow numbers. Raises PodperfError if one is refused.
@@ -198,7 +203,8 @@ class OpenVSwitch:
         return row
 
     def _rows(self, table: str, *records: str) -> list[dict[str, Any]]:
-        answer = json.loads(self.vsctl("--format=json", "list", table, *records))
+        question = (*self._vsctl(ANSWER_TIMEOUT), "--format=json", "list", table, *records)
+        answer = json.loads(self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5).stdout)
         rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
         return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
 

@@ -32,7 +32,7 @@ class OvsAfxdp(OvsKernel):
     def unavailable(cls, host: Host) -> str | None:
         if reason := missing(host, PLAIN):
             return reason
-        daemon = host.run("sh", "-c", f'ldd "$(readlink -f "$(which {PLAIN})")"', check=False)
+        daemon = host.ask("sh", "-c", f'ldd "$(readlink -f "$(which {PLAIN})")"', check=False)
         return None if "libxdp" in daemon.stdout else "this Open vSwitch was built without AF_XDP (--enable-afxdp)"
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
@@ -46,7 +46,7 @@ class OvsAfxdp(OvsKernel):
 
     def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         for name in names:
-            worker.host.run("ethtool", "-K", name, "gro", "on")  # only then a veth has a receive ring
+            worker.host.do("ethtool", "-K", name, "gro", "on")  # only then a veth has a receive ring
         settings = {"type": "afxdp", "options:xdp-mode": "best-effort"}
         return {
             name: settings | {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}

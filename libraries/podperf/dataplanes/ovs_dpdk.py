@@ -107,7 +107,7 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
         "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
         "hugepages_mib": held,
         "runtime": dict(worker.pods.describe()),
-        "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
+        "flows": switch.flows(BRIDGE),
         **switch.describe_pmds(),
         "sockets": describe_sockets(worker.host, switch.process.pid),
     }

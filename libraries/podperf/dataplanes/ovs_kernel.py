@@ -31,14 +31,14 @@ class OvsKernel(KernelPods):
         if reason := missing(host, PLAIN):
             return reason
         with module_as_before(host, MODULE):
-            host.run("modprobe", "--quiet", MODULE, check=False)
-            lacking = host.run("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
+            host.do("modprobe", "--quiet", MODULE, check=False)
+            lacking = host.ask("genl", "ctrl", "get", "name", "ovs_datapath", check=False).exit_code
         return f"the kernel of {host.name} has no Open vSwitch datapath (module {MODULE})" if lacking else None
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         if self.datapath == "system":
-            unload_at_the_end(worker.host, worker.directory, MODULE, undo)
-            worker.host.run("modprobe", "--quiet", MODULE, check=False)
+            unload_at_the_end(worker.host, MODULE, undo)
+            worker.host.do("modprobe", "--quiet", MODULE, check=False)
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")
         if self.datapath == "system":  # the kernel's datapath does not end with the switch
@@ -74,5 +74,5 @@ class OvsKernel(KernelPods):
             "version": switch.appctl("version").splitlines()[0],
             "datapath_type": switch.row("Bridge", BRIDGE)["datapath_type"],
             "datapath": switch.appctl("dpif/show").splitlines(),
-            "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
+            "flows": switch.flows(BRIDGE),
         }

@@ -32,7 +32,7 @@ class OvsNetdev(OvsKernel):
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
         (cpu,), process = worker.cpus.pollers_of(1), switch.process.pid
-        worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(process))
+        worker.host.do("taskset", "--cpu-list", "--pid", str(cpu), str(process))
         return take_turns(worker.host, busy_threads(worker, {cpu: [process]}), undo)
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:

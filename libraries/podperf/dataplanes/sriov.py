@@ -49,7 +49,7 @@ class Sriov(DataPlane):
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)
-        way_back = WayBack(worker.host, worker.directory, undo)
+        way_back = WayBack(worker.host, undo)
         functions = vfs_along(worker, ports_along(chain.pods), way_back)
         if in_kernel:
             pods = _start_kernel_pods(worker, chain, functions, undo)

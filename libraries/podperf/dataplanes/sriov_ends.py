@@ -59,7 +59,7 @@ def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> Funct
             f"{data_plane} has pods between a virtual function and a socket of the switch with one queue: "
             f"sriov.queues of the worker must be 1 for it, not {worker.sriov.queues}"
         )
-    first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, worker.directory, undo))
+    first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, undo))
     for vf in (first, last):
         pci.give_to_user_space(worker.host, vf.address)
     return FunctionsAtEnds(worker, first, last)

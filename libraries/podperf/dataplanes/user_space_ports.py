@@ -32,7 +32,7 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
         # port that could not be taken is there already.
         arguments = (worker.host, port.interface, worker.namespace, port.interface)
         undo.callback(pci.move_into_namespace, *arguments, check=False)
-    way_back = WayBack(worker.host, worker.directory, undo)
+    way_back = WayBack(worker.host, undo)
     for name, address in addresses.items():
         pci.remember(worker.host, address, way_back, ports[name].interface)
         pci.give_to_user_space(worker.host, address)

@@ -39,7 +39,7 @@ def vfs_along(worker: Worker, ports: Sequence[int], way_back: WayBack) -> list[V
     for side, port in enumerate((worker.left, worker.right)):
         if port.pci is None:
             raise Unavailable(f"{port.interface} of {worker.host.name} is no NIC's port, and has no virtual functions")
-        function = PhysicalFunction(port.interface, port.pci, 2 * worker.number + side)
+        function = PhysicalFunction(worker.namespace, port.interface, port.pci, 2 * worker.number + side)
         wanted = ports.count(side)
         functions[side] = iter(sriov.virtual_functions(worker.host, function, wanted, worker.sriov, way_back))
     return [next(functions[side]) for side in ports]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
+from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.linux import threads_named, unix_socket
 from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
@@ -89,7 +89,7 @@ class Vpp:
         self.process: Process = host.spawn(*start, cpus=(main, *workers))
         undo.callback(self.process.stop)
         # `timeout` limits the wait. The shell asks again until VPP answers or has ended.
-        done = host.run(
+        done = host.ask(
             *("env", f"VPP={self.process.pid}", "timeout", str(START_TIMEOUT)),
             *("sh", "-c", _WAIT_FOR_ANSWER, "sh", "vppctl", "-s", self._socket, "show", "version"),
             check=False,
@@ -102,7 +102,7 @@ class Vpp:
         if loaded and not any(MEMIF in line for line in loaded):
             raise PodperfError(f"VPP on {host.name} has not loaded {_WITHOUT_MEMIF}")
         # The main thread must answer also if it shares its CPU with the poller of a pod.
-        host.run("renice", "--priority", "-20", "--pid", str(self.process.pid))
+        host.do("renice", "--priority", "-20", "--pid", str(self.process.pid))
 
     def check(self) -> None:
         """Raises PodperfError if VPP has ended, with its last message."""
@@ -120,18 +120,25 @@ class Vpp:
     def ask(self, question: str) -> list[str]:
         """The lines of VPP's answer to a command."""
         self.check()
-        done = self._host.run("vppctl", "-s", self._socket, *question.split(), timeout=ANSWER_TIMEOUT)
-        return [line.rstrip() for line in _COLOUR.sub("", done.stdout).splitlines() if line.strip()]
+        return _lines(self._host.ask(*self._command_line(question), timeout=ANSWER_TIMEOUT))
+
+    def do(self, command: str) -> list[str]:
+        """Change something at its command line. Returns the answer in lines."""
+        self.check()
+        return _lines(self._host.do(*self._command_line(command), timeout=ANSWER_TIMEOUT))
+
+    def _command_line(self, words: str) -> list[str]:
+        return ["vppctl", "-s", self._socket, *words.split()]
 
     def configure(self, command: str) -> None:
         """Run a command that has no answer on success. Raises PodperfError with VPP's answer."""
-        answer = self.ask(command)
+        answer = self.do(command)
         if answer:
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
 
     def create(self, command: str, name: str) -> None:
         """Create the interface `name` by `command`, and bring it up."""
-        answer = self.ask(command)
+        answer = self.do(command)
         if answer not in ([], [name]):  # some commands answer with the name, some not at all
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
         self.configure(f"set interface state {name} up")
@@ -155,9 +162,13 @@ class Vpp:
         }
 
 
+def _lines(done: Completed) -> list[str]:
+    return [line.rstrip() for line in _COLOUR.sub("", done.stdout).splitlines() if line.strip()]
+
+
 def missing(host: Host) -> str | None:
     """The reason why this host has no VPP that pods can use, with the remedy, or None. Starts nothing."""
-    if host.run("which", "vpp", "vppctl", check=False).exit_code:
+    if host.ask("which", "vpp", "vppctl", check=False).exit_code:
         return f"VPP is not installed ({REMEDY})"
     if _has_plugins(host, "*_plugin.so") and not _has_plugins(host, MEMIF):
         return f"VPP is installed on {host.name} without {_WITHOUT_MEMIF}"
@@ -170,7 +181,7 @@ def drives_cards(host: Host) -> bool:
 
 
 def _has_plugins(host: Host, pattern: str) -> bool:
-    return host.run("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}", check=False).stdout != ""
+    return host.ask("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}", check=False).stdout != ""
 
 
 def _dpdk_section(devices: Mapping[str, str], in_hugepages: bool) -> str:

@@ -20,7 +20,7 @@ class VppBridgeDomain(VppChain):
 
     def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
         domain = segment.number + 1  # 0 is VPP's own
-        vpp.ask(f"create bridge-domain {domain}")
+        vpp.do(f"create bridge-domain {domain}")
         for interface, tester in ((segment.left, worker.left.peer_mac), (segment.right, worker.right.peer_mac)):
             vpp.configure(f"set interface l2 bridge {interface.name} {domain}")
             vpp.configure(f"l2fib add {tester} {domain} {interface.name} static")

@@ -90,7 +90,7 @@ class VppChain(DataPlane):
 
     def _describe(self, worker: Worker, vpp: Vpp) -> Mapping[str, Any]:
         return {
-            "kernel": worker.host.run("uname", "-r").stdout.strip(),
+            "kernel": worker.host.ask("uname", "-r").stdout.strip(),
             "packages": package_versions(worker.host, ["vpp", "dpdk-dev"]),
             "runtime": dict(worker.pods.describe()),
             "worker": network_of(worker.host),

@@ -20,7 +20,7 @@ class XdpRedirect(RedirectedPods):
     def make_ready(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
             for interface in pod.interfaces:  # a veth end takes redirected frames only if it has a NAPI context
-                pod.host.run("ethtool", "-K", interface, "gro", "on")
+                pod.host.do("ethtool", "-K", interface, "gro", "on")
 
     def redirect(self, worker: Worker, source: str, target: str) -> None:
         redirect_at_xdp(worker.host, source, target, self.modes)

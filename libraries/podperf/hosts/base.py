@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
@@ -79,10 +80,17 @@ class Host(Protocol):
 
     name: str
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        """Run a command to its end. CommandFailed when it exits non-zero and `check` is set, or overruns `timeout`.
+    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        """Run a command that changes nothing on the host: it reads something, or waits until something is true.
 
-        One that overruns is killed, and so is one that says more than 16 MiB (TooMuchOutput).
+        CommandFailed if the command exits non-zero and `check` is set, or if it runs longer than `timeout` seconds.
+        A command that runs too long is killed. A command that says more than 16 MiB is killed, too (TooMuchOutput).
+        """
+
+    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        """Run a command that changes something on the host. It ends, and fails, like a command of `ask`.
+
+        A plan shows only these commands.
         """
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
@@ -93,3 +101,19 @@ class Host(Protocol):
 
     def get(self, path: str) -> bytes:
         """Read a file of the host. FileNotFoundError when there is none, TooMuchOutput when it has more than 16 MiB."""
+
+
+class Commands(ABC):
+    """`ask` and `do` of a host that runs the commands of both in the same way."""
+
+    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        """See Host."""
+        return self._run(*command, stdin=stdin, check=check, timeout=timeout)
+
+    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        """See Host."""
+        return self._run(*command, stdin=stdin, check=check, timeout=timeout)
+
+    @abstractmethod
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        """Run a command to its end."""

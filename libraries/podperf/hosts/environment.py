@@ -267,7 +267,7 @@ def _installed(package: str) -> str | None:
 def _output(host: Host, *command: str) -> str:
     """Standard output. Empty if the command is missing or does not end. The exit code is ignored."""
     try:
-        return host.run(*command, check=False).stdout
+        return host.ask(*command, check=False).stdout
     except PodperfError:
         return ""
 

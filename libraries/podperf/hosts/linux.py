@@ -29,12 +29,12 @@ _THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 
 def ip(host: Host, *arguments: str) -> None:
     """Change something with `ip`."""
-    host.run("ip", *arguments)
+    host.do("ip", *arguments)
 
 
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
     """The answer of `ip` as data. Without `check`, an empty list if the command fails."""
-    done = host.run("ip", "-json", *arguments, check=check)
+    done = host.ask("ip", "-json", *arguments, check=check)
     said = (done.stdout if done.exit_code == 0 else "").strip()
     try:
         found = json.loads(said or "[]")
@@ -55,7 +55,7 @@ def is_veth(link: Mapping[str, Any]) -> bool:
 def await_carrier(host: Host, interface: str) -> bool:
     """Wait until an interface has a link. False if it has none after 15 s."""
     wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
-    return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
+    return host.ask(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
 
 
 def sysctl(host: Host, **settings: int) -> None:
@@ -63,7 +63,7 @@ def sysctl(host: Host, **settings: int) -> None:
 
     Parameters that the kernel lacks are left out, for example those of IPv6 in a kernel without IPv6.
     """
-    host.run("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
+    host.do("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
 
 
 def mac_address(host: Host, interface: str) -> str:
@@ -88,12 +88,12 @@ def add_veth(
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
     """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in the host's network namespace."""
-    host.run("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
+    host.do("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
 
 
 def read_attribute(host: Host, interface: str, attribute: str) -> int:
     """The number in an attribute of an interface. 0 if the kernel does not have the attribute."""
-    return int(host.run("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
+    return int(host.ask("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
 
 
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
@@ -103,7 +103,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     and no frame is lost. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. Like an
     interrupt, the thread has precedence over ordinary processes (sched(7)). Two such threads on one CPU take turns.
     """
-    host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+    host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
     # A thread of a removed interface with the same name may be among them. It may have ended by now.
@@ -118,7 +118,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
 def _hold(host: Host, thread: int, cpu: int) -> str | None:
     """Pin a thread to a CPU, with precedence over ordinary processes. Returns the reason of a refusal, or None."""
     for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
-        done = host.run(*command, str(thread), check=False)
+        done = host.do(*command, str(thread), check=False)
         if done.exit_code:
             return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
     return None
@@ -136,13 +136,13 @@ def _why_no_thread(host: Host) -> str:
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
     """The threads of the process `of` whose names start with `prefix`. Without `of`, threads of the kernel."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
-    return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
+    return [int(each) for each in host.ask("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
 def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
     """Wait until a command succeeds. False after `timeout` seconds, or if the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
-    return host.run(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
+    return host.ask(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
 
 
 def unix_socket(directory: str, name: str) -> str:
@@ -168,7 +168,7 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
     try:
         ip(host, "-n", namespace, "link", "add", "base", "type", "veth", "peer", "name", "far")
         probe = ("link", "add", "probe", "link", "base", "type", kind, *settings)
-        done = host.run("ip", "-n", namespace, *probe, check=False)
+        done = host.do("ip", "-n", namespace, *probe, check=False)
     finally:
         ip(host, "netns", "del", namespace)
     return None if done.exit_code == 0 else f"the kernel of {host.name} has no {kind} links ({done.stderr.strip()})"
@@ -176,7 +176,7 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
 
 def module_loaded(host: Host, module: str) -> bool:
     """Whether this module is loaded, or built into the kernel and visible in sysfs."""
-    return host.run("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
+    return host.ask("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
 
 
 def unloading(module: str) -> str:
@@ -190,7 +190,7 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
     loaded = module_loaded(host, module)
     yield
     if not loaded:
-        host.run("sh", "-c", unloading(module))
+        host.do("sh", "-c", unloading(module))
 
 
 def held_to(host: Host, threads: Iterable[int]) -> list[str]:
@@ -206,7 +206,7 @@ def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
 def _status(host: Host, threads: Iterable[int], field: str) -> list[str]:
     """The value of this field of /proc/PID/status (proc(5)) for each thread."""
     files = [f"/proc/{thread}/status" for thread in threads]
-    lines = host.run("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
+    lines = host.ask("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
     return [line.split()[1] for line in lines]
 
 
@@ -214,7 +214,7 @@ def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
     """Versions of the installed ones of these Debian packages. Empty without dpkg."""
     try:
         shown = "${db:Status-Status} ${Package} ${Version}\\n"
-        done = host.run("dpkg-query", "-W", "-f", shown, *packages, check=False)
+        done = host.ask("dpkg-query", "-W", "-f", shown, *packages, check=False)
     except PodperfError:
         return {}
     rows = (line.split() for line in done.stdout.splitlines())

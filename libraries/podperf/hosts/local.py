@@ -11,12 +11,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Host, Process, TooMuchOutput
+from podperf.hosts.base import CommandFailed, Commands, Completed, Host, Process, TooMuchOutput
 from podperf.hosts.output import Latest, Lines, Overflow, Whole
 
 _TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
@@ -92,13 +92,13 @@ class LocalProcess:
                 self._child.wait()
 
 
-class LocalHost:
+class LocalHost(Commands):
     """This machine."""
 
     def __init__(self) -> None:
         self.name = "this machine"
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         child = _start(self.name, command)
         try:
             output, errors = _converse(child, (stdin or "").encode(), timeout)
@@ -118,7 +118,7 @@ class LocalHost:
     def put(self, content: bytes, path: str) -> None:
         parent = Path(path).parent
         if not parent.is_dir():
-            self.run("mkdir", "-p", str(parent))
+            self.do("mkdir", "-p", str(parent))
         whole = Path(f"{path}.new")  # whoever reads finds all of it, or what was there before
         whole.unlink(missing_ok=True)
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
@@ -212,14 +212,25 @@ class NetworkNamespace:
         # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
         self._inside = ("nsenter", f"--net=/run/netns/{namespace}", "--")
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        with self._told_from_inside(command):
+            done = self._host.ask(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
+        return replace(done, command=command)
+
+    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        with self._told_from_inside(command):
+            done = self._host.do(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
+        return replace(done, command=command)
+
+    @contextlib.contextmanager
+    def _told_from_inside(self, command: Sequence[str]) -> Iterator[None]:
+        """An error names this namespace and the command, without the words that enter the namespace."""
         try:
-            done = self._host.run(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
+            yield
         except CommandFailed as error:
             raise CommandFailed(self.name, command, error.exit_code, error.output) from None
         except TooMuchOutput:
             raise TooMuchOutput(self.name, command) from None
-        return replace(done, command=command)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         return self._host.spawn(*self._inside, *command, cpus=cpus)

@@ -52,15 +52,15 @@ def remove_namespace(host: Host, namespace: str) -> None:
     if namespace not in _namespaces(host):
         return
     end_processes(host, namespace)
-    host.run("sh", "-c", _DELETE_PAIRS, "sh", namespace, check=False)
-    host.run("ip", "netns", "del", namespace)
+    host.do("sh", "-c", _DELETE_PAIRS, "sh", namespace, check=False)
+    host.do("ip", "netns", "del", namespace)
 
 
 def end_processes(host: Host, namespace: str) -> None:
     """End what still runs in a namespace of ours."""
-    processes = host.run("ip", "netns", "pids", namespace, check=False).stdout.split()
+    processes = host.ask("ip", "netns", "pids", namespace, check=False).stdout.split()
     if processes:
-        host.run("kill", "-KILL", *processes, check=False)
+        host.do("kill", "-KILL", *processes, check=False)
 
 
 def namespaces_named(host: Host, prefix: str = PREFIX) -> list[str]:
@@ -69,4 +69,4 @@ def namespaces_named(host: Host, prefix: str = PREFIX) -> list[str]:
 
 
 def _namespaces(host: Host) -> list[str]:
-    return [line.split()[0] for line in host.run("ip", "netns", "list").stdout.splitlines() if line.strip()]
+    return [line.split()[0] for line in host.ask("ip", "netns", "list").stdout.splitlines() if line.strip()]

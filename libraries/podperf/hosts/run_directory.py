@@ -1,4 +1,4 @@
-"""The run directory of a host: sockets, configurations, and what a run changed outside of its namespaces."""
+"""The run directory of a host: sockets and configurations of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.shell_script import shell_script
 
-RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
+RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands
 SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
 _FREE = shell_script("free_shared_memory.sh", beside=__file__)
 
@@ -21,6 +21,6 @@ def shared_memory_prefix() -> str:
 
 def free_shared_memory(host: Host) -> None:
     """Remove what programs that have ended left. PodperfError, in one line, when something cannot be removed."""
-    done = host.run("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
+    done = host.do("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
     if done.exit_code:
         raise PodperfError(f"shared memory of an earlier run stays on {host.name}: {' '.join(done.stderr.split())}")

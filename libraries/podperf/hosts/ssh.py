@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import paramiko
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Completed, Process, TooMuchOutput
+from podperf.hosts.base import CommandFailed, Commands, Completed, Process, TooMuchOutput
 from podperf.hosts.output import MOST
 from podperf.hosts.shell_script import shell_script
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
@@ -22,7 +22,7 @@ SESSIONS = 8  # of one connection; sshd permits 10 by default (MaxSessions, sshd
 _END_ALL_OF = shell_script("end_all_of.sh", beside=__file__)
 
 
-class SshHost:
+class SshHost(Commands):
     """A machine that is reached over SSH. Most of podperf's commands need a login as root.
 
     The first command logs in, and so does the first one after the connection was lost. The processes that this object
@@ -39,7 +39,7 @@ class SshHost:
         self._files: paramiko.SFTPClient | None = None
         self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         started = Command(self.name, command, self._channel(), stdin=stdin or "")
         try:
             started.wait(timeout)
@@ -78,7 +78,7 @@ class SshHost:
             try:
                 file = files.open(whole, "wb")
             except FileNotFoundError:
-                self.run("mkdir", "-p", str(PurePosixPath(path).parent))
+                self.do("mkdir", "-p", str(PurePosixPath(path).parent))
                 file = files.open(whole, "wb")
             with file:
                 file.set_pipelined(True)
@@ -101,11 +101,11 @@ class SshHost:
     def log_in_again(self) -> None:
         """Try at once, also just after a failed login. Raises PodperfError if the machine is still unreachable."""
         self._refused = None
-        self.run("true")
+        self.ask("true")
 
     def signal(self, signal: str, process: int) -> None:
         """Send a signal to a process; a negative number means a process group. The process may have ended already."""
-        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self.login.timeouts.step)
+        self.do("kill", "-s", signal, "--", str(process), check=False, timeout=self.login.timeouts.step)
 
     def close(self) -> None:
         """Log out. Processes that this object started and that still run end."""
@@ -152,7 +152,7 @@ class SshHost:
         """Kill the processes of lost connections. If the server does not notice a loss, they go on and keep locks."""
         orphaned, self._orphaned = self._orphaned, []
         if orphaned:
-            self.run("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
+            self.do("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
 
     def _log_in(self) -> paramiko.SSHClient:
         """Log in. Just after a failure raise the same error at once: an undo has many commands, and each would wait."""

@@ -1,22 +1,27 @@
-"""Changes of a machine outside of a run's namespaces, each with the command that takes it back.
+"""The journal of a machine: each change outside of a run's namespaces, and the way to take the change back.
 
-The command is on disk before the change is made, so that what a killed run changed is taken back at the next start.
+An entry is on disk before the change is made. So the next start finds the changes of a killed run. Entries are taken
+back in reverse order: the last change first. Nothing needs to know which changes there are.
+
+Taking an entry back must do no harm if the change was never made, or is taken back already: a kill can come between the
+entry and the change, and between the command that takes the change back and the removal of the entry.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import module_loaded, unloading
 
-CHANGES = "way-back"  # in the run directory: a JSON list of what was changed and the command that takes it back
-TIMEOUT = 60.0  # seconds; a driver may take its time to let go of a device
-
+JOURNAL = "/run/podperf-journal"  # a folder with one file for each change; the names of the files are numbers
+TIMEOUT = 60.0  # seconds; a driver may need time to release a device
 
 Thing = Sequence[str]  # a command that succeeds for as long as a thing is there
 
@@ -41,75 +46,145 @@ def existing_interface(name: str, inside: str | None = None) -> Thing:
     return ("ip", *(("-n", inside) if inside else ()), "link", "show", "dev", name)
 
 
+# Run by `sh -c` with the name of a namespace and a command.
+_INSIDE = 'n=/run/netns/$1; shift; [ ! -e "$n" ] || set -- nsenter --net="$n" -- "$@"; exec "$@"'
+
+
+def inside(namespace: str, *command: str) -> Sequence[str]:
+    """A command for the network namespace of that name. When the namespace is gone, the command runs in the machine's
+    own network, because the kernel puts the devices of a namespace there."""
+    return ("sh", "-c", _INSIDE, "sh", namespace, *command)
+
+
 @dataclass(frozen=True)
 class Change:
-    """What was changed, the command that takes it back, and the thing that was changed, where it may go away."""
+    """One change of a machine, and the way to take it back: a command, or a function of podperf."""
 
     changed: str
-    command: Sequence[str]
-    of: Thing = ()
+    command: Sequence[str] = ()
+    of: Thing = ()  # what was changed, if it may go away: then there is nothing to take back
+    function: str = ""  # MODULE:NAME; it is called with the host and with `arguments`
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
 
 
 class WayBack:
-    """The way back of one set-up; it is gone at the end of `undo`."""
+    """The changes of one set-up on one machine. They are taken back at the end of `undo`."""
 
-    def __init__(self, host: Host, run_directory: str, undo: ExitStack) -> None:
-        self._host, self._path = host, f"{run_directory}/{CHANGES}"
-        self._changes = _changes(host, run_directory)  # what an earlier set-up could not take back is still on record
-        undo.callback(go_back, host, run_directory)
+    def __init__(self, host: Host, undo: ExitStack, journal: str = JOURNAL) -> None:
+        self._host, self._journal = host, journal
+        self._numbers: list[int] = []  # of its own entries in the journal
+        undo.callback(self._go_back)
 
     def note(self, changed: str, *command: str, of: Thing = ()) -> None:
-        """What is about to be changed, and the command that takes it back. A thing that is gone by then needs none."""
-        self._changes.append(Change(changed, command, of))
-        _write(self._host, self._path, self._changes)
+        """Write down what is about to be changed, and the command that takes it back.
+
+        If `of` is gone when the command fails, nothing has to be taken back.
+        """
+        self._write(Change(changed, command, of))
+
+    def note_call(
+        self,
+        changed: str,
+        function: Callable[..., None],
+        arguments: Mapping[str, Any],
+        *,
+        in_namespace: bool = False,
+        instead_of: int | None = None,
+    ) -> int:
+        """Write down a change that `function(host, **arguments)` takes back. The function is in a module of podperf.
+
+        Returns the number of the entry. `instead_of` is the number of an entry that this one replaces.
+        """
+        name = f"{function.__module__}:{function.__name__}"
+        return self._write(Change(changed, (), (), name, arguments, in_namespace), instead_of)
+
+    def _write(self, change: Change, number: int | None = None) -> int:
+        if number is None:
+            number = max(_numbers(self._host, self._journal), default=0) + 1
+            self._numbers.append(number)
+        written = {name: value for name, value in asdict(change).items() if value}
+        self._host.put(json.dumps(written).encode(), _file(self._journal, number))
+        return number
+
+    def _go_back(self) -> None:
+        still = set(_numbers(self._host, self._journal))
+        _take_back(self._host, self._journal, [each for each in self._numbers if each in still])
 
 
-def unload_at_the_end(host: Host, run_directory: str, module: str, undo: ExitStack) -> None:
-    """A module that the set-up is about to load is taken out again, unless it is there already."""
+def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
+    """Unload a module that the set-up is about to load, unless the module is there already."""
     if not module_loaded(host, module):
-        WayBack(host, run_directory, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
+        WayBack(host, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
 
 
-def go_back(host: Host, run_directory: str) -> bool:
-    """Take back what was changed, the last change first. True when there was something to take back.
+def changes(host: Host, journal: str = JOURNAL) -> list[Change]:
+    """The changes of this machine that are not taken back yet, the oldest first."""
+    return [_read(host, journal, number) for number in _numbers(host, journal)]
 
-    A command that fails does not keep the others from being run; then PodperfError says what is not as it was, and that
-    stays on record. What somebody has removed meanwhile needs no taking back.
+
+def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
+    """Take back all changes of this machine, the last one first. Returns what was changed.
+
+    If a change cannot be taken back, all others are. Then PodperfError says what is not as it was before, and the
+    journal keeps those changes.
     """
-    changes = _changes(host, run_directory)
-    if not changes:
-        return False
-    kept, failures = [], []
-    for change in reversed(changes):
+    numbers = _numbers(host, journal)
+    return _take_back(host, journal, numbers) if numbers else []
+
+
+def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
+    taken_back, failures = [], []
+    for number in reversed(numbers):
+        change = _read(host, journal, number)
         if (why := _why_not(host, change)) is not None:
-            kept.append(change)
             failures.append(f"{change.changed} ({why})")
+            continue
+        host.do("rm", "-f", _file(journal, number))
+        taken_back.append(change.changed)
     if failures:
-        _write(host, f"{run_directory}/{CHANGES}", kept[::-1])
         raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
-    host.run("rm", "-f", f"{run_directory}/{CHANGES}")
-    host.run("rmdir", "--ignore-fail-on-non-empty", run_directory, check=False)
-    return True
+    if numbers:
+        host.do("rmdir", "--ignore-fail-on-non-empty", journal, check=False)
+    return taken_back
 
 
 def _why_not(host: Host, change: Change) -> str | None:
-    """Take one change back. Why that is not possible, or None."""
+    """Take one change back. Returns the reason if that is not possible."""
     try:
-        done = host.run("timeout", f"{TIMEOUT:.0f}", *change.command, check=False, timeout=TIMEOUT + 5)
-        if not done.exit_code or (change.of and host.run(*change.of, check=False).exit_code):
+        if change.function:
+            _function(change.function)(host, **change.arguments)
+            return None
+        done = host.do("timeout", f"{TIMEOUT:.0f}", *change.command, check=False, timeout=TIMEOUT + 5)
+        if not done.exit_code or (change.of and host.ask(*change.of, check=False).exit_code):
             return None
     except PodperfError as error:
         return str(error)
     return done.stderr.strip() or f"exit code {done.exit_code}"
 
 
-def _changes(host: Host, run_directory: str) -> list[Change]:
+def _function(name: str) -> Callable[..., None]:
+    module, _, function = name.partition(":")
     try:
-        return [Change(*each) for each in json.loads(host.get(f"{run_directory}/{CHANGES}"))]
-    except FileNotFoundError:
-        return []
+        # A worker keeps its own journal, and could name any function of Python: only podperf's are called.
+        found: Callable[..., None] | None = (
+            getattr(import_module(module), function, None) if module.startswith("podperf.") else None
+        )
+    except ImportError:
+        found = None
+    if found is None:
+        raise PodperfError(f"this version of podperf has no {name}")
+    return found
 
 
-def _write(host: Host, path: str, changes: Sequence[Change]) -> None:
-    recorded = [(each.changed, each.command, *([each.of] if each.of else [])) for each in changes]
-    host.put(json.dumps(recorded).encode(), path)
+def _numbers(host: Host, journal: str) -> list[int]:
+    """The entries of the journal in their order. A file that a kill left half written has no number as its name."""
+    return sorted(int(name) for name in host.ask("ls", journal, check=False).stdout.split() if name.isdigit())
+
+
+def _file(journal: str, number: int) -> str:
+    return f"{journal}/{number}"
+
+
+def _read(host: Host, journal: str, number: int) -> Change:
+    return Change(**json.loads(host.get(_file(journal, number))))

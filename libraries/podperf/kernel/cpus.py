@@ -64,7 +64,7 @@ def _isolated(host: Host) -> tuple[int, ...]:
     isolated = _list(host, "/sys/devices/system/cpu/isolated")
     if not isolated:
         return ()
-    asked = host.run("taskset", "--cpu-list", format_cpu_list(isolated), "cat", "/proc/self/status", check=False)
+    asked = host.ask("taskset", "--cpu-list", format_cpu_list(isolated), "cat", "/proc/self/status", check=False)
     return allowed_cpus(asked.stdout) if asked.exit_code == 0 else ()
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.way_back import WayBack
 
 PAGE_MIB = 2
 _SIZE = f"hugepages-{PAGE_MIB * 1024}kB"
 FOLDER = f"/sys/kernel/mm/hugepages/{_SIZE}"
 _NODE_FOLDERS = f"/sys/devices/system/node/node[0-9]*/hugepages/{_SIZE}"
-BEFORE = "hugepages-before"  # in the run directory: the number of pages on each NUMA node before the run
+# `sh -c` runs this with pairs of a folder and a number of pages. It goes on if one cannot be written.
+_SET_BACK = 'status=0; while [ $# -gt 1 ]; do echo "$2" >"$1/nr_hugepages" || status=1; shift 2; done; exit $status'
 
 
 def offered(host: Host) -> bool:
     """True if the kernel has hugepages, and podperf can change their number."""
-    return host.run("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
+    return host.ask("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
 
 
 def nodes(host: Host) -> list[int]:
@@ -35,7 +36,7 @@ def free(host: Host) -> dict[int, tuple[int, int]]:
     }
 
 
-def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
+def reserve(host: Host, mib: int, undo: ExitStack) -> None:
     """Reserve this many MiB of free hugepages on each NUMA node until `undo`. PodperfError if memory is short."""
     wanted = -(-mib // PAGE_MIB)
     before, goals = {}, {}
@@ -48,9 +49,8 @@ def reserve(host: Host, mib: int, run_directory: str, undo: ExitStack) -> None:
             goals[folder] = pages + wanted - left
     if not goals:
         return
-    # Written before the change, so that a killed run leaves the note. It keeps notes of an earlier set-up.
-    host.put(json.dumps(before | _before(host, run_directory)).encode(), f"{run_directory}/{BEFORE}")
-    undo.callback(give_back, host, run_directory)
+    pairs = [word for folder, pages in before.items() for word in (folder, str(pages))]
+    WayBack(host, undo).note("hugepages", "sh", "-c", _SET_BACK, "sh", *pairs)
     for folder, goal in goals.items():
         _write(host, folder, goal)
         if (left := _read(host, folder, "free_hugepages")) < wanted:
@@ -75,28 +75,9 @@ def held(host: Host, process: int) -> dict[str, int]:
     return {node: amount // 1024 for node, amount in sorted(kib.items())}
 
 
-def give_back(host: Host, run_directory: str) -> bool:
-    """Restore the number of hugepages from before `reserve`. True if there was a note of it."""
-    before = _before(host, run_directory)
-    for folder, pages in before.items():
-        _write(host, folder, pages)
-    if before:
-        host.run("rm", f"{run_directory}/{BEFORE}")
-    return bool(before)
-
-
-def _before(host: Host, run_directory: str) -> dict[str, int]:
-    """The number of pages before, by folder; empty if nothing was reserved."""
-    try:
-        found: dict[str, int] = json.loads(host.get(f"{run_directory}/{BEFORE}"))
-    except FileNotFoundError:
-        return {}
-    return found
-
-
 def _folders(host: Host) -> dict[int, str]:
     """The folder of each NUMA node, ordered by the nodes' numbers, which may have gaps."""
-    found = host.run("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
+    found = host.ask("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
     by_node = {int(folder.split("/")[5].removeprefix("node")): folder for folder in found}
     return dict(sorted(by_node.items())) or {0: FOLDER}
 
@@ -106,4 +87,4 @@ def _read(host: Host, folder: str, name: str) -> int:
 
 
 def _write(host: Host, folder: str, pages: int) -> None:
-    host.run("tee", f"{folder}/nr_hugepages", stdin=str(pages))
+    host.do("tee", f"{folder}/nr_hugepages", stdin=str(pages))

@@ -13,7 +13,7 @@ _SET = shell_script("set_interrupts.sh", beside=__file__)
 
 def affinities(host: Host, pci: str) -> dict[str, str]:
     """The interrupts of a device, and the CPUs that may serve each."""
-    lines = host.run("sh", "-c", _LIST, "sh", pci).stdout.splitlines()
+    lines = host.ask("sh", "-c", _LIST, "sh", pci).stdout.splitlines()
     return dict(line.split(" ", 1) for line in lines if " " in line)
 
 
@@ -27,4 +27,4 @@ def restore(host: Host, before: Mapping[str, str]) -> list[str]:
     if not before:
         return []
     pairs = [word for pair in before.items() for word in pair]
-    return host.run("sh", "-c", _SET, "sh", *pairs).stdout.split()
+    return host.do("sh", "-c", _SET, "sh", *pairs).stdout.split()

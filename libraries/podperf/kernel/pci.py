@@ -25,25 +25,25 @@ _GIVE_TO_KERNEL = shell_script("give_device_to_kernel.sh", beside=__file__)
 
 def attribute(host: Host, address: str, name: str) -> str | None:
     """An attribute of a device (a file of its folder in sysfs); None if the device has no such attribute."""
-    done = host.run("cat", f"{DEVICES}/{address}/{name}", check=False)
+    done = host.ask("cat", f"{DEVICES}/{address}/{name}", check=False)
     return done.stdout.strip() if done.exit_code == 0 else None
 
 
 def link(host: Host, address: str, name: str) -> str | None:
     """The last part of the target of an attribute that is a link: `driver`, `iommu_group`, `virtfn0`."""
-    done = host.run("readlink", f"{DEVICES}/{address}/{name}", check=False)
+    done = host.ask("readlink", f"{DEVICES}/{address}/{name}", check=False)
     return done.stdout.strip().rsplit("/", 1)[-1] or None
 
 
 def missing_user_space_driver(host: Host) -> str | None:
     """The reason why programs in user space cannot use devices of this host, with the remedy, or None."""
-    if not host.run("ls", "/sys/kernel/iommu_groups", check=False).stdout.strip():
+    if not host.ask("ls", "/sys/kernel/iommu_groups", check=False).stdout.strip():
         return (
             f"{host.name} has no IOMMU in use, which {FOR_USER_SPACE} needs: switch it on in the firmware (VT-d, "
             "AMD-Vi) and on the kernel's command line (intel_iommu=on)"
         )
-    found = f"test -e /sys/bus/pci/drivers/{FOR_USER_SPACE} || modprobe {FOR_USER_SPACE}"
-    if host.run("sh", "-c", found, check=False).exit_code:
+    found = f"test -e /sys/bus/pci/drivers/{FOR_USER_SPACE} || modprobe --dry-run --quiet {FOR_USER_SPACE}"
+    if host.ask("sh", "-c", found, check=False).exit_code:
         return f"the kernel of {host.name} has no driver {FOR_USER_SPACE} (modprobe {FOR_USER_SPACE} fails)"
     return None
 
@@ -55,7 +55,7 @@ def remember(host: Host, address: str, way_back: WayBack, interface: str | None 
     """
     wish = (attribute(host, address, "driver_override") or "").replace("(null)", "")
     driver = link(host, address, "driver") or ""
-    interfaces = host.run("ls", f"{DEVICES}/{address}/net", check=False).stdout.split()
+    interfaces = host.ask("ls", f"{DEVICES}/{address}/net", check=False).stdout.split()
     named = interface or next(iter(interfaces), "")
     back = ("sh", "-ec", _GIVE_BACK, "sh", address, wish, driver, named)
     way_back.note(f"the driver of {address}", *back, of=existing_path(f"{DEVICES}/{address}"))
@@ -73,7 +73,7 @@ def give_to_kernel(host: Host, address: str) -> str:
 
 def move_into_namespace(host: Host, interface: str, namespace: str, name: str, *, check: bool = True) -> None:
     """Move an interface from the machine's first network namespace into this one, under this name."""
-    host.run(*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name, check=check)
+    host.do(*FIRST_NAMESPACE, "ip", "link", "set", "dev", interface, "netns", namespace, "name", name, check=check)
 
 
 def describe_device(host: Host, address: str) -> dict[str, object]:
@@ -90,7 +90,7 @@ def describe_device(host: Host, address: str) -> dict[str, object]:
 
 def _run(host: Host, wanted: str, script: str, address: str, *arguments: str) -> str:
     limited = ("timeout", str(DRIVER_TIMEOUT), "sh", "-ec", script, "sh", address, *arguments)
-    done = host.run(*limited, check=False, timeout=DRIVER_TIMEOUT + 5)
+    done = host.do(*limited, check=False, timeout=DRIVER_TIMEOUT + 5)
     if done.exit_code:
         late = f"nothing happened for {DRIVER_TIMEOUT} s" if done.exit_code == 124 else f"exit code {done.exit_code}"
         raise PodperfError(f"the PCI device {address} of {host.name} cannot be {wanted}: {done.stderr.strip() or late}")

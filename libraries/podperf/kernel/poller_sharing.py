@@ -49,7 +49,7 @@ class TurnsOnCpu:
             how = f"in turns of {SLICE} us, by rotated real-time priority"
             said = SPECIAL_CAPABILITY.format(cpu=self.cpu, pollers=len(self.pollers), slice=SLICE)
             special = {"special_capability": said}
-        node = self.host.run("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
+        node = self.host.ask("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
             "cpu": self.cpu,
             "numa_node": int(node.strip().rpartition("node")[2]) if node else None,
@@ -85,7 +85,7 @@ def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack
 def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> TurnsOnCpu:
     if len(threads) < 2:
         for thread in threads:
-            host.run("renice", "--priority", "-20", "--pid", str(thread))
+            host.do("renice", "--priority", "-20", "--pid", str(thread))
         return TurnsOnCpu(host, cpu, threads, None)
     rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)

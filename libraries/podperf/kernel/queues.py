@@ -11,7 +11,7 @@ from podperf.kernel.interrupts import affinities, steer
 
 def receive_queues(host: Host, interface: str) -> dict[str, int]:
     """The number of queues of each kind, `combined` or `rx` (ethtool(8)); empty if the driver cannot change it."""
-    said = host.run("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
+    said = host.ask("ethtool", "-l", interface, check=False).stdout.partition("Current hardware settings")[2]
     numbers = {key.lower(): value for key, value in parse_ethtool(said).items()}
     kinds = {kind: numbers.get(kind, "") for kind in ("combined", "rx")}
     return {kind: int(number) for kind, number in kinds.items() if number.isdigit() and int(number)}
@@ -36,4 +36,4 @@ def leave_one_queue(host: Host, interface: str, pci: str, cpu: int) -> None:
 
 def _change(host: Host, interface: str, queues: Mapping[str, int]) -> None:
     words = [word for kind, number in queues.items() for word in (kind, str(number))]
-    host.run("ethtool", "-L", interface, *words, check=False)
+    host.do("ethtool", "-L", interface, *words, check=False)

@@ -17,7 +17,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
 from podperf.hosts.shell_script import shell_script
-from podperf.hosts.way_back import WayBack, existing_interface, existing_path
+from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
@@ -32,8 +32,9 @@ _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^
 
 @dataclass(frozen=True)
 class PhysicalFunction:
-    """A port of a NIC: its interface on the host, its PCI address, and its side of the worker."""
+    """A port of a NIC: its interface, the network namespace of that, its PCI address, and its side of the worker."""
 
+    namespace: str
     interface: str
     address: str
     side: int  # 0 left, 1 right; on the second worker of a chain 2 and 3, and so on
@@ -61,7 +62,7 @@ class VirtualFunction:
 
 def missing(host: Host) -> str | None:
     """The reason why a host offers no VFs, with the remedy, or None."""
-    if host.run("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
+    if host.ask("sh", "-c", _HAS_PORT, check=False).exit_code == 0:
         return None
     return (
         f"no NIC of {host.name} offers SR-IOV virtual functions (there is no sriov_totalvfs under {pci.DEVICES}): use "
@@ -157,7 +158,7 @@ def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:
 def _make(host: Host, port: PhysicalFunction, number: int, way_back: WayBack) -> None:
     there = existing_path(f"{pci.DEVICES}/{port.address}")
     way_back.note(f"the virtual functions of {port.interface}", "sh", "-ec", _REMOVE, "sh", port.address, of=there)
-    done = host.run("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
+    done = host.do("sh", "-ec", _MAKE, "sh", port.address, str(number), check=False, timeout=60)
     if done.exit_code:
         raise PodperfError(
             f"{port.interface} of {host.name} made no {number} virtual functions ({done.stderr.strip()}); the kernel's "
@@ -176,10 +177,10 @@ def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
     """PodperfError if another user has a VF that existed before. A VF that a program has open cannot be recognized."""
     if pci.link(host, vf.address, "driver") in {None, pci.FOR_USER_SPACE}:
         return
-    names = host.run("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
+    names = host.ask("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
     where = "in another network namespace"
     for name in names:
-        shown = host.run(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
+        shown = host.ask(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
         where = f"as {name}, which is up" if "UP" in json.loads(shown)[0]["flags"] else ""
     if where:
         raise PodperfError(f"virtual function {vf.number} of {vf.port.interface} is in use {where}: free it first")
@@ -191,9 +192,10 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
         return
     command = ("ip", "link", "set", "dev", vf.port.interface, "vf", str(vf.number))
     if way_back is not None:
-        back, there = (*command, *changes(after, before)), existing_interface(vf.port.interface)
+        back = inside(vf.port.namespace, *command, *changes(after, before))
+        there = inside(vf.port.namespace, *existing_interface(vf.port.interface))
         way_back.note(f"virtual function {vf.number} of {vf.port.interface}", *back, of=there)
-    done = host.run(*command, *words, check=False)
+    done = host.do(*command, *words, check=False)
     if done.exit_code:
         raise PodperfError(
             f"the driver of {vf.port.interface} on {host.name} refuses `vf {vf.number} {' '.join(words)}` "
@@ -206,7 +208,7 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
     now = receive_queues(host, interface).get("combined", 1)
     if now == queues:
         return
-    done = host.run("ethtool", "-L", interface, "combined", str(queues), check=False)
+    done = host.do("ethtool", "-L", interface, "combined", str(queues), check=False)
     if done.exit_code:
         raise Unavailable(
             f"{queues} queues of a virtual function are wanted, and {interface} has {now} ({done.stderr.strip()})"
@@ -225,7 +227,7 @@ def await_links(host: Host, links: Mapping[str, VirtualFunction]) -> None:
     patience = CARRIER_PATIENCE + LINK_STAYS
     wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
     for _ in range(LINK_ATTEMPTS):
-        if host.run(*wait, *links, check=False, timeout=patience + 5).exit_code == 0:
+        if host.ask(*wait, *links, check=False, timeout=patience + 5).exit_code == 0:
             return
         down = {interface: vf for interface, vf in links.items() if not _has_link(host, interface)}
         for interface in down:

@@ -43,5 +43,5 @@ def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
 
     Busy polling works if the socket prefers it and knows the NAPI context to poll.
     """
-    answer = json.loads(host.run("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout)
+    answer = json.loads(host.ask("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout)
     return [dict(each) for each in answer]

@@ -23,7 +23,7 @@ class CniPlugins:
     def missing(self, *names: str) -> str | None:
         """The reason why these plug-ins cannot be called, or None."""
         absent = [
-            name for name in names if self._host.run("test", "-x", f"{PLUGIN_DIRECTORY}/{name}", check=False).exit_code
+            name for name in names if self._host.ask("test", "-x", f"{PLUGIN_DIRECTORY}/{name}", check=False).exit_code
         ]
         if not absent:
             return None
@@ -68,7 +68,7 @@ class CniPlugins:
         }
         kind = plugin["type"]
         try:
-            return self._host.run(
+            return self._host.do(
                 "env",
                 *(f"{name}={value}" for name, value in environment.items()),
                 f"{PLUGIN_DIRECTORY}/{kind}",

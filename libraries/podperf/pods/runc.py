@@ -41,15 +41,15 @@ class RuncPods(PodRuntime):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        if host.run("which", "runc", check=False).exit_code:
+        if host.ask("which", "runc", check=False).exit_code:
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
         return None
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
         bundle = f"{BUNDLES}/{name}"
         # A file of an earlier container of this name would have the number of a process that is somebody else's now.
-        self._machine.run("rm", "-rf", bundle)
-        self._machine.run("mkdir", "-p", f"{bundle}/rootfs")
+        self._machine.do("rm", "-rf", bundle)
+        self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
         pod = Container(name, name_namespace(self._machine, name, process, undo), self._machine)
@@ -66,9 +66,9 @@ class RuncPods(PodRuntime):
         return _number(self._machine, runc, f"{bundle}/pid")
 
     def _end(self, name: str, runc: Process) -> None:
-        self._machine.run(*_runc("kill", PREFIX + name, "KILL"), check=False)  # it may have ended with its network
+        self._machine.do(*_runc("kill", PREFIX + name, "KILL"), check=False)  # it may have ended with its network
         runc.stop()
-        self._machine.run(*_runc("delete", "--force", PREFIX + name))
+        self._machine.do(*_runc("delete", "--force", PREFIX + name))
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -118,8 +118,8 @@ class ProcessInside(Process):
 
 def configuration(machine: Host) -> dict[str, Any]:
     """The `config.json` of a container (OCI runtime specification 1.0.2)."""
-    folders = machine.run("ls", "-d", *PROGRAMS, check=False).stdout.split()
-    capabilities = _capabilities(machine.run("setpriv", "--dump").stdout)
+    folders = machine.ask("ls", "-d", *PROGRAMS, check=False).stdout.split()
+    capabilities = _capabilities(machine.ask("setpriv", "--dump").stdout)
     return {
         "ociVersion": "1.0.2",
         "process": {

@@ -179,7 +179,7 @@ def _check_rights(root: bool) -> Observation:
 def _check_commands(host: Host) -> Iterator[Observation]:
     for command, package, needed in COMMANDS:
         # On Debian only root has /usr/sbin in its PATH.
-        done = host.run("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
+        done = host.ask("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
         if done.exit_code == 0:
             yield Observation("commands", command, State.OK, done.stdout.strip())
         else:
@@ -189,7 +189,7 @@ def _check_commands(host: Host) -> Iterator[Observation]:
 
 
 def _check_tester(host: Host) -> Observation:
-    if host.run("test", "-x", str(TESTER_BINARY), check=False).exit_code == 0:
+    if host.ask("test", "-x", str(TESTER_BINARY), check=False).exit_code == 0:
         return Observation("commands", TESTER_BINARY.name, State.OK, str(TESTER_BINARY))
     remedy = "sudo ./podperf set-up"
     return Observation("commands", TESTER_BINARY.name, State.MISSING, "the tester is not built", remedy, needed=True)
@@ -210,7 +210,7 @@ def _check_kernel(host: Host, root: bool) -> Iterator[Observation]:
 
 
 def _check_plugins(host: Host) -> Iterator[Observation]:
-    found = host.run("ls", PLUGIN_DIRECTORY, check=False).stdout.split()
+    found = host.ask("ls", PLUGIN_DIRECTORY, check=False).stdout.split()
     if found:
         yield Observation("commands", "CNI plug-ins", State.OK, f"{PLUGIN_DIRECTORY}: {', '.join(found)}")
     else:

@@ -62,7 +62,7 @@ FEATURES = (
 def missing(host: Host, feature: Feature) -> str | None:
     """The kernel's error for this feature, or None if the kernel has the feature. Needs root."""
     with module_as_before(host, feature.module) if feature.module else nullcontext():
-        done = host.run(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
+        done = host.do(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
     if done.exit_code == 0:
         return None
     return " ".join((done.stderr or done.stdout).split()) or f"exit code {done.exit_code}"

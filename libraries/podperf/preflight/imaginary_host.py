@@ -16,11 +16,11 @@ from typing import Any
 from zlib import crc32
 
 from podperf.cpu_lists import format_cpu_list
-from podperf.hosts.base import Completed, Process
+from podperf.hosts.base import Commands, Completed, Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
-from podperf.preflight.journal import NO_MAC, program, within
+from podperf.preflight.recording import NO_MAC, program, within
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
@@ -38,7 +38,7 @@ class Device:
     pci: str | None = None
 
 
-class ImaginaryHost:
+class ImaginaryHost(Commands):
     """`ports` are the interfaces that exist from the start, by namespace and name. All others are veth ends."""
 
     def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], Device] | None = None) -> None:
@@ -57,7 +57,7 @@ class ImaginaryHost:
         for namespace, interface in ports or {}:
             self.mac(namespace, interface)
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         namespace, words = within(command)
         line = " ".join(words)
         for pattern, answer in _ANSWERS:
@@ -278,6 +278,12 @@ def _remove_file(question: Question) -> str:
     return ""
 
 
+def _files(question: Question) -> str:
+    """The names of the files in a folder."""
+    folder = f"{question.found[1]}/"
+    return "\n".join(path.removeprefix(folder) for path in question.host.files if path.startswith(folder))
+
+
 def _page_folders(question: Question) -> str:
     nodes = sorted({question.host.cpus.node(cpu) for cpu in question.host.cpus.usable})
     return "\n".join(f"{question.found[1]}/node{node}{question.found[2]}" for node in nodes)
@@ -407,6 +413,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"(?s)^sh -ec .*>\"\$pf/sriov_numvfs\"", _make_virtual_functions),
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),
+        (r"^ls (/run/\S+)$", _files),
         (r"ldd .*ovs-vswitchd", lambda _: "libxdp.so.1"),
         (r" vpp_plugins/(\S+)$", lambda question: question.found[1]),
         (r"trex_ask\.py ", lambda _: json.dumps(_SERVER)),

@@ -10,6 +10,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.way_back import JOURNAL
 from podperf.model import Chain, FrameSize, Traffic
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State
@@ -46,8 +47,9 @@ def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
 
 def check_left_behind(host: Host) -> Iterator[Observation]:
     """A warning where a killed run has left something."""
-    directory = not host.run("test", "-e", str(RUN_DIRECTORY), check=False).exit_code
-    left = [*namespaces_named(host), *([str(RUN_DIRECTORY)] if directory else [])]
+    folders = (str(RUN_DIRECTORY), JOURNAL)
+    there = [each for each in folders if not host.ask("test", "-e", each, check=False).exit_code]
+    left = [*namespaces_named(host), *there]
     if left:
         detail = f"on {host.name}, an earlier run left {', '.join(left)}"
         yield Observation(

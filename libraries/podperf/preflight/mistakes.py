@@ -186,7 +186,7 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
             yield unpinned_pods(pods)
     ports = [port.interface for port in (worker.left, worker.right) if port is not None]
     if ports:
-        yield interrupt_balancer(host.run("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
+        yield interrupt_balancer(host.ask("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
     if functions:
         yield vlans_of_some(functions)
@@ -213,10 +213,10 @@ def planned(topology: Topology, cpus: Cpus) -> OvsSettings:
 
 def read_ovs_settings(host: Host) -> OvsSettings:
     """The `other_config` of the host's own Open vSwitch. Empty without one."""
-    if host.run("which", "ovs-vsctl", check=False).exit_code:
+    if host.ask("which", "ovs-vsctl", check=False).exit_code:
         return {}
     question = ("ovs-vsctl", "--no-wait", "--timeout=3", "--format=json", "list", "Open_vSwitch", ".")
-    done = host.run(*question, check=False)
+    done = host.ask(*question, check=False)
     return parse_ovs_settings(done.stdout) if done.exit_code == 0 else {}
 
 
@@ -236,10 +236,10 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
 
     Raises Unavailable with the reason if the host cannot ask the cluster.
     """
-    if host.run("which", "kubectl", check=False).exit_code:
+    if host.ask("which", "kubectl", check=False).exit_code:
         raise Unavailable(f"kubectl is not installed on {host.name}: whether pods of a cluster are pinned is not known")
     question = ("kubectl", "--request-timeout=5s", "get", "pods", "--all-namespaces", "--output=json")
-    done = host.run(*question, check=False)
+    done = host.ask(*question, check=False)
     if done.exit_code:
         said = " ".join(_KLOG.sub("", done.stderr).split()) or f"exit code {done.exit_code}"
         raise Unavailable(f"kubectl on {host.name} does not tell the cluster's pods: {said}")
@@ -260,7 +260,7 @@ def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
 
 def read_vlans(host: Host, port: str) -> dict[int, int]:
     """The VLAN of each virtual function of a port. Empty without virtual functions."""
-    answer = host.run("ip", "-json", "link", "show", "dev", port, check=False).stdout
+    answer = host.ask("ip", "-json", "link", "show", "dev", port, check=False).stdout
     return {number: vf.vlan for number, vf in parse_vfs(json.loads(answer)[0]).items()} if answer else {}
 
 

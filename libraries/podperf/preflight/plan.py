@@ -1,6 +1,6 @@
 """A plan: the commands of a run on the hosts of a testbed. The code of a run itself makes the plan.
 
-The hosts are imaginary (imaginary_host.py), and journal.py writes their commands down. No frame is sent.
+The hosts are imaginary (imaginary_host.py), and recording.py writes their commands down. No frame is sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize
 from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
-from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
+from podperf.preflight.recording import Kind, Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Scenario
@@ -66,20 +66,20 @@ def plan(
     unless their driver in the topology is veth.
     """
     refuse_unknown_ports(topology)
-    journal = Journal()
+    recording = Recording()
     apart = not topology.one_machine
     theirs = [worker or _cpus_of(each, topology, scenario) for each in topology.workers]
     ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs[0]
     ports = [_worker_ports(each) for each in topology.workers]
     tester_ports = _tester_ports(topology) | ({} if apart else ports[0])
-    tester = _host(topology.tester.ssh, ours, tester_ports, journal)
+    tester = _host(topology.tester.ssh, ours, tester_ports, recording)
     workers = []
     for number, (settings, cpus) in enumerate(zip(topology.workers, theirs, strict=True)):
-        host = _host(settings.ssh, cpus, ports[number], journal) if apart else tester
+        host = _host(settings.ssh, cpus, ports[number], recording) if apart else tester
         placement = place(topology, ours, cpus if apart else None, number=number)
         workers.append(WorkerMachine(settings, host, placement, number))
     testbed = _PlannedTestbed(topology, workers, tester)
-    steps = record(testbed, chain, frame, journal, scenario)
+    steps = record(testbed, chain, frame, recording, scenario)
     in_use = topology.workers[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
     assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs[0], workers[0])])]
@@ -93,18 +93,18 @@ def refuse_unknown_ports(topology: Topology) -> None:
 
 
 def record(
-    testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal, scenario: Scenario | None = None
+    testbed: Testbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
 ) -> Sequence[Step]:
-    """The steps that set a chain up and take it down. The hosts of `testbed` write them into `journal`."""
-    journal.phase = SET_UP
+    """The steps that set a chain up and take it down. The hosts of `testbed` write them into `recording`."""
+    recording.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
         if scenario is None:
             undo.enter_context(testbed.build(chain, frame))
         else:
             undo.enter_context(testbed.build_placed(testbed.place_scenario(scenario, chain), chain, frame))
-        journal.phase = TEAR_DOWN
-    return journal.steps
+        recording.phase = TEAR_DOWN
+    return recording.steps
 
 
 def _cpu_plans(testbed: Testbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
@@ -120,8 +120,8 @@ def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | No
     return _imaginary_cpus(worker.cpus, topology.tester.cpus)
 
 
-def _host(ssh: SshSettings, cpus: Cpus, ports: dict[tuple[str, str], Device], journal: Journal) -> Host:
-    return RecordingHost(ImaginaryHost(ssh.address or THIS_MACHINE, cpus, ports), journal)
+def _host(ssh: SshSettings, cpus: Cpus, ports: dict[tuple[str, str], Device], recording: Recording) -> Host:
+    return RecordingHost(ImaginaryHost(ssh.address or THIS_MACHINE, cpus, ports), recording)
 
 
 def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:

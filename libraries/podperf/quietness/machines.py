@@ -33,7 +33,7 @@ def watch(
         speeds = CpuSpeeds(cpus, best=remembered())
         undo.callback(remember, speeds.best)
         return Quietness(cpus, speeds=speeds, workers=workers)
-    ticks = int(host.run("getconf", "CLK_TCK").stdout)
+    ticks = int(host.ask("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _times_on(host, undo)
     there = CpuSpeeds(cpus, measure) if measure is not None else None
@@ -50,7 +50,7 @@ for line in sys.stdin:
 
 def _times_on(host: Host, undo: ExitStack) -> Callable[[int], Times] | None:
     """`cpu_speed.times_of` on that machine, or None if the machine has no Python."""
-    if host.run("sh", "-c", "command -v python3", check=False).exit_code:
+    if host.ask("sh", "-c", "command -v python3", check=False).exit_code:
         return None
     process = host.spawn("python3", "-I", "-c", Path(cpu_speed.__file__).read_text(encoding="utf-8") + _ANSWER)
     undo.callback(process.stop)

@@ -164,7 +164,7 @@ def read_local_proc() -> str:
 
 def read_proc_of(host: Host) -> Callable[[], str]:
     """A reader of another host's /proc."""
-    return lambda: host.run("sh", "-c", _COMMAND).stdout
+    return lambda: host.ask("sh", "-c", _COMMAND).stdout
 
 
 class Quietness:

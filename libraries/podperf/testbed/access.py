@@ -58,7 +58,7 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
     login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part)
     host = SshHost(login)
     undo.callback(host.close)
-    if host.run("id", "-u").stdout.strip() != "0":
+    if host.ask("id", "-u").stdout.strip() != "0":
         raise PodperfError(
             f"{ssh.user} has not the rights of root on {host.name}, which network namespaces and drivers need: "
             f"log in as root ({part}.ssh.user)"
@@ -92,7 +92,7 @@ def _take(host: Host, what: str, silence: float) -> Process:
     except PodperfError as error:
         process.stop()
         if getattr(error, "exit_code", None) == _TAKEN:
-            holder = Holder.parse(host.run("cat", FILE, check=False).stdout)
+            holder = Holder.parse(host.ask("cat", FILE, check=False).stdout)
             advice = f"wait until it has ended; one that was cut off is given up after {silence:g} s"
             raise Taken(holder, host.name, advice) from error
         raise
@@ -111,4 +111,4 @@ def session_to(host: Host) -> SshSession | None:
     """The SSH session by which commands arrive at a machine; for this one, that of who runs podperf."""
     if not isinstance(host, SshHost):
         return ssh_session()
-    return SshSession.parse(host.run("sh", "-c", 'echo "$SSH_CONNECTION"').stdout)
+    return SshSession.parse(host.ask("sh", "-c", 'echo "$SSH_CONNECTION"').stdout)

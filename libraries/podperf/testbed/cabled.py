@@ -15,7 +15,6 @@ from podperf.hosts.environment import parse_ethtool
 from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
-from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
 from podperf.testbed.machines import Machines, WorkerMachine
@@ -25,7 +24,6 @@ from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
-TESTER_DIRECTORY = RUN_DIRECTORY.with_name("podperf-tester")  # like that of the worker, which may be the same machine
 SMALLEST = FrameSize.parse(64)
 
 
@@ -105,7 +103,7 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
 
 def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
     """For what is changed of the tester's ports, by the tester, too."""
-    way_back = WayBack(machines.host, str(TESTER_DIRECTORY), undo)
+    way_back = WayBack(machines.host, undo)
     for port in (machines.topology.tester.left, machines.topology.tester.right):
         _note_offload(machines, port, way_back)
     return way_back
@@ -133,7 +131,7 @@ def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayB
     there = existing_namespace(port.namespace) if port.namespace else ()
     way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone, of=there)
     chain = f'chain arriving {{ type filter hook ingress device "{port.interface}" priority -500; policy drop; }};'
-    host.run("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
+    host.do("nft", "-f", "-", stdin=f"table netdev {table} {{ {chain} }}\n")
 
 
 def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
@@ -156,7 +154,7 @@ def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> 
         return
     host = _seen_from(machines.host, port)
     link = ip_json(host, "-details", "link", "show", "dev", port.interface)[0]
-    offloads = parse_ethtool(host.run("ethtool", "-k", port.interface, check=False).stdout)
+    offloads = parse_ethtool(host.ask("ethtool", "-k", port.interface, check=False).stdout)
     if is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":
         on = ("ethtool", "-K", port.interface, "tso", "on")
         of = existing_interface(port.interface, port.namespace)
@@ -183,7 +181,7 @@ def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: i
     assert settings.left is not None and settings.right is not None
     host = add_namespace(worker.host, "worker", undo)
     worker.make_run_directory(undo)
-    ports = WorkerPorts(worker.host, host, str(RUN_DIRECTORY), undo)
+    ports = WorkerPorts(worker.host, host, undo)
     taken = ports.take(settings.left, mtu, cpus.receives_left), ports.take(settings.right, mtu, cpus.receives_right)
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}

@@ -30,7 +30,7 @@ class FrameWatch:
     """
 
     def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
-        if host.run("which", "tcpdump", check=False).exit_code:
+        if host.ask("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
         # With `-Z root`, tcpdump does not change its user. After a change, it would no longer end with this program.

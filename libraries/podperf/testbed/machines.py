@@ -12,16 +12,14 @@ from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.hosts.way_back import CHANGES
+from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import read_cpus
-from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
 from podperf.pods import POD_RUNTIMES
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
-from podperf.testbed.worker_ports import BEFORE as PORTS_BEFORE
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
@@ -39,14 +37,8 @@ class WorkerMachine:
 
     def make_run_directory(self, undo: ExitStack) -> None:
         """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
-        self.host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
-        undo.callback(self._remove_run_directory)
-
-    def _remove_run_directory(self) -> None:
-        """But for what the next run needs, where something could not be put back as it was."""
-        left = self.host.run("ls", str(RUN_DIRECTORY), check=False).stdout.split()
-        if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
-            self.host.run("rm", "-rf", str(RUN_DIRECTORY))
+        self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
+        undo.callback(self.host.do, "rm", "-rf", str(RUN_DIRECTORY))
 
 
 class Machines:
@@ -119,6 +111,12 @@ class Machines:
         """Give back what outlasts single chains. Safe to repeat."""
         while self._lasting:
             self._lasting.pop().close()
+
+    def go_back(self, workers: int) -> None:
+        """Take back the changes that an earlier set-up could not take back, on the tester's machine and on so many
+        workers. PodperfError if that fails again: a set-up begins on machines that are as they were before all."""
+        for host in dict.fromkeys((self.host, *(each.host for each in self.workers[:workers]))):
+            go_back(host)
 
     def worker(
         self,

@@ -106,7 +106,7 @@ def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
 
 def device_of(host: Host, port: WorkerPortSettings) -> str:
     """The folder of a port's device in sysfs, which has no alternative names of interfaces."""
-    shown = "" if port.pci else host.run("ip", "-json", "link", "show", "dev", port.interface, check=False).stdout
+    shown = "" if port.pci else host.ask("ip", "-json", "link", "show", "dev", port.interface, check=False).stdout
     links = json.loads(shown or "[]")
     return replace(port, interface=links[0].get("ifname", port.interface)).device if links else port.device
 

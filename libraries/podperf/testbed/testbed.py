@@ -117,6 +117,7 @@ class Testbed(Machines):
                 yield bare
             return
         plans = self.cpu_plans(chain) if cpus is None else [cpus]
+        self.go_back(chain.workers)
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)

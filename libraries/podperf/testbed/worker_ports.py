@@ -1,12 +1,11 @@
 """The worker's ports, where these exist already: moved into the namespace of the system under test, and given back.
 
-What a port was like is on the worker's disk before anything is changed, so that the next run can give it back as well.
+The state of a port is in the worker's journal before anything is changed, so that the next run can give it back, too.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -26,12 +25,12 @@ from podperf.hosts.linux import (
 )
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import namespaces_named
+from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.topology import WorkerPortSettings, WorkerSettings
 
-BEFORE = "ports-before"  # in the run directory
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
 INTERRUPT_DEFERRAL = ("napi_defer_hard_irqs", "gro_flush_timeout")
 
@@ -81,11 +80,10 @@ def received_by_threads(settings: WorkerSettings, host: Host) -> bool:
 class WorkerPorts:
     """The existing ports of a worker, for one set-up. `undo` gives them back."""
 
-    def __init__(self, host: Host, namespace: NetworkNamespace, directory: str, undo: ExitStack) -> None:
-        self._host, self._namespace, self._directory = host, namespace, directory
-        self._before: list[PortBefore] = []
-        give_back(host, directory)  # what an earlier set-up could not: a port is taken only as it was before all
-        undo.callback(give_back, host, directory)
+    def __init__(self, host: Host, namespace: NetworkNamespace, undo: ExitStack) -> None:
+        self._host, self._namespace = host, namespace
+        self._way_back = WayBack(host, undo)
+        self._noted: dict[str, int] = {}  # the number in the journal of each interface
 
     def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> TakenPort:
         """Move a port into the namespace, bring it up, and let `cpu` do what arriving frames cause.
@@ -95,10 +93,10 @@ class WorkerPorts:
         host = self._host
         link = _link(host, settings.interface)
         name = link["ifname"]  # the topology may have another one (altname)
-        driver = parse_ethtool(host.run("ethtool", "-i", name, check=False).stdout)
+        driver = parse_ethtool(host.ask("ethtool", "-i", name, check=False).stdout)
         pci = _pci_address(settings, driver, host)
         _refuse_another_driver(settings, driver, pci, host)
-        offloads = parse_ethtool(host.run("ethtool", "-k", name, check=False).stdout)
+        offloads = parse_ethtool(host.ask("ethtool", "-k", name, check=False).stdout)
         kind = link.get("linkinfo", {}).get("info_kind")
         gro = offloads.get("generic-receive-offload", "").startswith("on")
         threaded = read_attribute(host, name, "threaded")
@@ -135,76 +133,49 @@ class WorkerPorts:
         return f"its driver, interrupt {', '.join(steered)} on CPU {cpu}"
 
     def _remember(self, port: PortBefore) -> None:
-        self._before = [*(each for each in self._before if each.interface != port.interface), port]
-        _write(self._host, f"{self._directory}/{BEFORE}", self._before)
+        changed, noted = f"{port.interface} from the system under test", self._noted.get(port.interface)
+        self._noted[port.interface] = self._way_back.note_call(
+            changed, give_back, asdict(port), in_namespace=True, instead_of=noted
+        )
 
     def await_carrier(self) -> None:
         """Wait until each port has a link. PodperfError when one has none after 15 s."""
-        for port in self._before:
-            if not await_carrier(self._namespace, port.interface):
+        for interface in self._noted:
+            if not await_carrier(self._namespace, interface):
                 raise PodperfError(
-                    f"{port.interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
+                    f"{interface} of {self._host.name} has no carrier {CARRIER_PATIENCE} s after it was brought "
                     "up: is it cabled to the tester's port of the same side, or the next worker's, and is that one up?"
                 )
 
 
-def give_back(host: Host, directory: str) -> list[str]:
-    """Give the ports back that a set-up took, also one that was killed; returns their names.
+def give_back(host: Host, **before: Any) -> None:
+    """Give a port back that a set-up took, also one that was killed. `before` has the fields of PortBefore.
 
-    A virtual one that somebody has removed meanwhile, or its other end, needs no giving back. One that cannot be given
-    back does not keep the other; then PodperfError says why, and it stays on record.
+    A virtual port that somebody has removed meanwhile, or its other end, needs no giving back. PodperfError if the
+    interface of a device is lost.
     """
-    path = f"{directory}/{BEFORE}"
-    try:
-        before = [PortBefore(**each) for each in json.loads(host.get(path))]
-    except FileNotFoundError:
-        return []
-    given_back, kept, reasons = [], [], []
-    for port in before:
-        try:
-            given_back += [port.interface] if _give_back(host, port) else []
-        except PodperfError as error:
-            kept.append(port)
-            reasons.append(str(error))
-    if kept:
-        _write(host, path, kept)
-        raise PodperfError("; ".join(reasons))
-    host.run("rm", "-f", path)
-    return given_back
-
-
-def ports_on_record(host: Host, directory: str) -> bool:
-    """True while a set-up has ports that were not given back."""
-    return host.run("test", "-e", f"{directory}/{BEFORE}", check=False).exit_code == 0
-
-
-def _write(host: Host, path: str, ports: Sequence[PortBefore]) -> None:
-    host.put(json.dumps([asdict(each) for each in ports]).encode(), path)
-
-
-def _give_back(host: Host, port: PortBefore) -> bool:
-    """False when there is no such interface any more, PodperfError when a device has none."""
+    port = PortBefore(**before)
     for namespace in namespaces_named(host):
         if (name := _name_of(port, ip_json(host, "-n", namespace, "-details", "link", "show"))) is not None:
             inside = NetworkNamespace(namespace, host)
-            inside.run("sh", "-c", _TAKE_OFF, "sh", name, check=False)
+            inside.do("sh", "-c", _TAKE_OFF, "sh", name, check=False)
             if read_attribute(inside, name, "threaded") != port.threaded:
                 # A pod gives it back down, and only a veth that is up has a NAPI context to be told so.
                 ip(inside, "link", "set", "dev", name, "up")
                 write_attribute(inside, name, "threaded", port.threaded)
-            host.run("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
+            host.do("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
             break
     else:
         # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
         name = _name_of(port, ip_json(host, "-details", "link", "show"))
         if name is None and port.kind is not None:
-            return False
+            return
         if name is None:
             raise PodperfError(f"{host.name} has lost its interface {port.interface}: the device behind it has none")
         if name != port.interface:
             ip(host, "link", "set", "dev", name, "down")
             ip(host, "link", "set", "dev", name, "name", port.interface)
-    host.run("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
+    host.do("ethtool", "-K", port.interface, "gro", "on" if port.gro else "off", check=False)
     set_receive_queues(host, port.interface, port.queues)
     for attribute, value in port.deferral.items():
         if read_attribute(host, port.interface, attribute) != value:
@@ -214,7 +185,6 @@ def _give_back(host: Host, port: PortBefore) -> bool:
         restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
     modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
     ip(host, "link", "set", "dev", port.interface, "mtu", str(port.mtu), "alias", port.alias, *modes)
-    return True
 
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:

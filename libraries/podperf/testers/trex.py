@@ -183,7 +183,7 @@ class TrexTester:
 def require_interpreter(host: Host, interpreter: str) -> None:
     """Raises PodperfError if this interpreter does not exist. A later error would show a whole command line."""
     there = 'test -x "$(command -v -- "$1")" -a ! -d "$1"'
-    if host.run("sh", "-c", there, "sh", interpreter, check=False).exit_code:
+    if host.ask("sh", "-c", there, "sh", interpreter, check=False).exit_code:
         raise PodperfError(
             f"on {host.name}, there is no program {interpreter}: tester.trex.interpreter must name {PYTHONS}"
         )

@@ -51,7 +51,7 @@ def server_version(
 
     podperf also cannot use a server that publishes nothing on its `publisher_port`. With 0 this is not checked.
     """
-    done = host.run(*command(endpoint, timeout, programs, publisher_port), check=False, timeout=3 * timeout + 10)
+    done = host.ask(*command(endpoint, timeout, programs, publisher_port), check=False, timeout=3 * timeout + 10)
     if done.exit_code == NOBODY_THERE:
         raise PodperfError(
             f"no TRex server answers at {endpoint} within {timeout:g} s, asked from {host.name}: "

@@ -113,7 +113,7 @@ def running(
     Raises PodperfError with the server's message if the server does not come up.
     """
     program = f"{settings.directory}/{PROGRAM}"
-    if host.run("test", "-x", program, check=False).exit_code:
+    if host.ask("test", "-x", program, check=False).exit_code:
         raise PodperfError(
             f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
             "TRex release (or `scripts` of a built one)"
@@ -132,9 +132,9 @@ def running(
         yield server
     finally:
         process.stop()
-        host.run("rm", "-rf", folder, f"/run/dpdk/{prefix}")
+        host.do("rm", "-rf", folder, f"/run/dpdk/{prefix}")
         free_shared_memory(host)
-        host.run("rmdir", "--ignore-fail-on-non-empty", str(RUN_DIRECTORY), check=False)
+        host.do("rmdir", "--ignore-fail-on-non-empty", str(RUN_DIRECTORY), check=False)
 
 
 def _said(host: Host, log: str) -> str:

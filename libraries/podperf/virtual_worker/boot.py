@@ -70,7 +70,7 @@ def unavailable(host: Host) -> str | None:
     """The reason why this machine cannot run the virtual worker, with the remedy, or None."""
     if reason := missing(host, COMMANDS):
         return reason
-    if 'name "igb"' not in host.run(QEMU, "-device", "help").stdout:
+    if 'name "igb"' not in host.ask(QEMU, "-device", "help").stdout:
         return f"this QEMU has no igb, a network card with virtual functions: version 8.0 or later has; {REMEDY}"
     return None
 

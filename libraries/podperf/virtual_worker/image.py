@@ -99,7 +99,7 @@ REMEDY = "once: sudo ./podperf set-up virtual-worker"
 
 def missing(host: Host, commands: Sequence[tuple[str, str]]) -> str | None:
     """The reason why this machine cannot run the virtual worker, with the remedy, or None."""
-    absent = [package for command, package in commands if host.run("which", command, check=False).exit_code]
+    absent = [package for command, package in commands if host.ask("which", command, check=False).exit_code]
     return f"the virtual worker needs the Debian packages {', '.join(absent)}; {REMEDY}" if absent else None
 
 
@@ -136,7 +136,7 @@ def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) 
         with disk.open("wb") as file:
             file.truncate(recipe.disk_mib * 2**20)
         options = ("-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0")
-        host.run("mke2fs", *options, "-d", str(root), str(disk), timeout=BUILD_TIMEOUT)
+        host.do("mke2fs", *options, "-d", str(root), str(disk), timeout=BUILD_TIMEOUT)
         _remove(host, root)
         (half / "recipe.json").write_text(json.dumps(asdict(recipe), indent=1))
         half.replace(folder)
@@ -198,7 +198,7 @@ def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
     for old in (root / "etc/ssh").glob("ssh_host_*"):
         old.unlink()
     for name in ("id_ed25519", "ssh_host_ed25519_key"):
-        host.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "podperf", "-f", str(half / name))
+        host.do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "podperf", "-f", str(half / name))
     (half / "ssh_host_ed25519_key").rename(root / "etc/ssh/ssh_host_ed25519_key")
     (root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
     for name, content, mode in (
@@ -215,7 +215,7 @@ def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
 
 def _remove(host: Host, path: Path) -> None:
     # Stay on this file system: another one may be mounted below.
-    host.run("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
+    host.do("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
 
 
 def forget(host: Host, everything: bool) -> list[str]:

@@ -30,4 +30,4 @@ def translate(pod: Pod, next_left: str, next_right: str, *, masquerade: bool) ->
     sysctl(pod.host, net__ipv4__ip_forward=1)
     source_rule = 'oifname { "net1", "net2" } masquerade' if masquerade else ""
     rules = _RULES.format(port=SERVICE_PORT, next_left=next_left, next_right=next_right, source_rule=source_rule)
-    pod.host.run("nft", "-f", "-", stdin=rules)
+    pod.host.do("nft", "-f", "-", stdin=rules)

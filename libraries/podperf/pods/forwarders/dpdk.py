@@ -28,7 +28,7 @@ _COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 def missing_drivers(host: Host, *drivers: str) -> str | None:
     """Why applications on this host cannot use these drivers (`net_af_xdp`), with the remedy; or None."""
     for driver in drivers:
-        if host.run("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
+        if host.ask("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
             package = f"librte-{driver.replace('_', '-')}"  # followed by the number of DPDK's binary interface
             return f"DPDK's driver {driver} is not installed (Debian package {package}…, which comes with dpdk-dev)"
     return None
@@ -55,12 +55,12 @@ class DpdkApplication:
 
     def settle(self) -> None:
         """Hold its main thread to its CPU, too; while it starts, any CPU may help."""
-        self.host.run("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
+        self.host.do("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
 
     def allow(self, cpus: Iterable[int]) -> None:
         """Let all its threads run on any of these CPUs."""
         names = ",".join(map(str, cpus))
-        self.host.run("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
+        self.host.do("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
 
     def page_size(self) -> int | None:
         """MiB of the hugepages that its memory is in, read back from the kernel. None: it is in ordinary pages."""

@@ -51,7 +51,7 @@ class L2fwd:
 
     def missing(self, host: Host) -> str | None:
         """Why it cannot be run on this host, with the remedy, or None."""
-        if host.run("which", PROGRAM, check=False).exit_code:
+        if host.ask("which", PROGRAM, check=False).exit_code:
             return (
                 "DPDK's example l2fwd is not installed: no package has it; "
                 f"build it from DPDK's sources (meson -Dexamples=l2fwd) and put {PROGRAM} on the PATH"

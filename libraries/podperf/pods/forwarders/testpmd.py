@@ -78,7 +78,7 @@ class TestpmdForwarder:
 
     def missing(self, host: Host) -> str | None:
         """Why it cannot be run on this host, with the remedy, or None."""
-        if host.run("which", "dpdk-testpmd", check=False).exit_code:
+        if host.ask("which", "dpdk-testpmd", check=False).exit_code:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 

@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass
-class Journal:
+class Recording:
     """The steps on all hosts, in their order. `phase` is that of the steps to come."""
 
     steps: list[Step] = field(default_factory=list)
@@ -74,8 +74,8 @@ class Journal:
 class RecordingHost:
     """A host of which everything that changes something is written down. What only asks is not."""
 
-    def __init__(self, host: Host, journal: Journal) -> None:
-        self._host, self._journal = host, journal
+    def __init__(self, host: Host, recording: Recording) -> None:
+        self._host, self._recording = host, recording
         self.name = host.name
         self._interfaces: dict[tuple[str, int], str] = {}  # by namespace and index
 
@@ -87,61 +87,65 @@ class RecordingHost:
         interface = self._interfaces.get((namespace, index), "an interface")
         return (*command[:4], "<map of that program>", *command[5:-4], f"<index of {interface}>")
 
-    def run(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        namespace, inner = within(command)
-        if inner and PurePosixPath(inner[0]).name == "bpftool":  # where it is depends on the distribution
-            inner = ("bpftool", *inner[1:])
-        if not is_question(inner):
-            shown = self._with_target(namespace, inner)
-            self._journal.write(self.name, namespace, Kind.RUN, shown, stdin or "")
-        done = self._host.run(*command, stdin=stdin, check=check, timeout=timeout)
-        for index, interface in _indices(inner, done.stdout):
-            self._interfaces[namespace, index] = interface
-        for value, name in _learnt(namespace, inner, done.stdout):
-            self._journal.learn(value, name)
+    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        done = self._host.ask(*command, stdin=stdin, check=check, timeout=timeout)
+        self._learn(*_named(command), done.stdout)
         return done
+
+    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
+        namespace, inner = _named(command)
+        self._recording.write(self.name, namespace, Kind.RUN, self._with_target(namespace, inner), stdin or "")
+        done = self._host.do(*command, stdin=stdin, check=check, timeout=timeout)
+        self._learn(namespace, inner, done.stdout)
+        return done
+
+    def _learn(self, namespace: str, command: Sequence[str], answer: str) -> None:
+        for index, interface in _indices(command, answer):
+            self._interfaces[namespace, index] = interface
+        for value, name in _learnt(namespace, command, answer):
+            self._recording.learn(value, name)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         namespace, inner = within(command)
         held = f" (on CPU {','.join(map(str, cpus))})" if cpus else ""
-        self._journal.write(self.name, namespace, Kind.START, inner, remark=held)
+        self._recording.write(self.name, namespace, Kind.START, inner, remark=held)
         process = self._host.spawn(*command, cpus=cpus)
         name = program(inner) + (f" in {_short(namespace)}" if namespace else "")
-        self._journal.learn(process.pid, f"process of {name}")
-        return _RecordingProcess(process, self._journal, self.name, namespace, name)
+        self._recording.learn(process.pid, f"process of {name}")
+        return _RecordingProcess(process, self._recording, self.name, namespace, name)
 
     def put(self, content: bytes, path: str) -> None:
         try:
             text = content.decode()
         except UnicodeDecodeError:
             text = f"({len(content)} bytes)"
-        self._journal.write(self.name, "", Kind.WRITE, path, text)
+        self._recording.write(self.name, "", Kind.WRITE, path, text)
         self._host.put(content, path)
 
     def get(self, path: str) -> bytes:
         content = self._host.get(path)
         if path.endswith("pid"):
-            self._journal.learn(content.decode().strip(), f"number in {path}")
+            self._recording.learn(content.decode().strip(), f"number in {path}")
         return content
 
 
 class _RecordingProcess:
     """A process of such a host."""
 
-    def __init__(self, process: Process, journal: Journal, host: str, namespace: str, name: str) -> None:
-        self._process, self._journal, self._where, self._name = process, journal, (host, namespace), name
+    def __init__(self, process: Process, recording: Recording, host: str, namespace: str, name: str) -> None:
+        self._process, self._recording, self._where, self._name = process, recording, (host, namespace), name
         self._stopped = False
         self.pid = process.pid
 
     def send(self, line: str) -> None:
-        self._journal.write(*self._where, Kind.TELL, self._name, line)
+        self._recording.write(*self._where, Kind.TELL, self._name, line)
         self._process.send(line)
 
     def receive(self, timeout: float) -> str:
         line = self._process.receive(timeout)
         with suppress(ValueError, KeyError, TypeError):  # a TRex names its ports' MACs, and many lines are no JSON
             for number, port in enumerate(json.loads(line)["ready"]["ports"]):
-                self._journal.learn(port["mac"], f"MAC of TRex port {number}")
+                self._recording.learn(port["mac"], f"MAC of TRex port {number}")
         return line
 
     def alive(self) -> bool:
@@ -152,7 +156,7 @@ class _RecordingProcess:
 
     def stop(self, timeout: float = 5.0) -> None:
         if not self._stopped:
-            self._journal.write(*self._where, Kind.STOP, self._name)
+            self._recording.write(*self._where, Kind.STOP, self._name)
         self._stopped = True
         self._process.stop(timeout)
 
@@ -169,6 +173,14 @@ def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return namespace, words
 
 
+def _named(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """See `within`. The path of bpftool depends on the distribution, so that only its name is written down."""
+    namespace, inner = within(command)
+    if inner and PurePosixPath(inner[0]).name == "bpftool":
+        inner = ("bpftool", *inner[1:])
+    return namespace, inner
+
+
 def program(command: Sequence[str]) -> str:
     """The name of the program that a command line starts, behind `env`, an interpreter and the like."""
     for word in command:
@@ -176,25 +188,6 @@ def program(command: Sequence[str]) -> str:
         if name not in {"env", "stdbuf", "taskset", "setpriv", "--", "python3"} and not re.match(r"-|\w+=", word):
             return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # copies on other machines are named by their digest
     return command[0]
-
-
-# Commands that change nothing, by how their lines begin.
-_QUESTIONS = re.compile(
-    r"(env \S+=\S+ )*"
-    r"(which |test |ls |ldd |cat |head |readlink |stat |uname|dpkg-query |id |getent |sysctl -n |lspci|lscpu"
-    r"|python3 -I - "
-    r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
-    r"|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
-    r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
-    r"|taskset (--cpu-list )?--pid \d+$|setpriv --dump|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
-    r"|unshare --mount sh -c [^']*\{ cat "
-    r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|for (tool|[ti]) in|echo \"\$SSH))"
-)
-
-
-def is_question(command: Sequence[str]) -> bool:
-    """True for a command that only asks, or waits for something to be so."""
-    return _QUESTIONS.match(" ".join(command)) is not None
 
 
 def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tuple[object, str]]:
