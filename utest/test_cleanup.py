@@ -9,7 +9,7 @@ import pytest
 from podperf import cleanup
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.way_back import JOURNAL, WayBack, changes
+from podperf.hosts.way_back import JOURNAL, WayBack, changes, takes_back
 from scripted_host import ScriptedHost
 
 NAMESPACES = "podperf-tester (id: 0)\npodperf-worker (id: 1)\nof-somebody\n"
@@ -27,6 +27,7 @@ class Machine(ScriptedHost):
         return [each for each in self.commands if each.split()[0] in {"timeout", "kill"} or "netns del" in each]
 
 
+@takes_back
 def port_back(host: Host, lost: bool) -> None:
     """Stands for a port's function."""
     if lost:

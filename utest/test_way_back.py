@@ -25,6 +25,7 @@ from podperf.hosts.way_back import (
     existing_process,
     go_back,
     inside,
+    takes_back,
 )
 from scripted_host import ScriptedHost
 
@@ -227,6 +228,7 @@ def test_a_command_for_a_namespace_that_is_gone_finds_its_device_in_the_machines
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
+@takes_back
 def _told(host: Host, what: str) -> None:
     if what == "wrong":
         raise PodperfError("it is lost")
@@ -248,8 +250,20 @@ def test_a_function_that_cannot_take_a_change_back_says_why() -> None:
     assert len(changes(host, "/j")) == 1
 
 
-@pytest.mark.parametrize("function", ["podperf.hosts.way_back:no_such", "podperf.no_such:undo"])
-def test_a_function_that_another_version_of_podperf_has_is_named(function: str) -> None:
+@pytest.mark.parametrize(
+    "function", ["podperf.hosts.way_back:go_back", "podperf.no_such:undo", "os:abort", ":", ".a:b"]
+)
+def test_a_function_that_takes_nothing_back_is_named_and_not_called(function: str) -> None:
+    """Another version of podperf wrote the entry, or a worker that wants to run Python code here."""
     host = ScriptedHost({"/j/1": json.dumps({"changed": "port", "function": function})}, patient=True)
     with pytest.raises(PodperfError, match=rf"port \(this version of podperf has no {function}\)$"):
         go_back(host, "/j")
+
+
+@pytest.mark.parametrize("entry", ["", "[]", "{}", '{"changed": "port", "more": 1}', "\xff"])
+def test_an_entry_that_is_none_keeps_no_other_from_being_taken_back(entry: str) -> None:
+    sound = json.dumps({"changed": "port", "command": ["told"]})
+    host = ScriptedHost({"/j/1": sound, "/j/2": entry}, patient=True)
+    with pytest.raises(PodperfError, match="/j/2 is no entry of podperf's journal: look at it, and delete it"):
+        go_back(host, "/j")
+    assert any("told" in command for command in host.commands)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
@@ -24,6 +24,21 @@ JOURNAL = "/run/podperf-journal"  # a folder with one file for each change; the 
 TIMEOUT = 60.0  # seconds; a driver may need time to release a device
 
 Thing = Sequence[str]  # a command that succeeds for as long as a thing is there
+
+_MARKED: set[str] = set()  # names of functions
+
+
+def takes_back(function: Callable[..., None]) -> Callable[..., None]:
+    """Marks a function that an entry of a journal may name.
+
+    No other function is called: a worker keeps its own journal, and could name any function of Python there.
+    """
+    _MARKED.add(_name_of(function))
+    return function
+
+
+def _name_of(function: Callable[..., None]) -> str:
+    return f"{function.__module__}:{function.__name__}"
 
 
 def existing_path(name: str) -> Thing:
@@ -63,7 +78,7 @@ class Change:
     changed: str
     command: Sequence[str] = ()
     of: Thing = ()  # what was changed, if it may go away: then there is nothing to take back
-    function: str = ""  # MODULE:NAME; it is called with the host and with `arguments`
+    function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
     arguments: Mapping[str, Any] = field(default_factory=dict)
     in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
 
@@ -92,11 +107,12 @@ class WayBack:
         in_namespace: bool = False,
         instead_of: int | None = None,
     ) -> int:
-        """Write down a change that `function(host, **arguments)` takes back. The function is in a module of podperf.
+        """Write down a change that `function(host, **arguments)` takes back. `@takes_back` marks the function.
 
         Returns the number of the entry. `instead_of` is the number of an entry that this one replaces.
         """
-        name = f"{function.__module__}:{function.__name__}"
+        name = _name_of(function)
+        assert name in _MARKED, name
         return self._write(Change(changed, (), (), name, arguments, in_namespace), instead_of)
 
     def _write(self, change: Change, number: int | None = None) -> int:
@@ -136,7 +152,11 @@ def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
 def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
     taken_back, failures = [], []
     for number in reversed(numbers):
-        change = _read(host, journal, number)
+        try:
+            change = _read(host, journal, number)
+        except PodperfError as error:
+            failures.append(str(error))
+            continue
         if (why := _why_not(host, change)) is not None:
             failures.append(f"{change.changed} ({why})")
             continue
@@ -165,15 +185,11 @@ def _why_not(host: Host, change: Change) -> str | None:
 
 def _function(name: str) -> Callable[..., None]:
     module, _, function = name.partition(":")
-    try:
-        # A worker keeps its own journal, and could name any function of Python: only podperf's are called.
-        found: Callable[..., None] | None = (
-            getattr(import_module(module), function, None) if module.startswith("podperf.") else None
-        )
-    except ImportError:
-        found = None
-    if found is None:
+    with suppress(ImportError, TypeError, ValueError):
+        import_module(module)
+    if name not in _MARKED:
         raise PodperfError(f"this version of podperf has no {name}")
+    found: Callable[..., None] = getattr(import_module(module), function)
     return found
 
 
@@ -187,4 +203,9 @@ def _file(journal: str, number: int) -> str:
 
 
 def _read(host: Host, journal: str, number: int) -> Change:
-    return Change(**json.loads(host.get(_file(journal, number))))
+    try:
+        return Change(**json.loads(host.get(_file(journal, number))))
+    except (TypeError, ValueError):
+        raise PodperfError(
+            f"{_file(journal, number)} is no entry of podperf's journal: look at it, and delete it"
+        ) from None

@@ -25,7 +25,7 @@ from podperf.hosts.linux import (
 )
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import namespaces_named
-from podperf.hosts.way_back import WayBack
+from podperf.hosts.way_back import WayBack, takes_back
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
@@ -148,6 +148,7 @@ class WorkerPorts:
                 )
 
 
+@takes_back
 def give_back(host: Host, **before: Any) -> None:
     """Give a port back that a set-up took, also one that was killed. `before` has the fields of PortBefore.
 
