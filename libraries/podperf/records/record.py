@@ -79,6 +79,7 @@ class TestRecord:
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
+    version_under_test: str | None = None  # as the user named it
     contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -97,6 +98,7 @@ class TestRecord:
             "ended": None if self.ended is None else _timestamp(self.ended),
             "outcome": self.outcome,
             "reason": self.reason,
+            "version_under_test": self.version_under_test,
             "testbed": None if self.topology is None else _testbed(self.topology),
             "networking_model": self.model,
             "chain": None if self.chain is None else asdict(self.chain),
