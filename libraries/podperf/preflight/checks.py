@@ -221,7 +221,8 @@ def _check_plugins(host: Host) -> Iterator[Observation]:
 def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list[Observation], Placement | None]:
     try:
         cpus = read_cpus(worker)
-        near = nic_node(worker, topology.workers[0])
+        (settings,) = topology.workers
+        near = nic_node(worker, settings)
         placement = place(topology, cpus) if worker is host else place(topology, read_cpus(host), cpus, near)
     except PodperfError as error:
         return [Observation("machine", "placement", State.MISSING, str(error), needed=True)], None

@@ -25,8 +25,9 @@ SMALLEST = FrameSize.parse(64)
 
 
 def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
-    """What only root can try, and only while no run measures."""
-    topology, host, worker = testbed.topology, testbed.host, testbed.workers[0].host
+    """What only root can try on a testbed with one worker, and only while no run measures."""
+    (machine,) = testbed.workers
+    topology, host, worker = testbed.topology, testbed.host, machine.host
     if not root:
         yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
@@ -59,8 +60,9 @@ def check_left_behind(host: Host) -> Iterator[Observation]:
 
 def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Observation]:
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
-    if topology.workers[0].left is not None:
-        yield from check_worker_ports(topology.path, topology.workers[0], worker)
+    (settings,) = topology.workers
+    if settings.left is not None:
+        yield from check_worker_ports(topology.path, settings, worker)
 
 
 def check_worker_ports(file: str, settings: WorkerSettings, worker: Host) -> Iterator[Observation]:
@@ -156,6 +158,6 @@ def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    worker = testbed.workers[0]
+    (worker,) = testbed.workers
     ports = (worker.settings.left, worker.settings.right)
     return kind.refused(worker.host, [port.interface for port in ports if port is not None])
