@@ -11,12 +11,13 @@ import pytest
 from chains import forward, local_testbed, need, send
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
+from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, NetworkingModel
 from podperf.pods.forwarders.dpdk import DpdkApplication
 from podperf.testbed.testbed import Testbed
 from podperf.topology import PodSettings
-from robot_run import ROOT, Robot, mrr_suite, podperf
+from robot_run import Robot, mrr_suite, podperf
 
 pytestmark = [
     pytest.mark.usefixtures("machine_as_before"),
@@ -57,7 +58,10 @@ def test_a_data_plane_forwards_through_containers(testbed: Testbed, name: str) -
 @pytest.mark.parametrize("name", [name for name in OF_SECTIONS if name not in QUICK_OF_ALL])
 def test_so_does_every_other_one_of_the_sections(testbed: Testbed, name: str) -> None:
     need(name)
-    forward(Chain(name, 2), testbed=testbed)
+    try:
+        forward(Chain(name, 2), testbed=testbed)
+    except Unavailable as reason:  # busy polling with a driver that offers none
+        pytest.skip(str(reason))
 
 
 def test_an_application_is_in_its_container(testbed: Testbed) -> None:
@@ -95,11 +99,8 @@ def test_a_killed_run_with_containers_then_clean(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", ["4.1.1_kernel_space", "4.1.2_user_space", "4.1.3_ebpf"])
 def test_the_quick_tests_of_a_suite_pass(tmp_path: Path, suite: str) -> None:
-    path = ROOT / "tests" / "4.1_networking_models" / f"{suite}.robot"
-    robot = Robot(tmp_path, "--include", "quick", str(path), topology=TOPOLOGY % 1)
+    path = f"tests/4.1_networking_models/{suite}.robot"
+    robot = Robot(tmp_path, "--include", "quick", "--parseinclude", path, "tests", topology=TOPOLOGY % 1)
     assert robot.wait(500) == 0, robot.messages()
-    records = robot.records()
-    assert records
-    assert {each["data_plane"]["runtime"]["kind"] for each in records if each["outcome"] != "skipped"} == {
-        "containers of runc"
-    }
+    made_by = [each["data_plane"]["runtime"]["kind"] for each in robot.records() if each["outcome"] != "skipped"]
+    assert set(made_by) == {"containers of runc"}
