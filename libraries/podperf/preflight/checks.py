@@ -147,7 +147,8 @@ def _check_testbed(
     observations += [_check_hugepages(worker), _check_pods(topology, worker)]
     if placement is not None:
         observations += look_for_mistakes(topology, placement, read_cpus(worker), worker)
-        quietness = watch(tester, (*placement.tester, *(placement.sut if worker is tester else ())), undo)
+        sut = placement.sut if worker is tester else ()
+        quietness = watch(tester, sut=sut, tester=placement.tester, undo=undo)
         quietness.start()
         observations += check_measuring(Testbed.on(topology, tester, [worker]), root)
         reason = quietness.stop().reason
