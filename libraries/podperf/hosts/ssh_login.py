@@ -1,4 +1,4 @@
-"""Logging in on a machine over SSH, and one clear line for each reason why that may not be possible."""
+"""Logs in on a machine over SSH, with one clear line for each reason why a login fails."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _LOG = "podperf.ssh"
 
 
-_taken: dict[str, str] = {}  # the password, once it is no longer in the environment
+_taken: dict[str, str] = {}  # the password, after it was removed from the environment
 
 
 def take_password() -> str | None:
-    """The password that the user has put into the environment. It is taken out: children would inherit it."""
+    """The password from the environment. It is removed there, because child processes would inherit it."""
     if PASSWORD_VARIABLE in os.environ:
         _taken[PASSWORD_VARIABLE] = os.environ.pop(PASSWORD_VARIABLE)
     return _taken.get(PASSWORD_VARIABLE) or None
@@ -34,29 +34,29 @@ def take_password() -> str | None:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long a machine behind SSH is waited for, in seconds."""
+    """The seconds that podperf waits for a machine behind SSH."""
 
     step: float = 10.0  # for each of TCP, host key, login and opening a channel
-    lost: float = 15.0  # without an answer of any kind, after which the connection is given up
-    keepalive: float = 5.0  # between two questions that only ask for an answer
+    lost: float = 15.0  # without any answer, until the connection counts as lost
+    keepalive: float = 5.0  # between two keep-alive questions
 
 
 @dataclass(frozen=True)
 class Login:
-    """Where to log in, and how: by `key`, else by an agent and the usual keys; then by `password`."""
+    """The address of a login, and its method: `key`, or an agent and the usual keys; then `password`."""
 
     address: str
     port: int = 22
     user: str = "root"
     key: str | None = None
-    known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
+    known_hosts: str = "~/.ssh/known_hosts"  # the file of trusted host keys; podperf trusts no other
     password: str | None = field(default=None, repr=False)
-    part: str = "worker"  # of the topology, whose login this is
+    part: str = "worker"  # the part of the topology with this login
     timeouts: Timeouts = Timeouts()
 
     @property
     def keys(self) -> list[str]:
-        """The private keys to try. PodperfError when the one that was named is not there."""
+        """The private keys to try. Raises PodperfError if the named key does not exist."""
         if self.key is None:
             return [path for name in USUAL_KEYS if Path(path := expanded(f"~/.ssh/{name}")).is_file()]
         if not Path(path := expanded(self.key)).is_file():
@@ -67,13 +67,13 @@ class Login:
 
 
 def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.SSHClient:
-    """A connection, of `client` where given, that ends when the other side does not answer any more.
+    """A connection that ends if the other side no longer answers. `client` is the client to connect, if given.
 
-    PodperfError says why there is none.
+    Raises PodperfError with the reason if the login fails.
     """
     client = client or paramiko.SSHClient()
     client.set_log_channel(_LOG)
-    logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # what it would say is said by our errors
+    logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # podperf's own errors have the same content
     try:
         known = _known_hosts(Path(expanded(login.known_hosts)))
         client.set_missing_host_key_policy(_Refuse(known))
@@ -106,16 +106,16 @@ def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.S
 def _reach(login: Login) -> socket.socket:
     connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # Unanswered keep-alives end the connection, where TCP itself would try for a quarter of an hour (tcp(7)).
+    # Unanswered keep-alives end the connection. TCP itself would try for a quarter of an hour (tcp(7)).
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(login.timeouts.lost * 1000))
     return connected
 
 
 @dataclass(frozen=True)
 class _KnownHosts:
-    """The content of a file in the format of sshd(8), SSH_KNOWN_HOSTS. `revoked` are keys that are never trusted.
+    """The content of a file in the format of sshd(8), SSH_KNOWN_HOSTS. Keys in `revoked` are never trusted.
 
-    Certificates are not understood.
+    Certificates are ignored.
     """
 
     keys: Sequence[tuple[Sequence[str], paramiko.PKey]] = ()  # each with the names of its hosts
@@ -124,7 +124,7 @@ class _KnownHosts:
 
 
 def _known_hosts(path: Path) -> _KnownHosts:
-    """Lines that say nothing that is understood are left out, as ssh does."""
+    """Read the file. Lines that podperf does not understand are left out, as ssh does."""
     keys, revoked, names_authorities = [], set(), False
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         words = line.split()
@@ -146,15 +146,15 @@ def _known_hosts(path: Path) -> _KnownHosts:
 
 
 class _UnknownHostKey(paramiko.SSHException):
-    """Nothing is known of this host's key."""
+    """The file has no key of this host."""
 
 
 class _RevokedHostKey(paramiko.SSHException):
-    """This host's key is one of those that must not be trusted."""
+    """This host's key is revoked."""
 
 
 class _Refuse(paramiko.MissingHostKeyPolicy):
-    """Trust no host on first sight."""
+    """Refuse every unknown host."""
 
     def __init__(self, known: _KnownHosts) -> None:
         self._known = known
@@ -169,7 +169,7 @@ class _Refuse(paramiko.MissingHostKeyPolicy):
 
 
 def _why_not(login: Login, error: Exception) -> str:
-    """Why a login was not possible, in one line with its remedy."""
+    """The reason why a login failed, in one line with its remedy."""
     if isinstance(error, paramiko.SSHException):
         return _why_refused(login, error)
     where = f"{login.address} port {login.port}"
@@ -193,7 +193,7 @@ def _why_not(login: Login, error: Exception) -> str:
 
 
 def _why_refused(login: Login, error: paramiko.SSHException) -> str:
-    """The same for a machine that answers."""
+    """The reason why a machine that answers refused the login, in one line with its remedy."""
     where, known, said = f"{login.address} port {login.port}", expanded(login.known_hosts), _said(error)
     scan = f"ssh-keyscan -p {login.port} {login.address} >> {known}"
     match error:
@@ -254,11 +254,11 @@ def _remedy(login: Login) -> str:
 
 
 def expanded(path: str) -> str:
-    """With the home of who called sudo for `~`: root's own has neither the keys nor the known hosts of who types."""
+    """The path with the home of the caller of sudo for `~`. Root's home has neither his keys nor his known hosts."""
     user = os.environ.get("SUDO_USER") if os.geteuid() == 0 else None
     if user and (path == "~" or path.startswith("~/")):
         try:
             return pwd.getpwnam(user).pw_dir + path[1:]
-        except KeyError:  # a user that is gone
+        except KeyError:  # a user that no longer exists
             pass
     return str(Path(path).expanduser())
