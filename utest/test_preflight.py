@@ -62,6 +62,15 @@ def test_a_missing_command_comes_with_its_package() -> None:
     assert (iptables.state, iptables.in_the_way) == (State.MISSING, False)
 
 
+def test_a_missing_pod_runtime_says_what_to_install(tmp_path: Path) -> None:
+    topology = tmp_path / "t.yaml"
+    topology.write_text("version: 1\nname: t\npods: {runtime: runc}\n")
+    pods = of(check(str(topology), Without("which runc"), root=False), "pods: runc")
+    assert (pods.state, pods.in_the_way) == (State.MISSING, True)
+    assert pods.detail == "runc, which makes the pods, is not installed on this machine (Debian package runc)"
+    assert of(check(LOCAL, Without("which runc"), root=False), "pods: namespaces").state is State.OK
+
+
 def test_missing_plug_ins_and_tester_say_what_to_install() -> None:
     observations = check(LOCAL, Without("/usr/lib/cni", "podperf-tester"), root=False)
     assert of(observations, "CNI plug-ins").remedy == "apt-get install containernetworking-plugins"
@@ -114,10 +123,18 @@ def test_a_port_that_runs_no_program_itself_is_named(
 
 def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text("version: 1\nname: t\nworker: {cpus: 8191}\n")
+    file.write_text("version: 1\nname: t\nworkers: [{cpus: 8191}]\n")
     placement = of(check(str(file), root=False), "placement")
     assert placement.in_the_way
-    assert "worker.cpus: CPU 8191 is not online" in placement.detail
+    assert "workers[0].cpus: CPU 8191 is not online" in placement.detail
+
+
+def test_an_old_key_is_in_nobodys_way_and_has_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("version: 1\nname: t\nworker: {cpus: 0}\n")
+    (found,) = [each for each in check(str(file), root=False) if each.subject == "file"]
+    assert (found.area, found.state, found.in_the_way) == ("topology", State.WARNING, False)
+    assert found.detail == f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`"
 
 
 def test_a_feature_says_what_the_kernel_said_in_one_line() -> None:

@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, repeat
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +20,10 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, Speed, total, why_noisy
 from podperf.quietness.cpu_speed import CpuSpeeds, Times
+from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
 from podperf.records.json_values import noise_from_json, noise_to_json
+from scripted_host import ScriptedHost
 
 
 def process(
@@ -231,29 +236,63 @@ def test_waits_no_longer_than_there_is_patience() -> None:
 
 def test_noise_of_two_machines_says_where_it_was() -> None:
     quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
-    assert replace(quiet, worker=quiet).reason is None
-    assert replace(quiet, worker=busy).reason == ("worker, CPU 0: 50% of the time went to other processes: stress (9)")
-    both = replace(busy, worker=busy) + replace(busy, worker=quiet)
-    assert both.worker is not None
-    assert both.worker.foreign == {"stress (9)": 0.5}
+    assert replace(quiet, workers=(quiet,)).reason is None
+    assert (
+        replace(quiet, workers=(busy,)).reason == "worker, CPU 0: 50% of the time went to other processes: stress (9)"
+    )
+    both = replace(busy, workers=(busy,)) + replace(busy, workers=(quiet,))
+    (worker,) = both.workers
+    assert worker.foreign == {"stress (9)": 0.5}
     assert both.reason is not None
     assert both.reason.count("CPU 0: ") == 2
     read_back = noise_from_json(noise_to_json(both))
     assert read_back == both
 
 
-def test_noise_of_further_workers_says_on_which_it_was() -> None:
+def test_noise_of_three_workers_says_on_which_it_was() -> None:
     quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
-    third = replace(quiet, worker=replace(quiet, worker=replace(quiet, worker=busy)))
+    third = replace(quiet, workers=(quiet, quiet, busy))
     assert third.reason == "worker 3, CPU 0: 50% of the time went to other processes: stress (9)"
+    together = third + third
+    assert [each.foreign for each in together.workers] == [{}, {}, {"stress (9)": 1.0}]
+    data = noise_to_json(third)
+    assert data is not None
+    assert data["worker"]["worker"]["worker"]["noisy"], "each next worker is under the one before it"
+    assert noise_from_json(data) == third
 
 
-def test_two_machines_are_watched_in_one_window() -> None:
-    def machine() -> Quietness:
-        return Quietness([0], worker=None)
-
-    watched = Quietness([0], worker=machine())
+def test_all_machines_are_watched_in_one_window() -> None:
+    watched = Quietness([0], workers=[Quietness([0]), Quietness([0])])
     watched.start()
     noise = watched.stop()
-    assert noise.worker is not None
-    assert noise.worker.window >= noise.window > 0
+    assert len(noise.workers) == 2
+    assert min(each.window for each in noise.workers) >= noise.window > 0
+
+
+class WithPython(ScriptedHost):
+    """A machine with Python, which writes down the CPUs whose speed it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(answers={"getconf CLK_TCK": "100", "sh -c command -v python3": ""})
+        self.asked: list[int] = []
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Any:
+        return self
+
+    def send(self, line: str) -> None:
+        self.asked.append(int(line))
+
+    def receive(self, timeout: float) -> str:
+        return "1.0 1.0"
+
+    def stop(self) -> None: ...
+
+
+def test_the_watch_ends_on_a_cpu_of_the_tester() -> None:
+    """The process that measured stays there, and pollers may occupy the CPUs of the system under test."""
+    host = WithPython()
+    with ExitStack() as undo:
+        watched = watch(host, tester=(0,), sut=(2, 3), undo=undo)  # type: ignore[arg-type]
+        watched.await_speed(0, print)
+    assert host.asked == [2, 3, 0]
+    assert watched.cpus == (0, 2, 3)

@@ -31,6 +31,7 @@ from podperf.model import (
     DirectionResult,
     FrameSize,
     Latency,
+    NetworkingModel,
     Placement,
     Trial,
     TrialResult,
@@ -43,8 +44,9 @@ from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
+from podperf.testbed.system_under_test import PROBE_LOAD, PartOfChain, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import (
@@ -52,6 +54,8 @@ from podperf.topology import (
     Engine,
     MethodSettings,
     Threshold,
+    TrexSettings,
+    WorkerSettings,
     load_topology,
     topology_schema,
 )
@@ -126,6 +130,7 @@ class SimulatedTestbed:
         self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
+        self.workers = [WorkerMachine(WorkerSettings("local", None), LocalHost(), Placement((0,), (1,)))]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -154,7 +159,9 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
+        return SystemUnderTest(
+            chain, tester, [PartOfChain(replace(self.data_plane, ports=self.ports))], {}, self.tester_ports
+        )
 
 
 @pytest.fixture
@@ -170,7 +177,7 @@ def run(tmp_path: Path) -> Run:
 def equipment(testbed: SimulatedTestbed) -> Equipment:
     """This testbed on a machine of two CPUs that nobody watches."""
     quietness: Any = None
-    return Equipment(testbed, Placement((0,), (1,)), Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+    return Equipment(testbed, Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
 
 
 def configure(run: Run, **settings: Any) -> None:
@@ -210,6 +217,14 @@ def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is
     simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
     with pytest.raises(Unavailable, match="nothing is polled"):
         run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
+def test_a_record_has_the_sections_of_both_networking_models(run: Run) -> None:
+    simulated(run).data_plane = replace(simulated(run).data_plane, second_model=NetworkingModel.EBPF)
+    run.begin_test(Identity("test", "suite", ("sec-4.1.2",)), Chain("ovs-dpdk", 1), SMALL)
+    run.end_test(Identity("test", "suite", ("sec-4.1.2",)), "passed")
+    (path,) = (run.session.results / "records").glob("*.json")
+    assert json.loads(path.read_text())["test"]["sections"] == ["4.1.2", "4.1.3"]
 
 
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:
@@ -449,7 +464,7 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.session.topology.tester, type="trex", engine="trex", maximum_load=5000.0)
+    trex = replace(run.session.topology.tester, kind=TrexSettings(), engine="trex", maximum_load=5000.0)
     testbed = SimulatedTestbed("trex")
     run.session.equipment = equipment(testbed)
     configure(run, tester=trex)

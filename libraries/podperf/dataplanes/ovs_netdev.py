@@ -15,9 +15,10 @@ from podperf.model import NetworkingModel
 
 
 class OvsNetdev(OvsKernel):
-    """One thread of ovs-vswitchd reads and writes all ports, one system call a frame.
+    """One thread of ovs-vswitchd reads and writes all ports, with one system call a frame.
 
-    The kernel's receive threads, which fill its sockets, would not let it run under load: they take turns with it.
+    The kernel's receive threads fill the sockets of this thread. Under load they would keep it off the CPU, so they
+    take turns with it.
     """
 
     name: ClassVar[str] = "ovs-netdev"
@@ -30,7 +31,7 @@ class OvsNetdev(OvsKernel):
         return missing(host, PLAIN)
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
-        cpu, process = worker.placement.switch[0], switch.process.pid
+        (cpu,), process = worker.cpus.pollers_of(1), switch.process.pid
         worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(process))
         return take_turns(worker.host, busy_threads(worker, {cpu: [process]}), undo)
 

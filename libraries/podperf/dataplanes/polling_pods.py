@@ -11,7 +11,7 @@ from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import threads_named
 from podperf.kernel.poller_sharing import take_turns
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
 
@@ -24,20 +24,18 @@ def _describe(application: Application) -> Mapping[str, Any]:
 
 
 class PollingPods:
-    """The applications of a chain's pods, from left to right. Each polls on one of `cpus`, which are used in turns."""
+    """The applications of a chain's pods, from left to right. Each polls on the CPU that the plan gives to its pod."""
 
-    def __init__(
-        self, worker: Worker, chain: Chain, cpus: Sequence[int], undo: ExitStack, *, switch_memory: int = 0
-    ) -> None:
-        """Reserve hugepages for all pods, and `switch_memory` MiB for what switches between them."""
+    def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
+        """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
         self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
         self.applications: list[Application] = []
-        self._worker, self._cpus, self._undo = worker, cpus, undo
+        self._worker, self._undo = worker, undo
 
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
-        share = Share(self.cpu(len(self.applications)), self.in_hugepages)
-        application = forwarder.launch(pod.host, pod.name, devices, share, self._undo)
+        share = Share(self._worker.cpus.pods[len(self.applications)], self.in_hugepages)
+        application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
 
@@ -50,13 +48,9 @@ class PollingPods:
         for application in self.applications:
             application.begin()
 
-    def cpu(self, place: int) -> int:
-        """The CPU of the pod at this place of the chain, counted from 0."""
-        return self._cpus[place % len(self._cpus)]
-
     def pollers(self) -> list[Pollers]:
         """The pollers of each pod."""
-        return [{self.cpu(place): each.pollers()} for place, each in enumerate(self.applications)]
+        return [{cpu: each.pollers()} for cpu, each in zip(self._worker.cpus.pods, self.applications, strict=False)]
 
     def running(
         self,
@@ -68,10 +62,11 @@ class PollingPods:
         switch: Sequence[Perishable] = (),
         describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
         not_in_force: Callable[[], str | None] = lambda: None,
+        second_model: NetworkingModel | None = None,
     ) -> RunningDataPlane:
-        """Let these pollers, the pods' among them, take turns. Returns the data plane of pods and `switch`.
+        """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch pass frames on as they are.
+        Without `entries`, pods and switch forward frames unchanged.
         """
         turns = take_turns(self._worker.host, pollers, self._undo)
 
@@ -80,7 +75,7 @@ class PollingPods:
             return {**describe(), "applications": applications, "pollers": turns.describe()}
 
         parts: list[Perishable] = [*switch, *self.applications, turns]
-        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force)
+        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force, second_model)
 
 
 def together(*groups: Pollers) -> dict[int, list[int]]:
@@ -93,5 +88,5 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
 
 
 def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
-    """The kernel's threads that receive at an interface, and fill a program's sockets or rings, on this CPU."""
+    """The kernel's threads on this CPU that receive from an interface and fill a program's sockets or rings."""
     return {cpu: threads_named(host, f"napi/{interface}-")}

@@ -1,4 +1,4 @@
-"""The record of one test: everything that led to its result."""
+"""The record of one test: its configuration, its trials and its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from podperf.dataplanes.base import ALSO_MODEL
+from podperf.cpu_plan import CpuPlan, plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
@@ -24,7 +25,7 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
-from podperf.records.parameters import SetUp, parameters_of, special_capabilities, values_of
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_VERSION
 from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
@@ -37,12 +38,12 @@ Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
 @dataclass
 class TestRecord:
-    """One test, filled in as it goes; what stays unknown stays None and is null in the document.
+    """One test. The test fills its fields in while it runs. An unknown value stays None, and is null in the document.
 
-    `id` is made unique by the RecordWriter; `started` and `ended` are seconds since the epoch; `latency` is that of the
-    reporting trial, which `latency_of` names in words; `baseline` is the id of the record whose figures the relative
-    thresholds refer to; `link_bits_per_second` is set where a link speed exists; `log` is the test's place in Robot
-    Framework's log, such as `log.html#s1-t1`.
+    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` is that of one
+    trial, which `latency_of` names in words. `baseline` is the id of the record to which ratios compare.
+    `link_bits_per_second` is None if no port has a link speed. `log` is the test's place in Robot Framework's log, such
+    as `log.html#s1-t1`.
     """
 
     __test__: ClassVar[bool] = False  # not a pytest class
@@ -57,6 +58,7 @@ class TestRecord:
     reason: str = ""
     topology: Topology | None = None
     model: NetworkingModel | None = None
+    second_model: NetworkingModel | None = None  # to which the set-up of the chain also belongs
     chain: Chain | None = None
     traffic: Traffic | None = None
     placement: Placement | None = None
@@ -70,8 +72,8 @@ class TestRecord:
     metrics: Metrics = field(default_factory=dict)
     latency: Latency | None = None
     latency_of: str = ""
-    noises: Mapping[str, Noise] = field(default_factory=dict)  # of the valid trials of each phase that was watched
-    waited: float = 0.0  # seconds spent on waiting for a quiet machine, and on trials that were disturbed
+    noises: Mapping[str, Noise] = field(default_factory=dict)  # by phase: the noise of its valid trials
+    waited: float = 0.0  # seconds of waiting for a quiet machine, and of disturbed trials
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
@@ -81,7 +83,7 @@ class TestRecord:
     contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
+        """The document, in JSON types only (record.schema.json). `trials` come from `trial_to_json`."""
         return {
             "schema_version": SCHEMA_VERSION,
             "id": self.id,
@@ -123,18 +125,17 @@ class TestRecord:
         }
 
     def _sections(self) -> list[str]:
-        """Those that the tags name, and that of the second category which the data plane turned out to be of."""
-        second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
-        known = [each.section for each in NetworkingModel if each in second]
-        return list(dict.fromkeys([*sections_of(self.tags), *known]))
+        """The sections that the tags name, and the section of the second networking model, if the set-up has one."""
+        second = [self.second_model.section] if self.second_model is not None else []
+        return list(dict.fromkeys([*sections_of(self.tags), *second]))
 
     @property
     def _set_ups(self) -> dict[str, SetUp]:
-        """The chains of this test: its own, or all that it compares. Those of a tester are not on their path."""
+        """The chains of this test: its own chain, or all chains of a comparison. Without the tester's interfaces."""
         environment, descriptions = self.environment or {}, self.data_plane or {}
         if not self.contenders:
             own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
-            return {"": SetUp(self.chain, self.placement, (), descriptions, own, environment)}
+            return {"": SetUp(self.chain, _usual(self.placement, self.chain), (), descriptions, own, environment)}
         found = {}
         for name, (chain, placed) in self.contenders.items():
             own = {
@@ -143,11 +144,12 @@ class TestRecord:
                 if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
             }
             described = descriptions.get(name) or {}
-            found[name] = SetUp(chain, placed.placement, placed.shared, described, own, environment)
+            cpus = placed.cpus or _usual(placed.placement, chain)
+            found[name] = SetUp(chain, cpus, placed.shared, described, own, environment)
         return found
 
     def why_noisy(self) -> str | None:
-        """Why figures of this test may be the neighbours', or None."""
+        """The reason why figures of this test may describe foreign work, or None."""
         return why_noisy({PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
 
     def _quietness(self) -> dict[str, Any] | None:
@@ -166,7 +168,7 @@ class TestRecord:
 
 
 def record_id(*words: str) -> str:
-    """A readable name that any file system takes, from the words that say what is measured; empty ones are left out."""
+    """A readable name for any file system, made of these words. Empty words are left out."""
     safe = (re.sub(r"[^A-Za-z0-9._]+", "-", word).strip("-.") for word in words)
     return "-".join(word for word in safe if word)[:120] or "test"
 
@@ -179,7 +181,7 @@ def sections_of(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def topology_digest(topology: Topology) -> str | None:
-    """SHA-256 of its file; None where that has gone since it was read: its name still says which it was."""
+    """SHA-256 of the topology's file. None if the file is gone; the record has its name nevertheless."""
     try:
         return sha256(Path(topology.path).read_bytes()).hexdigest()
     except OSError:
@@ -197,12 +199,21 @@ def _testbed(topology: Topology) -> dict[str, Any]:
     }
 
 
+def _usual(placement: Placement | None, chain: Chain | None) -> CpuPlan | None:
+    """The roles on the first worker of a chain that podperf places."""
+    kind = DATA_PLANES.get(chain.data_plane) if chain else None
+    if placement is None or chain is None or kind is None:
+        return None
+    return plan_cpus(placement, chain.parts[0].pods, with_switch=kind.switch_has_cpus)
+
+
 def _placement(placement: Placement) -> dict[str, Any]:
+    with_switch = plan_cpus(placement, 0, with_switch=True)
     return {
         "tester": list(placement.tester),
         "sut": list(placement.sut),
-        "switch": list(placement.switch),
-        "pods": list(placement.pods),
+        "switch": list(with_switch.switch),
+        "pods": list(with_switch.beside_switch),
         "shared": list(placement.shared),
         "hugepages": placement.hugepages,
         "apart": placement.apart,

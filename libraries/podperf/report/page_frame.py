@@ -7,7 +7,7 @@ from pathlib import Path
 from podperf.report.html import Html, element, style
 
 _STYLE = Path(__file__).with_name("style.css")
-# A page without script has none to run: what a browser is told once more, should markup ever get into it.
+# The page has no script. This policy forbids the browser to run any, also if markup from a record gets into the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 

@@ -1,10 +1,9 @@
-"""The comparison of several chains in one test: by turns, each with its own placement, limits and description."""
+"""Compares several chains in one test by turns. Each chain has its own placement, limits and description."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from secrets import randbits
 from typing import Any
@@ -29,7 +28,7 @@ def compare(
 ) -> Finding:
     """Measure the contenders of an order, each with its traffic, and judge the order.
 
-    Unavailable, before anything is measured, when this testbed cannot offer one of them.
+    Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:
@@ -38,7 +37,7 @@ def compare(
     placed = {str(each): _placed(each, equipment) for each in order.contenders}
     record = test.record
     record.contenders = {str(each): (with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
-    cpus = {cpu for each in placed.values() for cpu in each.cpus}
+    cpus = {cpu for each in placed.values() for cpu in each.sut}
     workers = max(each.chain.workers for each in order.contenders)
     if workers > 1 or not cpus <= set(equipment.placement.sut):
         test.quietness = equipment.watch(sorted(cpus), test.undo, workers)
@@ -47,7 +46,7 @@ def compare(
     result = Comparison().run(by_name, randbits(32))
     record.limits = contenders.limits[str(order.contenders[0])]
     setting = {
-        "placements": {name: asdict(each) for name, each in placed.items()},
+        "placements": {name: each.as_record() for name, each in placed.items()},
         "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
@@ -58,7 +57,7 @@ def compare(
 
 
 class _Contenders:
-    """The contenders of one comparison by their names, each described in the record when it first stands."""
+    """The contenders of one comparison, by name. The record describes each one when it is set up for the first time."""
 
     def __init__(
         self,
@@ -75,12 +74,12 @@ class _Contenders:
 
     @property
     def doubt(self) -> str:
-        """The reasons not to believe the tester, in the order in which they arose."""
+        """The reasons not to believe the tester, in the order of their appearance."""
         return "; ".join(dict.fromkeys(each.doubt for each in self.limits.values() if each.doubt))
 
     @contextmanager
     def standing(self, contender: Contender) -> Iterator[ValidTrials]:
-        """Trials across this contender, which stands as long as the context lasts."""
+        """Trials across this contender. Its chain is set up while the context lasts."""
         name = str(contender)
         traffic = self._traffics[name]
         ways = traffic.directions

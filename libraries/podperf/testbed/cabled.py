@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.external import External
 from podperf.hosts.base import Host
@@ -17,7 +18,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
 from podperf.testbed.worker_ports import WorkerPorts
@@ -32,29 +33,32 @@ def set_up(
     machines: Machines,
     data_plane: DataPlane,
     chain: Chain,
+    cpus: Sequence[CpuPlan],
     mtu: int,
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain between ports that exist already, on both sides."""
-    topology, workers = machines.topology, machines.along(chain.workers)
+    """A chain between ports that exist already, on both sides. `cpus` has the roles on each of its workers."""
+    topology, workers = machines.topology, machines.workers[: chain.workers]
     machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
-    taken = [_take_ports(each, mtu, undo) for each in workers]
+    taken = [_take_ports(machines, each, roles, mtu, undo) for each, roles in zip(workers, cpus, strict=True)]
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
-    first, *further = (PartOfChain(each, one.received_by) for each, one in zip(running, taken, strict=True))
-    beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
+    parts = [
+        PartOfChain(each, one.received_by, worker.host.name)
+        for each, one, worker in zip(running, taken, workers, strict=True)
+    ]
     ports, patience = _tester_ports(machines), _await_links(machines)
     if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
         patience = CARRIER_PATIENCE
-    sut = SystemUnderTest(chain, tester, first.data_plane, entries, ports, first.received_by, patience, beyond)
+    sut = SystemUnderTest(chain, tester, parts, entries, ports, patience)
     return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 
@@ -66,7 +70,8 @@ def black_box(machines: Machines, chain: Chain, undo: ExitStack) -> SystemUnderT
     way_back = _way_back(machines, undo)
     tester = _tester(machines, machines.topology.tester.engine, way_back, undo)
     ports, patience = _tester_ports(machines), _await_links(machines)
-    sut = SystemUnderTest(chain, tester, External().between(ports, entries), entries, link_patience=patience)
+    box = PartOfChain(External().between(ports, entries))
+    sut = SystemUnderTest(chain, tester, [box], entries, link_patience=patience)
     return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, way_back, undo)
 
 
@@ -171,19 +176,18 @@ class _Taken:
     received_by: Mapping[str, str]
 
 
-def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
+def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: int, undo: ExitStack) -> _Taken:
     """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
     whether anything is, is not known yet."""
-    settings = machines.topology.worker
+    settings = worker.settings
     assert settings.left is not None and settings.right is not None
-    host = add_namespace(machines.worker_host, "worker", undo)
-    machines.make_run_directory(undo)
-    ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
-    cpus = machines.placement.sut
-    taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
+    host = add_namespace(worker.host, "worker", undo)
+    worker.make_run_directory(undo)
+    ports = WorkerPorts(worker.host, host, str(RUN_DIRECTORY), undo)
+    taken = ports.take(settings.left, mtu, cpus.receives_left), ports.take(settings.right, mtu, cpus.receives_right)
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return _Taken(machines.worker(host, left, right, mtu), ports, received_by)
+    return _Taken(machines.worker(worker, host, left, right, cpus, mtu), ports, received_by)
 
 
 def _by_an_engine_that_sends(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
-from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
@@ -27,24 +27,27 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     add_veth(host, near="left", far="right", mtu=mtu)
     tester = undo.enter_context(_tester(machines, host, engine))
     path = Wire().between({"left": host, "right": host})
-    return SystemUnderTest(Chain(Wire.name, 0), tester, path, path.entries)
+    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries)
 
 
-def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
-    """A chain between ports that are made for it."""
+def set_up(
+    machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
+) -> SystemUnderTest:
+    """A chain on one worker, between ports that are made for it."""
     tester_host = add_namespace(machines.host, "tester", undo)
-    worker = _worker(machines, tester_host, mtu, undo)
+    worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, running, running.entries)
+    return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:
     return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
 
 
-def _worker(machines: Machines, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
-    host = add_namespace(machines.host, "worker", undo)
+def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mtu: int, undo: ExitStack) -> Worker:
+    machine = machines.workers[0]
+    host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
         add_veth(
             machines.host,
@@ -54,16 +57,12 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, mtu: int, undo: E
             far_namespace=host.namespace,
             mtu=mtu,
         )
-    _dedicate(host, "w-left", "w-right", machines.placement.sut)
-    machines.make_run_directory(undo)
+    # The SUT's CPUs, not the tester's, do what arriving frames cause.
+    for port, cpu in (("left", cpus.receives_left), ("right", cpus.receives_right)):
+        dedicate_receive_processing(host, f"w-{port}", cpu)
+    machine.make_run_directory(undo)
     left, right = (
         WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
         for port in ("left", "right")
     )
-    return machines.worker(host, left, right, mtu)
-
-
-def _dedicate(host: Host, left: str, right: str, cpus: tuple[int, ...]) -> None:
-    """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""
-    for interface, cpu in ((left, cpus[0]), (right, cpus[-1])):
-        dedicate_receive_processing(host, interface, cpu)
+    return machines.worker(machine, host, left, right, cpus, mtu)

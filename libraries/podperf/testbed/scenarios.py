@@ -1,7 +1,7 @@
-"""Where published experiments have their parts: on which NUMA node, and on CPUs of their own or shared ones.
+"""The placements of published experiments: the NUMA nodes of switch and pods, and their exclusive or shared CPUs.
 
-A scenario names nodes relative to the NIC's, so that it can be set up on any worker with as many. In the draft's
-multi-pod test the NIC is on node 1 (appendix C.3); CPU pools are those of CMK (appendices A.2 and B.2).
+A scenario names nodes relative to the NIC's node. So any worker with as many nodes can have it. In the draft's
+multi-pod test the NIC is on node 1 (appendix C.3). CPU pools are those of CMK (appendices A.2 and B.2).
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import CpuPlan, give_roles
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
@@ -21,7 +23,7 @@ SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
 
 
 class Node(StrEnum):
-    """A NUMA node, as a scenario sees it."""
+    """A NUMA node, relative to the NIC's."""
 
     NIC = "the NIC's node"
     OTHER = "another node"
@@ -29,7 +31,7 @@ class Node(StrEnum):
 
 
 class Isolation(StrEnum):
-    """Which CPUs the pods' processes may use."""
+    """The kinds of CPUs that the pods' processes may use."""
 
     EXCLUSIVE = "each pod has a CPU of its own"
     SHARED = "the pods share a pool of two CPUs"
@@ -38,7 +40,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One placement. A pod beyond the last of `pods` is where that one is."""
+    """One placement. If a chain has more pods than `pods`, further pods have the place of the last one."""
 
     name: str
     switch: Node
@@ -59,7 +61,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             Scenario("S4", _OTHER, (_NIC, _NIC)),
             Scenario("S5", _NIC, (_NIC, _OTHER)),
             Scenario("S6", _OTHER, (_OTHER, _NIC)),
-            # Appendices A.2 and B.2; same and different are meant of pod and NIC.
+            # Appendices A.2 and B.2. "Same" and "different" compare the nodes of pod and NIC.
             Scenario("no-isolation", _NIC, (_ANY,), Isolation.NONE),  # "all PODs share a host's CPU"
             Scenario("exclusive-same-node", _NIC, (_NIC,)),
             Scenario("exclusive-different-node", _NIC, (_OTHER,)),
@@ -72,15 +74,24 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Placed:
-    """A scenario on one worker. The pods' processes are let onto `shared` once they run; empty: they stay where put."""
+    """The placement of a chain: the chosen CPUs, and their roles on one worker. Without `cpus`, the roles are the usual
+    ones.
+
+    When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs.
+    """
 
     placement: Placement
     shared: tuple[int, ...] = ()
+    cpus: CpuPlan | None = None
 
     @property
-    def cpus(self) -> set[int]:
-        """Those that anything of the system under test may run on."""
+    def sut(self) -> set[int]:
+        """All CPUs on which a part of the system under test may run."""
         return {*self.placement.sut, *self.shared}
+
+    def as_record(self) -> dict[str, Any]:
+        """The chosen CPUs, as records have them."""
+        return {"placement": self.placement.as_record(), "shared": list(self.shared)}
 
 
 def place_scenario(
@@ -93,20 +104,21 @@ def place_scenario(
     taken: Collection[int] = (),
     with_switch: bool = True,
 ) -> Placed:
-    """CPUs for the switch, for each pod and for the switch's other threads, none of which is `taken`.
+    """CPUs for the switch, for each pod and for the switch's other threads. CPUs in `taken` are not used.
 
-    CPUs that the usual placement has come first. Without a user-space switch there are those of the pods only.
-    Unavailable, with what is missing, when there are not enough.
+    CPUs of the usual placement come first. Without a user-space switch only pods get CPUs. Raises Unavailable with the
+    missing part if there are too few CPUs.
     """
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
-    switch = [choice.take(scenario.switch) for _ in range(max(1, len(usual.named_switch)) if with_switch else 0)]
+    pollers = max(1, len(usual.named_switch)) if with_switch else 0
+    switch = tuple(choice.take(scenario.switch) for _ in range(pollers))
     others = range(pods if scenario.isolation is not Isolation.SHARED else SHARED_POOL)
-    pool = [choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others]
-    control = [choice.take(scenario.switch)] if with_switch else []
-    # The order is what drivers go by: pods in theirs, what only controls comes last.
+    pool = tuple(choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others)
+    control = (choice.take(scenario.switch),) if with_switch else ()
     sut = (*switch, *pool, *control)
-    # The scheduler puts nothing on an isolated CPU by itself. Those that the parts were given must not be isolated.
-    everywhere = tuple(sorted({*sut, *set(cpus.usable).difference(taken, cpus.isolated)}))
+    neighbour = tuple(cpu for cpu in cpus.usable if cpu not in {*sut, *taken})
+    # The scheduler moves nothing to an isolated CPU by itself. So the CPUs that the parts share must not be isolated.
+    everywhere = tuple(sorted((*sut, *(cpu for cpu in neighbour if cpu not in cpus.isolated))))
     choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
     shared = choices[scenario.isolation]
     if isolated := cpus.isolated.intersection(shared):
@@ -114,7 +126,11 @@ def place_scenario(
             f"scenario {scenario.name} lets pods share CPUs, and the kernel moves no process from one isolated CPU to "
             f"another: leave CPU {format_cpu_list(sorted(isolated))} of the worker out of `isolcpus`"
         )
-    return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared)
+    placement = replace(usual, sut=sut, named_switch=switch, neighbour=neighbour)
+    beside = (*pool, *control)
+    ends = (switch or pool)[0], beside[-1]
+    roles = give_roles(placement, pods, receives=ends, switch=switch, beside=beside)
+    return Placed(placement, shared, roles)
 
 
 class _Choice:
@@ -125,7 +141,7 @@ class _Choice:
         self._taken = taken
 
     def take(self, where: Node) -> int:
-        """The best CPU of this node that is left: one of the usual ones, on a physical core of its own, not CPU 0."""
+        """The best unused CPU of this node: one of the usual CPUs, alone on its physical core, and not CPU 0."""
         near = where is Node.NIC
         here = [cpu for cpu in self._cpus.usable if where is Node.ANY or (self._cpus.node(cpu) == self._nic) == near]
         free = set(here) - self._taken

@@ -10,7 +10,9 @@ from podperf.documents.yaml_document import Document
 from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
 from podperf.topology.settings import (
     MethodSettings,
+    PodSettings,
     PortSettings,
+    SoftwareSettings,
     SshSettings,
     TesterSettings,
     Threshold,
@@ -25,24 +27,24 @@ from podperf.topology.settings import (
 
 def build(document: Document, data: Mapping[str, Any]) -> Topology:
     """The topology of a document without problems. `data` has the document's content and the schema's defaults."""
-    tester, worker, traffic, method = (data[key] for key in ("tester", "worker", "traffic", "method"))
+    tester, traffic, method = (data[key] for key in ("tester", "traffic", "method"))
     left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
+    trex = tester["type"] == TrexSettings.type
     both = traffic["directions"] == "bidirectional"
     return Topology(
         path=document.path,
         name=data["name"],
         description=data["description"].strip(),
         tester=TesterSettings(
-            tester["type"],
-            tester["engine"] if tester["type"] == "software" else "trex",
+            _trex(tester["trex"]) if trex else SoftwareSettings(),
+            "trex" if trex else tester["engine"],
             _cpus(tester["cpus"]),
             left,
             right,
-            _trex(tester["trex"]),
             tester.get("maximum_load"),
             _ssh(tester["ssh"]),
         ),
-        worker=_worker(worker, "worker"),
+        workers=tuple(_worker(each, document.key(("workers", number))) for number, each in enumerate(data["workers"])),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
         ),
@@ -53,10 +55,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             float(method["patience"]),
         ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
-        further_workers=tuple(
-            _worker({"connection": "ssh", **each}, f"further_workers[{number}]")
-            for number, each in enumerate(data["further_workers"])
-        ),
+        pods=PodSettings(data["pods"]["runtime"]),
         labels={key: document.texts["labels", key] for key in data["labels"]},
         not_comparable=data["not_comparable"].strip(),
     )

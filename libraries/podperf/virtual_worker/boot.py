@@ -50,20 +50,20 @@ class VirtualWorker:
     def as_lab(self, topology: Topology) -> Topology:
         """The topology of a lab with this worker. The rest of podperf does not know that the worker is virtual.
 
-        So this topology limits the load to the load that the emulated cards carry, and says that figures are not
-        comparable. If the given topology sets a load or a reason, that one counts.
+        This topology limits the load to the maximum of the emulated cards, and says that figures are not comparable. A
+        load or a reason in the given topology has precedence.
         """
         left, right = (
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
         )
-        worker = replace(
-            topology.worker, connection="ssh", ssh=self.ssh, left=self.worker_ports[0], right=self.worker_ports[1]
-        )
+        (settings,) = topology.workers
+        left_port, right_port = self.worker_ports
+        worker = replace(settings, connection="ssh", ssh=self.ssh, left=left_port, right=right_port)
         load = topology.tester.maximum_load or MAXIMUM_LOAD
         tester = replace(topology.tester, left=left, right=right, maximum_load=load)
         reason = topology.not_comparable or NOT_COMPARABLE
-        return replace(topology, tester=tester, worker=worker, not_comparable=reason)
+        return replace(topology, tester=tester, workers=(worker,), not_comparable=reason)
 
 
 def unavailable(host: Host) -> str | None:
