@@ -21,7 +21,7 @@ from podperf.history.changes import newest_change
 EARLIER = 20  # runs
 LEVEL = 300_000.0  # frames/s
 DEVIATIONS = (0.005, 0.01, 0.02, 0.03)
-CHANGES = ((0.0, 1), (0.0, 3), (-0.1, 1), (-0.05, 1), (-0.05, 3), (-0.1, 3))  # share, runs after it
+CHANGES = ((0.0, 1), (0.0, 3), (-0.1, 1), (-0.05, 1), (-0.05, 3), (-0.1, 3), (-0.05, 8))  # share, runs after it
 REPORTED = ("regression", "suspected, worse", "suspected, better", "progression", "nothing")
 MOST_FALSE = 0.02
 

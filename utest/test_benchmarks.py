@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import history_rates
 import tester_accounting
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, Trial, TrialResult
 from tester_accounting import TRAFFIC, TRIALS
@@ -66,3 +67,12 @@ def test_one_inexact_trial_in_either_place_is_told_by_the_exit_code(
 
 def test_exact_trials_in_both_places_are_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     assert exit_code(monkeypatch, [EXACT] * TRIALS, [EXACT] * TRIALS) == 0
+
+
+def test_the_rates_of_a_history_are_those_of_its_verdicts(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(history_rates, "DEVIATIONS", (0.005,))
+    assert history_rates.main(["4"]) == 0
+    found = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert found[2][-5:] == ["0.0%", "100.0%", "0.0%", "0.0%", "0.0%"]  # a drop of 10 % in one run
+    monkeypatch.setattr(history_rates, "verdict", lambda _: "regression")
+    assert history_rates.main(["4"]) == 1

@@ -448,3 +448,11 @@ def test_half_a_record_is_none_without_its_trials_either(tmp_path: Path) -> None
         whole.write_text(text[:size] if size != len(text) - 1 else text[: size - 1])
         with pytest.raises(PodperfError):
             read_record(whole, trials=False)
+
+
+def test_the_example_of_acknowledgements_in_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "history.md").read_text()
+    (example,) = (each for each in page.split("```") if each.startswith("\nacknowledged:"))
+    (tmp_path / "known.yaml").write_text(example)
+    (found,) = read_acknowledgements(tmp_path / "known.yaml")
+    assert (found.metric, found.at_most, found.until) == ("mrr", 0.08, date(2026, 12, 31))

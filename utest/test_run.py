@@ -668,3 +668,12 @@ def test_a_comparison_records_the_interfaces_of_each_chain(run: Run, monkeypatch
     assert found["macvlan, 1 pod: w-left"] == {"driver": "of w-left", "received_by": None}
     told = run.current.record.to_json()["parameters"]["chain_composition"]
     assert "linux-bridge, 1 pod: linux-bridge, 1 pod, each forwards by kernel" in told
+
+
+def test_the_version_under_test_is_in_every_record(run: Run) -> None:
+    run.version_under_test = "OVS 3.6"
+    run.begin_test(Identity("measured", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.end_test(Identity("measured", "suite"), "passed")
+    run.end_test(Identity("isolated", "suite"), "passed")
+    paths = (run.session.results / "records").glob("*.json")
+    assert [json.loads(path.read_text())["version_under_test"] for path in paths] == ["OVS 3.6"] * 2

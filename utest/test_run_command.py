@@ -223,3 +223,11 @@ def test_nothing_ends_in_silence(
 ) -> None:
     command_line.main([f"{checkout}/podperf", "no", *given])
     assert words.format(root=checkout) in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--version-under-test", "OVS 3.6"], ["--versionundertest=OVS 3.6"]])
+def test_the_version_under_test_is_a_variable_and_no_option_of_robot(given: list[str]) -> None:
+    assert "VERSION_UNDER_TEST:OVS 3.6" in options(*given)["variable"]
+    assert "versionundertest" not in options(*given)
+    resumed = Command.parse(given).resumed(["./podperf"], RESULTS / "first")
+    assert resumed.endswith("./podperf run --resume results/first --version-under-test 'OVS 3.6'")

@@ -1,4 +1,4 @@
-"""The commands `check`, `report` and `clean`: `python -m podperf COMMAND …`."""
+"""The commands `check`, `report`, `thresholds` and `clean`: `python -m podperf COMMAND …`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from importlib import import_module
 from podperf.errors import PodperfError
 
 # A module is imported when its command is called: `clean` must work where `report` cannot.
-COMMANDS = {"check": "podperf.preflight.command", "report": "podperf.report.command", "clean": "podperf.cleanup"}
+COMMANDS = {
+    "check": "podperf.preflight.command",
+    "report": "podperf.report.command",
+    "thresholds": "podperf.report.thresholds_command",
+    "clean": "podperf.cleanup",
+}
 
 
 def main(arguments: Sequence[str]) -> int:

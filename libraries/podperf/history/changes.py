@@ -16,7 +16,7 @@ from jumpavg import classify
 from podperf.history.student import quantile
 
 LEAST = 5  # runs that a change is measured against
-TOGETHER = 3  # newest runs that are looked at, together and fewer of them, where there is no change point
+TOGETHER = (3, 8, 2, 1)  # newest runs that are looked at together where there is no change point; the first tells X
 NEW = 20  # runs for which a change is told; after as many it is what later runs are measured against
 WINDOW = 80  # newest figures of a series among which change points are looked for
 CONFIDENCE = 0.9999  # of an interval. A run has a hundred figures or more, and each is judged
@@ -96,7 +96,7 @@ def newest_change(figures: Sequence[float]) -> Change | None:
             confirmed=len(newest) > 1 or repeated,
         )
     last = figures[newest.start :]
-    together = range(min(TOGETHER, len(last) - LEAST), 0, -1)
+    together = [runs for runs in TOGETHER if runs <= len(last) - LEAST]
     changes = [_change(last[:-runs], last[-runs:], change_point=False, confirmed=runs > 1) for runs in together]
     return next((each for each in changes if each.found), changes[0] if changes else None)
 
