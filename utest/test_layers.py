@@ -37,6 +37,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
     {"verdicts"},
     {"methods", "records"},
     {"report", "virtual_worker"},
+    {"counted_machine"},
     {"cleanup", "preflight"},
     {"run"},
     {"__main__"},

@@ -223,6 +223,12 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "4: tester.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
         "4: tester.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
     ),
+    "worker: {connection: counted}\ntester: {connection: ssh, ssh: {address: a}}": (
+        "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
+    ),
+    "worker: {connection: counted}\ntester: {type: trex, trex: {server: {directory: /t}}}": (
+        "4: tester.type: found 'trex'; allowed: software with `connection: counted`"
+    ),
     "worker: {connection: virtual}\ntester: {type: trex}": (
         "4: tester.type: found 'trex'; "
         "allowed: with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR"}  # of a test in words, where a phase's name is none
+PHASES = {
+    "mrr": "MRR",
+    "ndrpdr": "NDR and PDR",
+    "bare-path": "bare path",
+}  # of a test in words, where a phase's name is none
 
 
 def number(value: float) -> str:

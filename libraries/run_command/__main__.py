@@ -92,7 +92,7 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
     """Whether the topology of the run boots one. A wrong topology file does not: the run says what is wrong."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
     try:
-        return load_topology(named[-1]).worker.connection == "virtual"
+        return load_topology(named[-1]).worker.connection in {"virtual", "counted"}
     except PodperfError:
         return False
 

@@ -52,6 +52,7 @@ class Login:
     known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # of the topology, whose login this is
+    socket: str | None = None  # the path of a UNIX socket that leads to the SSH server, in place of the network
     timeouts: Timeouts = Timeouts()
 
     @property
@@ -101,6 +102,10 @@ def log_in(login: Login) -> paramiko.SSHClient:
 
 
 def _reach(login: Login) -> socket.socket:
+    if login.socket is not None:
+        connected = socket.socket(socket.AF_UNIX)
+        connected.connect(login.socket)
+        return connected
     connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Unanswered keep-alives end the connection, where TCP itself would try for a quarter of an hour (tcp(7)).

@@ -14,6 +14,7 @@ from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import Traffic
+from podperf.run.cost import ONLY_COST
 from podperf.run.equipment import Equipment
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
@@ -31,6 +32,8 @@ def compare(
 
     Unavailable, before anything is measured, when this testbed cannot offer one of them.
     """
+    if equipment.testbed.topology.counts_instructions:
+        raise Unavailable(ONLY_COST)
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:
             raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")

@@ -158,6 +158,8 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(here, allowed)
     elif sound.value("worker", "connection") == "virtual":
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
+    elif sound.value("worker", "connection") == "counted":
+        yield sound.problem(here, "local with a counted machine, which has the tester inside")
     elif not (_one_machine(sound) or _has_own_ports(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
@@ -166,8 +168,10 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
 def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
     yield from _address_disagreements(sound, "worker")
     connection = sound.value("worker", "connection")
-    if connection == "virtual":
+    if connection in {"virtual", "counted"}:
         yield from _virtual_disagreements(sound)
+        if connection == "counted" and _is_trex(sound):
+            yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
     existing = _existing_ports(sound, _WORKER)
     for port, exists in existing.items():

@@ -60,6 +60,7 @@ class SshSettings:
     key: str | None = None  # path of a private key; None: an agent, or the usual keys
     known_hosts: str = "~/.ssh/known_hosts"
     login: Literal["key", "password"] = "key"  # password: that one is offered, too
+    socket: str | None = None  # the path of a UNIX socket that leads to the SSH server, in place of the network
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class WorkerPortSettings:
 class WorkerSettings:
     """A host that runs the system under test, or a part of it. Its ports are both given, or neither."""
 
-    connection: Literal["local", "ssh", "virtual"]
+    connection: Literal["local", "ssh", "virtual", "counted"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
     switch_cpus: tuple[int, ...] | None = None  # of `cpus`, those on which a user-space switch polls; None: the first
     hugepages: bool = True  # for what can use them, where the worker has some
@@ -180,6 +181,11 @@ class Topology:
     def one_machine(self) -> bool:
         """True when the tester's machine is the worker's, or nobody's: a black box has none."""
         return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)
+
+    @property
+    def counts_instructions(self) -> bool:
+        """True when tester and system under test run inside a counted machine, where only cost can be measured."""
+        return self.worker.connection == "counted"
 
     @property
     def uses_this_machine(self) -> bool:
