@@ -13,9 +13,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
-from podperf.kernel.cpus import read_cpus
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
-from podperf.testbed.placement import nic_node, place
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Placement, Traffic, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -27,13 +25,13 @@ ATTEMPTS = 4
 def local_testbed() -> Testbed:
     """The testbed of topologies/local.yaml."""
     topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
-    return Testbed(topology, place(topology, read_cpus(LocalHost())))
+    host = LocalHost()
+    return Testbed.on(topology, host, [host])
 
 
 def remote_testbed(worker: Host, topology: Topology) -> Testbed:
     """The testbed of a topology whose worker is another machine, placed as a run would place it."""
-    node = nic_node(worker, topology.worker)
-    return Testbed(topology, place(topology, read_cpus(LocalHost()), read_cpus(worker), node), LocalHost(), worker)
+    return Testbed.on(topology, LocalHost(), [worker])
 
 
 def need(name: str) -> None:
@@ -66,10 +64,15 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
     raise AssertionError(f"frames are lost every time, the last time: {directions}")
 
 
-def forward(chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None) -> dict[str, Any]:
+def forward(
+    chain: Chain,
+    sizes: Sequence[str] = ("64",),
+    testbed: Testbed | None = None,
+    placement: Placement | None = None,
+) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
-    with (testbed or local_testbed()).build(chain, largest) as sut:
+    with (testbed or local_testbed()).build(chain, largest, placement=placement) as sut:
         for size in sizes:
             send(sut, size)
         return dict(sut.describe())

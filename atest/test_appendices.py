@@ -50,7 +50,7 @@ def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_pat
 @pytest.mark.usefixtures("machine_as_before")
 def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
     need("memif")
-    host, pool = LocalHost(), local_testbed().placement.tester + local_testbed().placement.sut
+    host, pool = LocalHost(), local_testbed().workers[0].placement.tester + local_testbed().workers[0].placement.sut
     with RunLock(), local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
         for application in sut.data_plane.applications:
             application.allow(pool)

@@ -12,11 +12,9 @@ import pytest
 from namespaces import add_namespace, remove_namespace
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, Traffic, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch
-from podperf.testbed.placement import place
 from podperf.testbed.testbed import Testbed
 from podperf.topology import load_topology
 from robot_run import Robot, podperf
@@ -75,7 +73,8 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
     path = tmp_path / "box.yaml"
     path.write_text(TOPOLOGY)
     topology = load_topology(path)
-    testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
+    host = LocalHost()
+    testbed = Testbed.on(topology, host, [host])
     with testbed.build(Chain("external", 0), FrameSize.parse(64)) as sut:
         told = sut.tester.describe()
         assert (told["engine"], told["engine_remark"]) == ("packet-ring", "no frame that XDP sent crossed in 0.5 s")

@@ -14,11 +14,9 @@ from podperf.counted_machine.boot import boot, unavailable
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import PREFIX
-from podperf.kernel.cpus import read_cpus
 from podperf.methods.cost import SAME, Cost, LoopSource
 from podperf.model import Chain, FrameSize, Loop, Traffic, Trial, TrialResult
 from podperf.testbed.access import log_in
-from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
@@ -71,8 +69,8 @@ def testbed() -> Iterator[Testbed]:
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
         topology = boot(here, print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
-        inside = log_in("worker", topology.worker.ssh, here, undo)
-        yield Testbed(topology, place(topology, read_cpus(inside)), inside)
+        inside = log_in("worker", topology.workers[0].ssh, here, undo)
+        yield Testbed.on(topology, inside, [inside])
 
 
 def with_rules(testbed: Testbed, rules: int) -> float:

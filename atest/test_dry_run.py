@@ -19,6 +19,7 @@ from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
 from podperf.preflight.journal import Journal, RecordingHost, Step
 from podperf.preflight.plan import plan, record
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import Testbed
@@ -35,10 +36,10 @@ tester:
   ports:
     left: {interface: near-left, namespace: test-lab}
     right: {interface: near-right, namespace: test-lab}
-worker:
-  ports:
-    left: {interface: far-left, driver: veth}
-    right: {interface: far-right, driver: veth}
+workers:
+  - ports:
+      left: {interface: far-left, driver: veth}
+      right: {interface: far-right, driver: veth}
 """
 SHARED_MEMORY = re.compile(r"\bpodperf-[0-9a-f]{8}\b")
 # Open vSwitch has as many threads beside its pollers as it likes, and each is held to the worker's CPUs.
@@ -89,7 +90,8 @@ def compare(topology: Topology, chain: Chain) -> None:
     """Set the chain up and take it down, and hold what was done against the plan."""
     need(chain.data_plane)
     cpus, journal = read_cpus(LocalHost()), Journal()
-    testbed = Testbed(topology, place(topology, cpus), RecordingHost(LocalHost(), journal))
+    host = RecordingHost(LocalHost(), journal)
+    testbed = Testbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
     with RunLock():
         done = record(testbed, chain, SMALL, journal)
     planned = plan(topology, chain, SMALL, cpus).steps

@@ -48,9 +48,9 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert description["dpdk_initialized"] is True
     config = description["other_config"]
     assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)
-    (switch,) = local_testbed().placement.switch
+    (switch,) = local_testbed().workers[0].placement.switch
     assert config["pmd-cpu-mask"] == hex(1 << switch)
-    *_, control = local_testbed().placement.pods
+    *_, control = local_testbed().workers[0].placement.pods
     assert config["dpdk-lcore-mask"] == hex(1 << control)
     assert description["control_held_to"] == [str(control)]
     if hugepages.offered(LocalHost()):

@@ -43,7 +43,7 @@ def topology(there: SshMachine, *, cabled: bool, trials: int = 1, key: str = "us
             "version": 1,
             "name": "sent-from-there",
             "tester": {**behind_ssh, "cpus": min(cpus), **(ports_of("ens4", "ens5") if cabled else {})},
-            "worker": {**worker, "cpus": max(cpus)},
+            "workers": [{**worker, "cpus": max(cpus)}],
             "method": {"search": "quick", "mrr": {"trials": trials, "duration": 0.2}},
         }
     )

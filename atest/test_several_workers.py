@@ -17,13 +17,10 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, Trial
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
 from podperf.testbed.access import lock, machines_of
-from podperf.testbed.machines import further_workers
-from podperf.testbed.placement import place
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -63,6 +60,7 @@ def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str,
     """A file with both as workers, and the tester in the namespace between them."""
     workers = [
         {
+            "connection": "ssh",
             "ssh": {
                 "address": each.address,
                 "key": f"{each.folder}/user_key",
@@ -81,8 +79,7 @@ def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str,
                 "version": 1,
                 "name": "two-workers",
                 "tester": {"ports": {"left": left, "right": right}},
-                "worker": {"connection": "ssh", **workers[0]},
-                "further_workers": workers[1:],
+                "workers": workers,
                 "method": {"search": "quick", "mrr": {"trials": 1, "duration": 0.2}},
             }
         )
@@ -95,8 +92,8 @@ def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Tes
     """That of both."""
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
-        tester, worker, *others = taken(settings, undo)
-        yield made_testbed(settings.path, tester, worker, others)
+        tester, *workers = taken(settings, undo)
+        yield Testbed.on(settings, tester, workers)
 
 
 def taken(settings: Topology, undo: ExitStack) -> tuple[Host, ...]:
@@ -105,12 +102,6 @@ def taken(settings: Topology, undo: ExitStack) -> tuple[Host, ...]:
     for each in machines[1:]:
         lock(each, undo)
     return machines
-
-
-def made_testbed(file: str, tester: Host, worker: Host, others: list[Host]) -> Testbed:
-    settings, cpus = load_topology(file, DATA_PLANES), read_cpus(tester)
-    further = further_workers(settings, cpus, others)
-    return Testbed(settings, place(settings, cpus, read_cpus(worker)), tester, worker, further)
 
 
 @pytest.mark.slow
@@ -213,8 +204,8 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
             add_veth(lab, near=end, far=f"to-{end}", mtu=1500)
             ip(lab, "link", "set", f"to-{end}", "master", "switch")
         settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
-        tester, worker, *others = taken(settings, undo)
-        testbed = made_testbed(settings.path, tester, worker, others)
+        tester, *workers = taken(settings, undo)
+        testbed = Testbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
                 sut.probe(addressed(Traffic(SMALL), sut))
@@ -229,6 +220,6 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
 
 def test_check_looks_at_both(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> None:
     observations = check(str(topology(pair, tmp_path)))
-    of_second = [each for each in observations if each.area.endswith("of further_workers[0]")]
+    of_second = [each for each in observations if each.area.endswith("of workers[1]")]
     assert {each.subject for each in of_second} >= {"placement", "ip", "hugepages", "worker ports"}
     assert {each.state for each in of_second if each.subject in {"placement", "worker ports"}} == {State.OK}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -305,13 +306,13 @@ tester:
   ports:
     left: {{interface: left, namespace: test-lab}}
     right: {{interface: right, namespace: test-lab}}
-worker:
-  connection: ssh
-  ssh: {{address: {address}, key: {key}, known_hosts: {folder}/known_hosts}}
-  ports:
-    left: {{interface: ens4}}
-    right: {{interface: ens5}}
-  cpus: {cpu}
+workers:
+  - connection: ssh
+    ssh: {{address: {address}, key: {key}, known_hosts: {folder}/known_hosts}}
+    ports:
+      left: {{interface: ens4}}
+      right: {{interface: ens5}}
+    cpus: {cpu}
 method: {{search: quick, mrr: {{trials: {trials}, duration: 0.2}}}}
 """
 
@@ -404,7 +405,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
     file.write_text(topology(lab))
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
-        worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
+        worker = log_in("worker", settings.workers[0].ssh, LocalHost(), undo)
         lock(worker, undo)
         forward(chain, testbed=remote_testbed(worker, settings))
         assert BROUGHT_ALONG[chain] in worker.run("ls", programs.FOLDER, check=False).stdout
@@ -420,7 +421,7 @@ def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: P
     file.write_text(topology(lab).replace("interface: ens4", "interface: slot4"))
     settings = load_topology(file, DATA_PLANES)
     with ExitStack() as undo:
-        worker = log_in("worker", settings.worker.ssh, LocalHost(), undo)
+        worker = log_in("worker", settings.workers[0].ssh, LocalHost(), undo)
         lock(worker, undo)
         forward(Chain("linux-bridge", 1), testbed=remote_testbed(worker, settings))
     assert ports(lab) == before
@@ -454,7 +455,7 @@ def test_a_machine_that_does_not_ask_for_the_password_is_not_offered_it(
     assert robot.wait() != 0
     said = robot.output.read_text()
     assert f"refuses the login of root by the key {lab.folder}/stranger_key: " in said
-    assert f"set {PASSWORD_VARIABLE} and worker.ssh.login: password" in said
+    assert f"set {PASSWORD_VARIABLE} and workers[0].ssh.login: password" in said
 
 
 def test_lines_of_known_hosts_with_markers_are_understood_or_left_out(there: SshMachine, tmp_path: Path) -> None:
@@ -583,8 +584,8 @@ def test_a_port_of_the_worker_that_is_in_use_is_refused(lab: SshMachine, tmp_pat
     robot = Robot(tmp_path, "tests", topology=topology(lab).replace("ens5", "eth0"))
     assert robot.wait() != 0
     said = robot.output.read_text()
-    assert f"worker.ports.left on {ADDRESS}: ens4 carries the address 192.0.2.1/24" in said
-    assert f"worker.ports.right on {ADDRESS}: eth0 carries the SSH session from {NEAR_ADDRESS}" in said
+    assert f"workers[0].ports.left on {ADDRESS}: ens4 carries the address 192.0.2.1/24" in said
+    assert f"workers[0].ports.right on {ADDRESS}: eth0 carries the SSH session from {NEAR_ADDRESS}" in said
     assert ip_json(lab.network, "link", "show", "dev", "ens4")
 
 
@@ -595,11 +596,47 @@ def test_check_says_whether_the_worker_can_be_reached(
     file = tmp_path / "t.yaml"
     file.write_text(topology(lab))
     observations = check(str(file))
-    assert [each.state for each in observations if each.area == "worker"] == [State.OK]
+    assert [each.state for each in observations if each.area == "workers[0]"] == [State.OK]
     assert [each.state for each in observations if each.subject == "worker ports"] == [State.OK]
     assert any(each.area == "commands of the worker" for each in observations)
     file.write_text(topology(lab, key="stranger_key"))
-    (observation,) = [each for each in check(str(file)) if each.area == "worker"]
+    (observation,) = [each for each in check(str(file)) if each.area == "workers[0]"]
     assert observation.in_the_way
     assert "refuses the login" in observation.detail
     assert "\n" not in observation.detail
+
+
+OWN_COMMANDS = """*** Settings ***
+Library    Testbed
+Library    SSHLibrary
+Suite Setup    Open Testbed    ${TOPOLOGY}
+Suite Teardown    Run Keywords    Close All Connections    AND    Close Testbed
+
+*** Test Cases ***
+A Command Of The User
+    ${index} =    Open Connection To Machine    worker    alias=mine
+    Should Be Equal    ${index}    ${1}
+    ${said} =    Execute Command    echo "$SSH_CONNECTION"
+    Should Match    ${said}    NEAR * ADDRESS 22
+    Close Connection
+
+The Machine Of Podperf
+    Run Keyword And Expect Error    *podperf runs on this machine itself*    Open Connection To Machine    tester
+
+Another Host Key
+    Evaluate    __import__("shutil").copy("FOLDER/other_known_hosts", "FOLDER/known_hosts")
+    Run Keyword And Expect Error    *ADDRESS port 22 shows another host key*somebody may stand in between*
+    ...    Open Connection To Machine    worker
+    Run Keyword And Expect Error    No open connection.    Execute Command    true
+"""
+
+
+def test_a_suite_runs_commands_of_its_own_on_the_worker_by_ssh_library(lab: SshMachine, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text((lab.folder / "known_hosts").read_text())
+    (tmp_path / "other_known_hosts").write_text(f"{ADDRESS} {(lab.folder / 'other_host_key.pub').read_text()}")
+    suite = tmp_path / "own.robot"
+    words = {"NEAR": NEAR_ADDRESS, "ADDRESS": ADDRESS, "FOLDER": str(tmp_path)}
+    suite.write_text(re.sub("|".join(words), lambda found: words[found[0]], OWN_COMMANDS))
+    robot = Robot(tmp_path, str(suite), topology=topology(lab).replace(f"{lab.folder}/known_hosts", str(known)))
+    assert robot.wait() == 0, robot.messages()

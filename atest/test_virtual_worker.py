@@ -16,10 +16,8 @@ from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
 from podperf.preflight.features import FEATURES, missing
-from podperf.testbed.placement import place
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import UNPACED, Site, TesterPort
@@ -117,8 +115,8 @@ class TestInside:
 
     def test_isolated_cpus_are_those_of_pods_where_the_topology_says_so(self, lab: Lab) -> None:
         isolated = parse_cpu_list(ISOLATED)
-        worker = replace(lab.topology.worker, cpus=isolated, switch_cpus=isolated[:1])
-        testbed = replace(lab, topology=replace(lab.topology, worker=worker)).testbed
+        worker = replace(lab.topology.workers[0], cpus=isolated, switch_cpus=isolated[:1])
+        testbed = replace(lab, topology=replace(lab.topology, workers=(worker,))).testbed
         pollers = forward(Chain("memif", 2), testbed=testbed)["pollers"]
         assert {cpu for each in pollers for cpu in each["held_to"]} == {str(cpu) for cpu in isolated}
 
@@ -166,9 +164,8 @@ class TestInside:
             worker = WorkerSettings("local", None, left=WorkerPortSettings(left), right=WorkerPortSettings(right))
             near, far = PortSettings(LEFT.interface), PortSettings(RIGHT.interface)
             tester = replace(lab.topology.tester, cpus=LEFT.cpus[1:2], left=near, right=far)
-            topology = replace(lab.topology, tester=tester, worker=worker)
-            placement = place(topology, read_cpus(lab.worker), read_cpus(LocalHost()))
-            testbed = Testbed(topology, placement, host=lab.worker, worker=LocalHost())
+            topology = replace(lab.topology, tester=tester, workers=(worker,))
+            testbed = Testbed.on(topology, lab.worker, [LocalHost()])
             with testbed.build(Chain("macvlan", 1), FrameSize.parse(64)) as sut:
                 send(sut)
                 facts = sut.tester.describe()
@@ -185,7 +182,7 @@ class TestInside:
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
         scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
         placement = lab.testbed.place_scenario(scenario, chain).placement
-        described = forward(chain, testbed=lab.testbed.placed(placement))
+        described = forward(chain, testbed=lab.testbed, placement=placement)
         nodes = {cpu: each["numa_node"] for each in described["pollers"] for cpu in each["held_to"]}
         parts = zip(placement.sut, (scenario.switch, *scenario.pods), strict=False)  # the last CPU only controls
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}

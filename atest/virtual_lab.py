@@ -47,7 +47,8 @@ class Lab:
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
         """The same with other wishes for virtual functions."""
-        return replace(self, topology=replace(self.topology, worker=replace(self.topology.worker, sriov=settings)))
+        (worker,) = self.topology.workers
+        return replace(self, topology=replace(self.topology, workers=(replace(worker, sriov=settings),)))
 
 
 @contextmanager
@@ -56,4 +57,4 @@ def booted() -> Iterator[Lab]:
     need_qemu()
     with RunLock(), ExitStack() as undo:
         topology = boot(LocalHost(), print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
-        yield Lab(topology, log_in("worker", topology.worker.ssh, LocalHost(), undo))
+        yield Lab(topology, log_in("worker", topology.workers[0].ssh, LocalHost(), undo))

@@ -22,13 +22,11 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize, Traffic, Trial
 from podperf.noise import MEMORY_LIMIT, WORK_LIMIT, Speed
 from podperf.quietness.best_times import remembered
 from podperf.quietness.cpu_speed import CpuSpeeds
 from podperf.quietness.watch import Quietness
-from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
@@ -53,8 +51,9 @@ def measure(chain: Chain, trials: int) -> list[Measured]:
     """So many trials of this chain, in the order in which they were."""
     found = []
     topology = load_topology(TOPOLOGY, DATA_PLANES)
-    placement = place(topology, read_cpus(LocalHost()))
-    cpus = {*placement.tester, *placement.sut}
+    host = LocalHost()
+    testbed = Testbed.on(topology, host, [host])
+    cpus = {*testbed.tester_cpus, *testbed.workers[0].placement.sut}
     speeds = CpuSpeeds(cpus, best=remembered())
     for _ in range(FIRST_LOOKS):
         speeds.sample()
@@ -62,7 +61,7 @@ def measure(chain: Chain, trials: int) -> list[Measured]:
     with RunLock():
         put_back(LocalHost())
         traffic = Traffic(FrameSize.parse(64))
-        with Testbed(topology, placement).build(chain, traffic.frame) as sut:
+        with testbed.build(chain, traffic.frame) as sut:
             trial = Trial(addressed(traffic, sut), UNPACED, SECONDS)
             sut.probe(trial.traffic)
             for number in range(1, trials + 1):

@@ -20,9 +20,7 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.kernel.cpus import read_cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, Traffic
-from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
@@ -87,7 +85,8 @@ def main() -> int:
     try:
         with RunLock():
             put_back(LocalHost())
-            testbed = Testbed(topology, place(topology, read_cpus(LocalHost())))
+            host = LocalHost()
+            testbed = Testbed.on(topology, host, [host])
             for number in range(chosen.repeats):
                 for chain, times in list(taken.items()):
                     print(f"\rrepeat {number + 1}: {chain!s:30s}", end="", file=sys.stderr)

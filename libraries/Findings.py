@@ -1,4 +1,4 @@
-"""Keyword library: claims of the draft and of others, held against measurements."""
+"""Keyword library: compares claims of the draft and of others with measurements."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Findings:
         Measure And Judge Claim    macvlan-over-bridge
     ```
 
-    The claims are a table in `libraries/podperf/verdicts/claims.py`, which says of each who makes it. How a verdict
-    comes about is told in `docs/findings.md`.
+    The table `libraries/podperf/verdicts/claims.py` has all claims, each with its source. `docs/findings.md` explains
+    the verdicts.
     """
 
     @keyword
     def measure_and_judge_claim(self, claim: str) -> None:
         """Set up the chains of the `claim` by turns, measure each in every round, and judge.
 
-        The verdict (confirmed, refuted or inconclusive) becomes the test's message. None of them fails the test: a
-        draft that errs is no fault of the testbed. Skipped, with the reason, when the testbed cannot offer a chain.
+        The verdict (confirmed, refuted or inconclusive) becomes the test's message. No verdict fails the test, because
+        a wrong claim is no fault of the testbed. If the testbed cannot run a chain, the test is skipped.
         """
         measure_and_judge(claim_named(claim))

@@ -27,7 +27,7 @@ PUBLIC_ADDRESS, PEER = "192.0.2.1", "192.0.2.2"  # TEST-NET-1, RFC 5737
 
 @library(scope="SUITE", version=__version__, doc_format="MARKDOWN")
 class Isolation:
-    """Shows that test traffic stays on the testbed's own links, and that a port which is not the testbed's is refused.
+    """Shows that test traffic stays on the testbed's own links, and that podperf refuses other ports as tester ports.
 
     ```robotframework
     *** Test Cases ***
@@ -42,7 +42,7 @@ class Isolation:
 
     @keyword
     def ports_should_be_isolated(self) -> None:
-        """The ports of this topology, the tester's and the workers', carry nothing but test traffic."""
+        """Fails unless the ports of this topology (the tester's and the workers') carry only test traffic."""
         session = open_run().session
         session.equipment.testbed.refuse_shared_ports()
         logger.info(
@@ -53,7 +53,7 @@ class Isolation:
     def port_should_be_refused_when_it_carries(self, use: Use) -> None:
         """Make an interface that is in `use`, in a namespace of its own, and offer it as a tester port.
 
-        Fails unless it is refused, and unless it was accepted before it came into use.
+        Fails unless podperf accepts the interface before it is in use, and refuses it afterwards.
         """
         with ExitStack() as undo:
             namespace = add_namespace(LocalHost(), "in-use", undo)
@@ -83,11 +83,11 @@ class Isolation:
         """From now on, look for frames with addresses of the test network at every interface outside of the testbed, on
         this machine, the tester's and the workers'.
 
-        Those of addresses that the machine itself has there, as some VPNs give it, are not counted."""
+        Some VPNs give a machine an address in the test network. Frames from or to such an address do not count."""
         session = open_run().session
         testbed, tester = session.equipment.testbed, session.topology.tester
         self._watches = []
-        workers = (testbed.worker_host, *(each.host for each in testbed.further))
+        workers = [each.host for each in testbed.workers]
         machines = {host.name: host for host in (LocalHost(), testbed.host, *workers)}
         for host in machines.values():
             taken = (tester.left, tester.right) if host.name == testbed.host.name else ()
@@ -96,7 +96,8 @@ class Isolation:
 
     @keyword
     def no_test_frame_should_have_left_the_testbed(self) -> None:
-        """Fails when a frame was seen outside, or when the watch sees none inside either and so proves nothing."""
+        """Fails if a test frame was seen outside. Also fails if the watch sees none inside, because it then proves
+        nothing."""
         if not self._watches:
             raise PodperfError("nothing was watched: call `Watch Machines For Test Frames` before the traffic")
         seen = [line for watch in self._watches for line in watch.stop()]
@@ -115,5 +116,5 @@ class Isolation:
 
     @keyword
     def stop_watching(self) -> None:
-        """End what the watching started. Safe to repeat."""
+        """End the watch. Does nothing if the watch has ended."""
         self._undo.close()

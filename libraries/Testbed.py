@@ -15,10 +15,11 @@ from robot.result import TestCase
 
 from podperf import __version__
 from podperf.errors import PodperfError
+from podperf.hosts.ssh_login import log_in
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
-from podperf.run import Run, Session, TestIdentity
+from podperf.run import MachineRole, Run, Session, TestIdentity
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -70,8 +71,7 @@ class Testbed:
         """Take the machine for measuring on the testbed of this `topology` file.
 
         `password` is offered to those machines behind SSH whose login in the topology says so. It is a `Secret`, which
-        no log shows, and comes from the environment; as a variable:
-        `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}`.
+        no log shows. The variable `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}` takes it from the environment.
 
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
         topology names is in use by anything else (draft section 5).
@@ -83,7 +83,7 @@ class Testbed:
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
-        except Exception as error:  # as when a machine behind SSH gives an answer that is none
+        except Exception as error:  # for example a machine behind SSH gives an answer that podperf cannot read
             Progress().note(f"podperf: {type(error).__name__}: {error}")
             raise
         self._run = run
@@ -112,13 +112,13 @@ class Testbed:
         forwarder: str | None = None,
         workers: int = 1,
     ) -> None:
-        """Build a chain and see test frames cross it.
+        """Build a chain and check that test frames cross it.
 
-        `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's unless
-        given. `forwarder` is what moves frames within a pod, for data planes that leave a choice: `testpmd`,
-        `testpmd-mac`, `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. Along `workers`, which the topology
-        names, the pods are divided from left to right. The test is skipped, with the reason, when the testbed cannot
-        offer this data plane, or so many workers.
+        `frame` is a size in bytes with FCS, 64 to 3000, or `IMIX`. `directions` and `flows` are the topology's by
+        default. `forwarder` moves frames within a pod, for data planes that leave a choice: `testpmd`, `testpmd-mac`,
+        `testpmd-macswap`, `l2fwd`, or `kernel` on virtual functions. The pods are divided among `workers` workers of
+        the topology, from left to right. If the testbed does not have this data plane or so many workers, the test is
+        skipped with the reason.
         """
         size = frame_size(frame)
         chain = Chain(data_plane, pods, forwarder, workers)
@@ -127,10 +127,40 @@ class Testbed:
 
     @keyword
     def tear_down_chain(self) -> None:
-        """Take the chain down. Does nothing when there is none."""
+        """Take the chain down. Does nothing if there is no chain."""
         self.run.tear_down_chain()
 
-    # --- what Robot Framework tells a listener --------------------------------------------------------------------
+    @keyword
+    def open_connection_to_machine(self, machine: MachineRole, number: int = 1, alias: str | None = None) -> int:
+        """Open a connection of SSHLibrary to a machine of the testbed, for commands of your own.
+
+        The suite imports `SSHLibrary`, too, whose keywords use the connection. Address, port, user, key, password and
+        known host keys are those of the topology. `number` counts workers from left to right. Returns the index of
+        the connection.
+
+        ```robotframework
+        Open Connection To Machine    worker
+        ${kernel} =    Execute Command    uname -r
+        Close Connection
+        ```
+
+        Fails when the host key of the machine is unknown or has changed, when the login is refused, and when the
+        machine is the one on which podperf runs: there the library `Process` runs commands.
+        """
+        login = self.run.session.login(machine, number)
+        try:
+            library: Any = BuiltIn().get_library_instance("SSHLibrary")
+        except RuntimeError:
+            raise PodperfError("import SSHLibrary in this suite: `Library    SSHLibrary` in its settings") from None
+        index = library.open_connection(login.address, alias, login.port)
+        try:
+            log_in(login, library.current.client)  # SSHLibrary's own login trusts every host key
+        except PodperfError:
+            library.close_connection()
+            raise
+        return cast(int, index)
+
+    # --- Robot Framework's listener interface ---------------------------------------------------------------------
 
     def start_test(self, data: Any, result: TestCase) -> None:
         """Robot Framework's listener interface."""
@@ -153,31 +183,31 @@ class Testbed:
         said = (ended.figures, message) if result.passed else (message, ended.figures)
         result.message = "; ".join(filter(None, said))
         progress.test_ends(ended.verdict, ended.figures, message)
-        for problem in ended.problems:  # which Robot Framework would show nobody, of a listener
+        for problem in ended.problems:  # Robot Framework does not show errors of a listener
             progress.note(f"podperf: {problem}")
-        if ended.html:  # in the test itself: there is no keyword to open first
-            with suppress(OSError):  # the disk is full, and Robot Framework will say that of its whole output
+        if ended.html:  # in the test itself, where the reader sees it without opening a keyword
+            with suppress(OSError):  # the disk is full; Robot Framework reports this for its whole output
                 logger.info(ended.html, html=True)
 
     def close(self) -> None:
-        """Robot Framework's listener interface: the library goes out of use, however the run ended."""
+        """Robot Framework's listener interface: it calls this at the end of every run, also of an interrupted one."""
         self.close_testbed()
 
 
 def open_run() -> Run:
-    """What `Open Testbed` of the suite's own library began."""
+    """The run that `Open Testbed` of the suite's library began."""
     return cast(Testbed, BuiltIn().get_library_instance("Testbed")).run
 
 
 def measure_and_judge(order: Order) -> None:
-    """Measure the contenders of an order by turns. The verdict becomes the test's message, and fails no test."""
+    """Measure the contenders of an order by turns. The verdict becomes the test's message and never fails the test."""
     finding = open_run().compare(running_test(), order)
     logger.info(f"{finding.claim!r} ({finding.source or 'podperf expects it'}): {finding.detail}")
     BuiltIn().set_test_message(f"{finding.verdict}: {finding.detail}")
 
 
 def frame_size(text: str) -> FrameSize:
-    """A size in bytes with FCS, or `IMIX`. PodperfError when it is neither."""
+    """The frame size of a number of bytes with FCS, or of `IMIX`. Raises PodperfError for any other text."""
     try:
         return FrameSize.parse(text)
     except ValueError as error:
@@ -192,7 +222,7 @@ def running_test() -> TestIdentity:
 
 
 def place_in_log(test_id: str) -> str | None:
-    """Where the log of this run will show a test; None where it gets no log beside its records."""
+    """The place of a test in the log of this run. None if the log is not in the folder of the records."""
     log, folder = (Path(BuiltIn().get_variable_value(each)) for each in ("${LOG FILE}", "${OUTPUT DIR}"))
     return f"{log.name}#{test_id}" if log.parent == folder and re.fullmatch(r"[A-Za-z0-9_.-]+", log.name) else None
 

@@ -1,4 +1,4 @@
-"""Keyword library: measures the chain that is set up, and judges what was found."""
+"""Keyword library: measures the chain that is set up, and judges the figures."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Traffic:
 
     @keyword
     def measure_maximum_receive_rate(self) -> float:
-        """Offer as much as the tester can and count what comes back (MRR). Returns the median in frames/s.
+        """Send as fast as the tester can, and count the frames that come back (MRR). Returns the median in frames/s.
 
-        Number and duration of the trials are the topology's.
+        The topology gives the number and duration of the trials.
         """
         result = open_run().measurement.mrr()
         logger.info(
@@ -45,8 +45,8 @@ class Traffic:
     def search_for_ndr_and_pdr(self) -> None:
         """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
 
-        The search's goals are those of the topology's preset. Latency is measured at half the PDR, or half the NDR
-        where the preset seeks no PDR.
+        The topology names the preset, which has the goals of the search. Latency is measured at half the PDR, or at
+        half the NDR if the preset seeks no PDR.
         """
         result = open_run().measurement.ndr_and_pdr()
         for goal in result.goals:
@@ -86,8 +86,8 @@ class Traffic:
     def thresholds_should_hold(self) -> None:
         """Compare the figures with the thresholds of the topology.
 
-        Fails when one is missed. What cannot be judged (no threshold, no baseline, a result that the tester limited) is
-        said in the test's message and does not fail it.
+        Fails if a threshold is missed. If a threshold cannot be judged (no threshold, no baseline, a result that the
+        tester limited), the test's message says so, and the test does not fail.
         """
         verdict = open_run().measurement.judge()
         if verdict.failed:

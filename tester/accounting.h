@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a received frame counts as. The BPF sink and the packet-ring engine count by the same code.
+ * How a received frame is counted. The BPF sink and the packet-ring engine use this same code.
  */
 #ifndef PODPERF_ACCOUNTING_H
 #define PODPERF_ACCOUNTING_H
 
 #include "payload.h"
 
-#define SEEN_FRAMES 16384 /* a copy is known as one while its original is among the last so many */
+#define SEEN_FRAMES 16384 /* a duplicate is recognised if its original is one of this many last frames */
 
 struct counters { /* one direction on one CPU */
 	__u64 received, duplicated, reordered, corrupted, stray;
@@ -20,12 +20,12 @@ struct arrivals { /* one direction, all CPUs */
 	__u64 seen[SEEN_FRAMES];
 };
 
-/* Sequence numbers are extended to 64 bits from here on, so that a first frame with any number counts as a step ahead. */
+/* Sequence numbers are extended to 64 bits. With this start value, a first frame with any number is a step forward. */
 #define HIGHEST_AT_START 0xffffffffULL
 
 /*
  * Count one frame that arrived on the port where frames of `direction` leave the system under test. `trial` is the
- * running one. Returns 1 when the frame is a test frame, 0 when it is somebody else's.
+ * running one. Returns 1 for a test frame, and 0 for a frame of another sender.
  */
 INLINE int account(const void *frame, const void *end, __u32 direction, __u16 trial, __u64 now,
 		   struct counters *counters, struct arrivals *arrivals)
@@ -44,7 +44,7 @@ INLINE int account(const void *frame, const void *end, __u32 direction, __u16 tr
 	head.moment = LOAD(__u64, frame + HEADER_BYTES + 8);
 	sequence = head.identity;
 	if ((head.identity >> 32 & ~1ULL) != SIGNATURE) {
-		/* Ours all the same if only the signature was hit. */
+		/* If only the signature is damaged, the frame still is a test frame. */
 		head.identity = head_identity(direction, sequence);
 		check = check_word(head, length);
 		if ((__u16)head.moment == trial && LOAD(__u16, frame + HEADER_BYTES + 16) == check_short(check)) {
@@ -92,7 +92,7 @@ INLINE int account(const void *frame, const void *end, __u32 direction, __u16 tr
 	counters->received++;
 
 	latency = (now - (head.moment >> 16)) & TIME_MASK;
-	if (latency >> 47) /* clocks of two CPUs a little apart */
+	if (latency >> 47) /* negative, because the clocks of two CPUs differ a little */
 		latency = 0;
 	counters->latency_sum += latency;
 	if (latency < counters->latency_min)

@@ -95,7 +95,7 @@ int port_open(struct port *port, const char *name, const char *specification)
 
 int port_ready(const struct port *port, unsigned int largest)
 {
-	/* Not IFF_RUNNING: that one follows the carrier up to a second late. */
+	/* ethtool's link state, because IFF_RUNNING follows the carrier up to a second late */
 	struct ethtool_value carrier = { .cmd = ETHTOOL_GLINK };
 	struct ifreq answer = { 0 };
 	int up;
@@ -122,7 +122,7 @@ int port_is_veth(const struct port *port)
 	return !strcmp(port->driver, "veth");
 }
 
-/* A veth or a tap hands over what it is given at once: frames that find no room are lost by the system under test. */
+/* A veth or a tap passes frames on at once. If a frame finds no room there, the system under test has lost it. */
 int port_is_nic(const struct port *port)
 {
 	return !port_is_veth(port) && strcmp(port->driver, "tun");

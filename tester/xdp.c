@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The fast engine: an XDP program sends through BPF_PROG_TEST_RUN with live frames, another one counts on both ports.
- * The programs hang on links, so the kernel takes them off when this process is gone, however it ended.
+ * The fast engine: one XDP program sends through BPF_PROG_TEST_RUN with live frames, another one counts on both ports.
+ * BPF links attach the programs, so the kernel detaches them when this process ends for any reason.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -149,7 +149,7 @@ static int xdp_open(struct port ports[2])
 	if (!sender || !sink)
 		return -1;
 	bpf_map__set_max_entries(bpf_object__find_map_by_name(sink, "counters_map"), 2 * cpus);
-	/* It needs a kernel that tells its types, and costs time with every batch. */
+	/* Only NICs need this program. It needs a kernel with type information (BTF), and costs time with every batch. */
 	bpf_program__set_autoload(bpf_object__find_program_by_name(sender, "count_full_rings"),
 				  port_is_nic(&ports[LEFT]) || port_is_nic(&ports[RIGHT]));
 	if (load(sink))
@@ -214,8 +214,9 @@ static void set_timer(double first, double then)
 }
 
 /*
- * Frames are handed over after so many calls of the program, of which most find nothing due (0.15 us each). At low load
- * a frame must not wait; at high load each hand-over costs the receiver's wake-up and a frame waits 10 us at most.
+ * The number of calls of the program after which the kernel hands its frames over. Most calls find no frame due, and
+ * take 0.15 us. At low load a frame must not wait. At high load each hand-over costs a wake-up of the receiver, so a
+ * frame may wait, for 10 us at most.
  */
 static uint32_t batch_size(const struct request *request)
 {
@@ -289,7 +290,7 @@ static int send_all(const struct request *request)
 	double limit = plan->stop / 1e9;
 	int error = 0;
 
-	/* The program ends the call by a signal. The timer is for a kernel where that does not work. */
+	/* The program ends the call by a signal. On a kernel where this fails, the timer ends it. */
 	set_timer(limit + 0.5, 0.05);
 	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
 		error = call_sender(UINT32_MAX, batch_size(request));

@@ -12,6 +12,7 @@ from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.imaginary_host import Device, ImaginaryHost
 from podperf.preflight.plan import plan
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.testbed.testbed import Testbed
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
@@ -63,15 +64,18 @@ def link_patience(data_plane: str, pods: int) -> float:
     existing = replace(
         local,
         tester=replace(local.tester, left=PortSettings("left"), right=PortSettings("right")),
-        worker=replace(
-            local.worker,
-            left=WorkerPortSettings("left-card", driver="nfp"),
-            right=WorkerPortSettings("right-card", driver="nfp"),
+        workers=(
+            replace(
+                local.workers[0],
+                left=WorkerPortSettings("left-card", driver="nfp"),
+                right=WorkerPortSettings("right-card", driver="nfp"),
+            ),
         ),
     )
     cpus = Cpus(tuple(range(8)), tuple(range(8)))
     host = ImaginaryHost("lab", cpus, ours | theirs)
-    testbed = Testbed(existing, Placement((0,), (1, 2)), host)
+    worker = WorkerMachine(existing.workers[0], host, Placement((0,), (1, 2)))
+    testbed = Testbed(existing, [worker], host)
     testbed.imaginary = True
     with ExitStack() as undo:
         return undo.enter_context(testbed.build(Chain(data_plane, pods), SMALL)).link_patience

@@ -121,7 +121,7 @@ def test_redirects_have_a_plan_without_pods_too() -> None:
 
 def test_programs_are_offloaded_to_cards_that_run_them(first_lab: Topology) -> None:
     cards = {side: WorkerPortSettings(side, driver="nfp") for side in ("left", "right")}
-    lab = replace(first_lab, worker=replace(first_lab.worker, **cards))
+    lab = replace(first_lab, workers=(replace(first_lab.workers[0], **cards),))
     assert "ip link set dev left xdpoffload object" in text(plan(lab, Chain("xdp-offload", 0), SMALL))
     with pytest.raises(Unavailable, match="no eBPF program on the NIC: the driver i40e offloads none"):
         plan(first_lab, Chain("xdp-offload", 0), SMALL)
@@ -151,7 +151,7 @@ def test_a_plan_has_what_an_engineer_looks_for() -> None:
 
 def test_every_open_vswitch_that_polls_does_so_where_the_topology_says() -> None:
     lab = topology("appendix_c_multi_pod")
-    lab = replace(lab, worker=replace(lab.worker, switch_cpus=(22, 23)))  # of 20 to 24
+    lab = replace(lab, workers=(replace(lab.workers[0], switch_cpus=(22, 23)),))  # of 20 to 24
     for name in ("ovs-dpdk", "ovs-afxdp"):
         made = text(plan(lab, Chain(name, 1), SMALL))
         assert re.search(r"pmd-cpu-mask=\S*0xc00000", made), name
@@ -167,7 +167,7 @@ def test_every_open_vswitch_that_polls_does_so_where_the_topology_says() -> None
 )
 def test_vpp_has_no_worker_on_its_main_core(switch: Sequence[int], threads: str) -> None:
     lab = topology("appendix_c_multi_pod")
-    lab = replace(lab, worker=replace(lab.worker, switch_cpus=tuple(switch)))  # of 20 to 24
+    lab = replace(lab, workers=(replace(lab.workers[0], switch_cpus=tuple(switch)),))  # of 20 to 24
     made = plan(lab, Chain("vpp-l2patch", 1), SMALL)
     (start_up,) = (each.content for each in made.steps if each.text.endswith("startup.conf"))
     assert f"cpu {{ {threads} }}" in start_up
@@ -194,6 +194,16 @@ def test_a_chain_along_two_workers_has_a_plan() -> None:
     assert len(made.assumptions) == len(set(made.assumptions))
 
 
+def test_a_chain_along_three_workers_has_a_plan() -> None:
+    lab = topology("hackathon_113")
+    last = replace(lab.workers[1], ssh=replace(lab.workers[1].ssh, address="192.0.2.22"), key="workers[2]")
+    lab = replace(lab, workers=(*lab.workers, last))
+    made = plan(lab, Chain("linux-bridge", 3, workers=3), SMALL)
+    for host in ("192.0.2.20", "192.0.2.21", "192.0.2.22"):
+        there = [step.text for step in made.steps if step.host == host and step.phase == SET_UP]
+        assert sum("ip netns add podperf-pod" in line for line in there) == 1
+
+
 @pytest.mark.parametrize("name", [f"S{number}" for number in range(1, 7)])
 @pytest.mark.parametrize("lab", ["appendix_c_multi_pod", "appendix_a_contiv_vpp"])
 def test_a_placement_has_a_plan(name: str, lab: str) -> None:
@@ -202,7 +212,7 @@ def test_a_placement_has_a_plan(name: str, lab: str) -> None:
     (mask,) = cpus_of(made, r'pmd-cpu-mask="(0x\w+)"')
     switch = [cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1]
     pods = cpus_of(made, r"--lcores=\S+,\d+@(\d+)")
-    on_node = set(topology(lab).worker.cpus or ())
+    on_node = set(topology(lab).workers[0].cpus or ())
     on_node |= {25, 26, 27} if lab == "appendix_c_multi_pod" else {7, 8}
     assert [cpu in on_node for cpu in switch] == [scenario.switch is Node.NIC] * 2
     assert [cpu in on_node for cpu in pods] == [node is Node.NIC for node in scenario.pods]
@@ -215,7 +225,7 @@ def test_a_placement_has_a_plan(name: str, lab: str) -> None:
 
 def test_the_nodes_of_a_plan_are_said() -> None:
     shown = render(plan(topology("appendix_c_multi_pod"), Chain("ovs-dpdk", 2), SMALL, scenario=SCENARIOS["S1"]))
-    assert "the NIC with CPU 20-27 (worker.cpus is there), another one with CPU 0-19." in shown
+    assert "the NIC with CPU 20-27 (workers[0].cpus is there), another one with CPU 0-19." in shown
     assert "one NUMA node" in render(plan(topology("appendix_c_multi_pod"), Chain("ovs-dpdk", 2), SMALL))
 
 
@@ -236,7 +246,7 @@ def test_this_machine_has_the_nodes_that_it_has() -> None:
 
 def test_virtual_functions_are_made_as_the_topology_says() -> None:
     lab = topology("appendix_b_sriov_dpdk")
-    lab = replace(lab, worker=replace(lab.worker, sriov=VirtualFunctionSettings(3, 100, True, False, queues=2)))
+    lab = replace(lab, workers=(replace(lab.workers[0], sriov=VirtualFunctionSettings(3, 100, True, False, queues=2)),))
     made = text(plan(lab, Chain("sriov", 1), SMALL))
     assert "0000:03:00.0 3" in made, "three of each port"
     for setting in ("vlan 100", "spoofchk off", "trust on"):
@@ -244,7 +254,7 @@ def test_virtual_functions_are_made_as_the_topology_says() -> None:
     assert "--rxq=2 --txq=2" in made
     assert re.search(r"ethtool -L net1 combined 2", text(plan(lab, Chain("sriov", 1, "kernel"), SMALL)))
     for combination in ("sriov-ovs-dpdk", "sriov-vpp"):
-        with pytest.raises(Unavailable, match=r"worker\.sriov\.queues must be 1 for it, not 2"):
+        with pytest.raises(Unavailable, match=r"sriov\.queues of the worker must be 1 for it, not 2"):
             plan(lab, Chain(combination, 2), SMALL)
 
 
@@ -259,7 +269,7 @@ def first_lab(tmp_path: Path) -> Topology:
 
 
 def test_a_port_without_an_address_in_the_topology_is_that_of_a_card(first_lab: Topology) -> None:
-    assert first_lab.worker.left is not None and first_lab.worker.left.pci is None
+    assert first_lab.workers[0].left is not None and first_lab.workers[0].left.pci is None
     made = plan(first_lab, Chain("ovs-dpdk", 1), SMALL)
     assert "iface=" not in text(made)  # DPDK has the cards by itself, and no AF_XDP device
     for address in ("0000:ff:00.0", "0000:ff:00.1"):
@@ -292,7 +302,7 @@ def test_virtual_functions_of_such_a_card_forward_in_the_kernel_only() -> None:
 
 def test_a_veth_as_the_port_of_a_worker_has_a_thread_of_the_kernel(first_lab: Topology) -> None:
     ports = {side: WorkerPortSettings(side[0], driver="veth") for side in ("left", "right")}
-    lab = replace(first_lab, worker=replace(first_lab.worker, **ports))
+    lab = replace(first_lab, workers=(replace(first_lab.workers[0], **ports),))
     made = plan(lab, Chain("linux-bridge", 1), SMALL)
     assert "taskset --cpu-list --pid 20 '<thread 1 of those named napi/l-*>'" in text(made)
     assert "interrupt" not in text(made)
@@ -319,11 +329,11 @@ def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab
 
 
 OWN_TREX = "trex: {server: {directory: /opt/trex, options: [--mlx5-so], low_end: no}, client: /c, interpreter: /py}"
-AWAY = "worker: {connection: ssh, ssh: {address: 192.0.2.20}, ports: {left: {interface: a}, right: {interface: b}}}"
+AWAY = "workers: [{connection: ssh, ssh: {address: 192.0.2.20}, ports: {left: {interface: a}, right: {interface: b}}}]"
 DEEDS = {
     "tester: {cpus: 3, engine: packet-ring}": ["podperf-tester .*--cpu 3 --engine packet-ring"],
     "tester: {ports: {left: {interface: c, namespace: n}, right: {interface: d}}}\n" + AWAY: ["--left c@n --right d "],
-    "worker: {cpus: 4-6}": [
+    "workers: [{cpus: 4-6}]": [
         "lcores=0@.*,5@5'",
         'dpdk-lcore-mask="0x40"',
         "--cpu-list --pid 6 ",
@@ -331,10 +341,10 @@ DEEDS = {
         "nr_hugepages",
         "--in-memory",
     ],
-    "worker: {cpus: 4-6, switch_cpus: 5}": ["lcores=0@.*,4@4'", 'pmd-cpu-mask="0x20"'],
+    "workers: [{cpus: 4-6, switch_cpus: 5}]": ["lcores=0@.*,4@4'", 'pmd-cpu-mask="0x20"'],
     # DPDK knows 128 lcores.
-    "worker: {cpus: 200-202}": [r"--lcores=.*,\d+@201'", 'dpdk-extra=".*--lcores=0@202', "--cpu-list --pid 202 "],
-    "worker: {hugepages: none}": ["testpmd .*--no-huge", "dpdk-extra=.*--no-huge"],
+    "workers: [{cpus: 200-202}]": [r"--lcores=.*,\d+@201'", 'dpdk-extra=".*--lcores=0@202', "--cpu-list --pid 202 "],
+    "workers: [{hugepages: none}]": ["testpmd .*--no-huge", "dpdk-extra=.*--no-huge"],
     f"tester: {{type: trex, cpus: 1-3, {OWN_TREX}}}": [
         "master_thread_id: 1\n.*latency_thread_id: 2\n",
         "sh /opt/trex .*--mlx5-so",

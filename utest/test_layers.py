@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import podperf
+from podperf.pods.base import Pod, PodRuntime
+from podperf.pods.forwarders.base import Application
 
 PACKAGE = Path(podperf.__path__[0])
 LAYERS = (  # from the bottom; what stands in one layer does not know of each other
@@ -63,11 +66,42 @@ def imported(module: str) -> Iterator[str]:
         yield from (name.split(".")[1] for name in names if name.startswith("podperf."))
 
 
+def modules_imported(module: str) -> Iterator[str]:
+    """The modules from which a module imports."""
+    for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_run_one_way(module: str) -> None:
     here = top(module)
     wrong = {name for name in imported(module) if name != here and LAYER.get(name, -1) >= LAYER[here]}
     assert not wrong, f"{module} stands below {wrong}, or beside it"
+
+
+OF_A_RUNTIME = r"(namespace|netns|container|pid|process)"
+
+
+def test_only_runtimes_know_what_holds_a_pod_together() -> None:
+    """A data plane cannot name the namespace or a process of a pod: the seam has no word for them, and mypy would
+    refuse it. And no module outside of pods/ takes a runtime, or what one is made of, past the list of runtimes."""
+    seam = [name for kind in (Pod, PodRuntime, Application) for name in vars(kind) if not name.startswith("_")]
+    assert not [name for name in seam if re.search(OF_A_RUNTIME, name)]
+    allowed = {"podperf.pods", "podperf.pods.base", "podperf.pods.cni", "podperf.pods.memif"}
+    for module in MODULES:
+        names = {name for name in modules_imported(module) if name.split(".")[:2] == ["podperf", "pods"]}
+        wrong = {each for each in names - allowed if not each.startswith("podperf.pods.forwarders")}
+        assert top(module) == "pods" or not wrong, f"{module} takes {wrong}"
+
+
+def test_data_planes_make_no_namespaces_and_enter_none() -> None:
+    for module in MODULES:
+        if top(module) == "dataplanes":
+            wrong = {"podperf.hosts.namespaces", "podperf.hosts.local"} & set(modules_imported(module))
+            assert not wrong, f"{module} takes {wrong}"
 
 
 def test_the_layers_are_those_that_there_are() -> None:

@@ -31,7 +31,7 @@ def topology() -> Callable[..., Topology]:
         return replace(
             local,
             tester=replace(local.tester, cpus=tester),
-            worker=replace(local.worker, cpus=sut),
+            workers=(replace(local.workers[0], cpus=sut),),
             traffic=replace(local.traffic, directions=directions),
         )
 
@@ -89,7 +89,7 @@ def test_only_cpus_that_the_process_may_use_are_taken(topology: Callable[..., To
 def test_a_cpu_that_cannot_be_used_is_an_error_that_says_which_can(topology: Callable[..., Topology]) -> None:
     with pytest.raises(PodperfError, match=r"local.yaml: tester.cpus: CPU 4,9 is not online; allowed: 0-3$"):
         place(topology(tester=(0, 4, 9)), cpus(4))
-    with pytest.raises(PodperfError, match=r"worker.cpus: CPU 3 is not allowed for this process .*; allowed: 0-1$"):
+    with pytest.raises(PodperfError, match=r"workers.0..cpus: CPU 3 is not allowed for this process .*; allowed: 0-1$"):
         place(topology(sut=(3,)), replace(cpus(4), allowed=(0, 1)))
 
 
@@ -151,7 +151,7 @@ def test_a_worker_on_another_machine_has_cpus_of_its_own(topology: Callable[...,
     same_numbers = place(topology(tester=(0,), sut=(0, 1)), cpus(1), worker)
     assert not same_numbers.shared
     assert not remarks(same_numbers, worker, 2)
-    with pytest.raises(PodperfError, match=r"worker\.cpus: CPU 8 is not online; allowed: 0-7"):
+    with pytest.raises(PodperfError, match=r"workers.0..cpus: CPU 8 is not online; allowed: 0-7"):
         place(topology(sut=(8,)), cpus(16), worker)
     with pytest.raises(PodperfError, match=r"tester\.cpus: CPU 1 is not online; allowed: 0"):
         place(topology(tester=(1,)), cpus(1), worker)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
+from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, Direction, Entry, FrameSize, Placement, VirtualFunctionSettings
 from podperf.pods.base import Pod
@@ -35,15 +37,14 @@ class Recorded:
     """An application, and the forwarder that starts it: it writes down what happens to it."""
 
     def __init__(self, events: list[str]) -> None:
-        self.events, self.name, self.host, self.ended = events, "", HOST, False
-        self.process: Process = HOST.spawn("true")
+        self.events, self.name, self.ended = events, "", False
 
     def missing(self, host: Host) -> str | None:
         return None
 
-    def launch(self, host: Host, name: str, devices: Any, share: Share, undo: ExitStack) -> Recorded:
-        self.name = name
-        self.events.append(f"{name} on CPU {share.cpu}")
+    def launch(self, pod: Pod, devices: Any, share: Share, undo: ExitStack) -> Recorded:
+        self.name = pod.name
+        self.events.append(f"{self.name} on CPU {share.cpu}")
         return self
 
     def begin(self) -> None:
@@ -52,12 +53,30 @@ class Recorded:
     def pollers(self) -> list[int]:
         return [int(self.name.removeprefix("pod"))]
 
+    def allow(self, cpus: Iterable[int]) -> None:
+        pass
+
+    def await_file(self, path: str, timeout: float) -> bool:
+        return True
+
+    def hugepages_mib(self) -> dict[str, int]:
+        return {}
+
+    def sockets(self) -> list[dict[str, Any]]:
+        return []
+
     def check(self) -> None:
         if self.ended:
             raise PodperfError(f"{self.name} has ended")
 
     def describe(self) -> dict[str, object]:
         return {"events": len(self.events)}
+
+
+def pod(number: int, host: Host = HOST) -> Pod:
+    """A pod of a made-up runtime."""
+    found: Any = SimpleNamespace(name=f"pod{number}", host=host, interfaces={})
+    return cast(Pod, found)
 
 
 def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[PollingPods, list[Recorded], list[str]]:
@@ -69,7 +88,7 @@ def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[Polling
     pods, events = PollingPods(worker, Chain("memif", count), cpus, undo), []  # type: ignore[var-annotated]
     forwarders = [Recorded(events) for _ in range(count)]
     for number, each in enumerate(forwarders, start=1):
-        pods.launch(each, Pod(f"pod{number}", "", HOST, {}), [])
+        pods.launch(each, pod(number), [])
     return pods, forwarders, events
 
 
@@ -102,7 +121,7 @@ def test_what_runs_is_described_now_and_checked_in_each_part() -> None:
 def test_an_application_is_let_onto_a_pool_with_all_its_threads() -> None:
     host = ScriptedHost(patient=True)
     process = HOST.spawn("dpdk-testpmd")
-    DpdkApplication("pod1", host, process, ["dpdk-testpmd"], 2).allow((3, 4))
+    DpdkApplication(pod(1, host), process, ["dpdk-testpmd"], 2).allow((3, 4))
     assert host.commands == [f"taskset --all-tasks --cpu-list --pid 3,4 {process.pid}"]
 
 
@@ -125,7 +144,7 @@ def test_no_poller_is_lost_and_groups_keep_their_order(groups: list[dict[int, li
 def test_turns_on_a_cpu_go_in_this_order(name: str, order: list[str]) -> None:
     """A thread that sleeps in its turn leaves the CPU to the one before it, so the order is part of a measurement."""
     lab = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
-    lab = replace(lab, worker=replace(lab.worker, cpus=(3,)))
+    lab = replace(lab, workers=(replace(lab.workers[0], cpus=(3,)),))
     texts = [step.text for step in plan(lab, Chain(name, 2), FrameSize.parse(64)).steps]
     (rotation,) = (text for text in texts if "podperf-rotation" in text and "3 100" in text)
     threads = re.findall(r"'<([^>]*)>'", rotation)

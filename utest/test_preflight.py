@@ -114,10 +114,18 @@ def test_a_port_that_runs_no_program_itself_is_named(
 
 def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
-    file.write_text("version: 1\nname: t\nworker: {cpus: 8191}\n")
+    file.write_text("version: 1\nname: t\nworkers: [{cpus: 8191}]\n")
     placement = of(check(str(file), root=False), "placement")
     assert placement.in_the_way
-    assert "worker.cpus: CPU 8191 is not online" in placement.detail
+    assert "workers[0].cpus: CPU 8191 is not online" in placement.detail
+
+
+def test_an_old_key_is_in_nobodys_way_and_has_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("version: 1\nname: t\nworker: {cpus: 0}\n")
+    (found,) = [each for each in check(str(file), root=False) if each.subject == "file"]
+    assert (found.area, found.state, found.in_the_way) == ("topology", State.WARNING, False)
+    assert found.detail == f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`"
 
 
 def test_a_feature_says_what_the_kernel_said_in_one_line() -> None:

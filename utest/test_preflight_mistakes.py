@@ -10,6 +10,7 @@ import pytest
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.model import Placement
 from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
     Container,
@@ -25,6 +26,7 @@ from podperf.preflight.mistakes import (
     vlans_of_some,
 )
 from podperf.preflight.observation import Observation, State
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testers.base import PortFacts, TesterFacts
 from podperf.topology import SCHEMA_PATH, load_topology
@@ -60,7 +62,7 @@ def test_a_switch_away_from_the_nic_is_caught() -> None:
     observation = switch_beside_nic((2, 3), TWO_NODES, node=1)
     assert observation.state is State.WARNING
     assert "CPU 2-3 of NUMA node 0, and the NIC is on node 1" in observation.detail
-    assert observation.remedy == "worker.switch_cpus of 4-7"
+    assert observation.remedy == "switch_cpus of 4-7"
     assert switch_beside_nic((4, 5), TWO_NODES, node=1).state is State.OK
     assert switch_beside_nic((3, 4), TWO_NODES, node=1).state is State.WARNING, "one of two is enough"
 
@@ -226,7 +228,7 @@ class OwnPorts:
 
     def __init__(self, version: str) -> None:
         self.topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
-        self.worker_host = Lab()
+        self.workers = [WorkerMachine(self.topology.workers[0], Lab(), Placement((0,), (1,)))]
         self._version = version
 
     def tester_with_ports(self) -> OwnPorts:

@@ -35,7 +35,7 @@ def test_every_table_is_sound_and_so_is_its_lab(name: str) -> None:
     assert table.rows
     topology = load_topology(TOPOLOGIES / f"{table.testbed}.yaml")
     assert topology.tester.type == "trex"
-    assert topology.worker.connection == "ssh"
+    assert topology.workers[0].connection == "ssh"
     assert topology.labels["trex"] in {"2.4", "2.92"}
 
 

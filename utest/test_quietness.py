@@ -231,29 +231,34 @@ def test_waits_no_longer_than_there_is_patience() -> None:
 
 def test_noise_of_two_machines_says_where_it_was() -> None:
     quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
-    assert replace(quiet, worker=quiet).reason is None
-    assert replace(quiet, worker=busy).reason == ("worker, CPU 0: 50% of the time went to other processes: stress (9)")
-    both = replace(busy, worker=busy) + replace(busy, worker=quiet)
-    assert both.worker is not None
-    assert both.worker.foreign == {"stress (9)": 0.5}
+    assert replace(quiet, workers=(quiet,)).reason is None
+    assert (
+        replace(quiet, workers=(busy,)).reason == "worker, CPU 0: 50% of the time went to other processes: stress (9)"
+    )
+    both = replace(busy, workers=(busy,)) + replace(busy, workers=(quiet,))
+    (worker,) = both.workers
+    assert worker.foreign == {"stress (9)": 0.5}
     assert both.reason is not None
     assert both.reason.count("CPU 0: ") == 2
     read_back = noise_from_json(noise_to_json(both))
     assert read_back == both
 
 
-def test_noise_of_further_workers_says_on_which_it_was() -> None:
+def test_noise_of_three_workers_says_on_which_it_was() -> None:
     quiet, busy = Noise((0,), 1.0, 0.0, {}, 0, 0, 0.01), Noise((0,), 1.0, 0.0, {"stress (9)": 0.5}, 0, 0, 0.01)
-    third = replace(quiet, worker=replace(quiet, worker=replace(quiet, worker=busy)))
+    third = replace(quiet, workers=(quiet, quiet, busy))
     assert third.reason == "worker 3, CPU 0: 50% of the time went to other processes: stress (9)"
+    together = third + third
+    assert [each.foreign for each in together.workers] == [{}, {}, {"stress (9)": 1.0}]
+    data = noise_to_json(third)
+    assert data is not None
+    assert data["worker"]["worker"]["worker"]["noisy"], "each next worker is under the one before it"
+    assert noise_from_json(data) == third
 
 
-def test_two_machines_are_watched_in_one_window() -> None:
-    def machine() -> Quietness:
-        return Quietness([0], worker=None)
-
-    watched = Quietness([0], worker=machine())
+def test_all_machines_are_watched_in_one_window() -> None:
+    watched = Quietness([0], workers=[Quietness([0]), Quietness([0])])
     watched.start()
     noise = watched.stop()
-    assert noise.worker is not None
-    assert noise.worker.window >= noise.window > 0
+    assert len(noise.workers) == 2
+    assert min(each.window for each in noise.workers) >= noise.window > 0

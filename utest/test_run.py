@@ -43,6 +43,7 @@ from podperf.report.facts import environment_facts
 from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
@@ -52,6 +53,7 @@ from podperf.topology import (
     Engine,
     MethodSettings,
     Threshold,
+    WorkerSettings,
     load_topology,
     topology_schema,
 )
@@ -126,6 +128,7 @@ class SimulatedTestbed:
         self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
+        self.workers = [WorkerMachine(WorkerSettings("local", None), LocalHost(), Placement((0,), (1,)))]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -170,7 +173,7 @@ def run(tmp_path: Path) -> Run:
 def equipment(testbed: SimulatedTestbed) -> Equipment:
     """This testbed on a machine of two CPUs that nobody watches."""
     quietness: Any = None
-    return Equipment(testbed, Placement((0,), (1,)), Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+    return Equipment(testbed, Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
 
 
 def configure(run: Run, **settings: Any) -> None:

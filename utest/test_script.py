@@ -129,13 +129,38 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
     done = machine.podperf("set-up")
     assert done.returncode == 0, done.stderr
     calls = machine.calls()
-    assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "make", "make"]
+    assert [call.split()[0] for call in calls] == ["dpkg", "apt-get", "python3", "python", "python", "make", "make"]
     assert "clang" in calls[1]
     assert "--no-install-recommends" in calls[1]
     assert calls[2] == f"python3 -I -m venv --clear {machine.root}/.venv"
     assert calls[3].startswith("python -I -m pip install ")
-    assert calls[3].endswith(f"--require-hashes --requirement {machine.root}/requirements.lock")
+    assert "--require-hashes" in calls[3]
+    assert calls[4].endswith(
+        f"--no-build-isolation --use-pep517 --require-hashes --requirement {machine.root}/requirements.lock"
+    )
     assert re.search(r"installing \d+ Debian packages\.\.\.", done.stdout)
+
+
+LOCK = """robotframework==7.5 \\
+    --hash=sha256:1
+    # via -r requirements.txt
+setuptools==84.2.1 \\
+    --hash=sha256:2 \\
+    --hash=sha256:3
+    # via pbr
+typing-extensions==4.16.0
+"""
+
+
+def test_packages_are_built_by_tools_that_have_hashes(machine: Machine) -> None:
+    (machine.root / "requirements.lock").write_text(LOCK)
+    python = (machine.tools / "python3").read_text()
+    first = machine.tools / "first"
+    (machine.tools / "python3").write_text(f"""{python}
+case "$*" in *pip*/dev/fd/*) cat "${{!#}}" >'{first}' ;; esac""")
+    assert machine.podperf("set-up").returncode == 0
+    tools = ["setuptools==84.2.1", "--hash=sha256:2", "--hash=sha256:3"]
+    assert first.read_text().replace("\\", "").split() == tools
 
 
 def test_what_the_set_up_starts_does_not_get_the_password(machine: Machine) -> None:
@@ -556,7 +581,7 @@ def test_with_sudo_what_is_made_belongs_to_the_owner_of_the_checkout_and_results
 def virtual(with_robot: Machine) -> str:
     """A topology with a virtual worker."""
     topology = with_robot.root / "virtual.yaml"
-    topology.write_text("version: 1\nname: a\nworker: {connection: virtual}\n")
+    topology.write_text("version: 1\nname: a\nworkers: [{connection: virtual}]\n")
     with_robot.tool("qemu-system-x86_64", "echo 'name \"igb\", bus PCI'", note=False)
     with_robot.runs("debian", "13")
     return str(topology)

@@ -11,6 +11,7 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
@@ -79,6 +80,20 @@ def test_what_was_taken_is_given_back_when_opening_fails(
     assert put_back == [False, True], "this machine, too"
 
 
+def test_a_run_says_what_to_write_in_place_of_an_old_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, said = tmp_path / "old.yaml", io.StringIO()
+    file.write_text("version: 1\nname: old\nworker: {cpus: 0}\n")
+
+    def refused(*_: object) -> None:
+        raise PodperfError("another run measures")
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("podperf.run.session.RunLock", refused)
+    with pytest.raises(PodperfError, match="another run measures"):
+        Session(file, tmp_path, Progress(said)).open()
+    assert f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`" in said.getvalue()
+
+
 def test_who_is_not_root_is_told_so_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Robot Framework without the script asks nobody else."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
@@ -142,3 +157,14 @@ def test_only_after_a_lost_connection_the_machines_are_taken_again_with_all_that
     assert session.equipment is taken[-1]
     session.take_lost_machines_again()
     assert len(taken) == 2, "once for each loss"
+
+
+def test_podperf_logs_in_on_a_machine_with_the_login_of_the_topology(session: Session) -> None:
+    first, second = SshHost(Login(THERE)), SshHost(Login("192.0.2.21", port=2222))
+    session._machines = (LocalHost(), first, second)
+    assert session.login("worker") == first.login
+    assert session.login("worker", 2) == second.login
+    with pytest.raises(PodperfError, match="there is no worker 3: the testbed has 2"):
+        session.login("worker", 3)
+    with pytest.raises(PodperfError, match="podperf runs on this machine itself"):
+        session.login("tester")

@@ -83,7 +83,7 @@ def test_changes_lead_there_and_back(one: VfState, other: VfState) -> None:
 def test_as_many_as_the_chain_needs_or_the_topology_says() -> None:
     assert how_many(3, VirtualFunctionSettings(), "eth1", 7) == 3
     assert how_many(1, VirtualFunctionSettings(number=4), "eth1", 7) == 4
-    with pytest.raises(Unavailable, match=r"needs 3 virtual functions of eth1, and worker.sriov.vfs .* allows 2"):
+    with pytest.raises(Unavailable, match=r"needs 3 virtual functions of eth1, and sriov.vfs .* allows 2"):
         how_many(3, VirtualFunctionSettings(number=2), "eth1", 7)
     with pytest.raises(Unavailable, match="8 virtual functions of eth1 are wanted, and it offers 7"):
         how_many(8, VirtualFunctionSettings(), "eth1", 7)

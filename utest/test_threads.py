@@ -14,6 +14,8 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.linux import dedicate_receive_processing, threads_named
 from podperf.hosts.local import LocalHost
+from podperf.model import Placement
+from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.topology import Topology, load_topology
 from scripted_host import ScriptedHost
@@ -79,7 +81,7 @@ def topology(text: str, folder: Path) -> Topology:
 
 EXISTING = (
     "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
-    "worker: {connection: ssh, ssh: {address: there}, ports: {left: {interface: c}, right: {interface: d}}}\n"
+    "workers: [{connection: ssh, ssh: {address: there}, ports: {left: {interface: c}, right: {interface: d}}}]\n"
 )
 
 
@@ -88,8 +90,13 @@ def test_threads_receive_on_veths_only(tmp_path: Path) -> None:
         links = [{"ifname": name, "linkinfo": {"info_kind": kind}} for name in "cd"]
         return ScriptedHost(answers={"ip -json": json.dumps(links)})
 
-    assert received_by_threads(topology("", tmp_path), host("veth")), "a run makes its ports as veths"
-    assert received_by_threads(topology(EXISTING, tmp_path), host("veth"))
-    assert not received_by_threads(topology(EXISTING, tmp_path), host(""))
-    black_box = EXISTING.splitlines()[0]
-    assert not received_by_threads(topology(black_box, tmp_path), host("veth")), "nothing receives for a black box"
+    (made,), (existing,) = topology("", tmp_path).workers, topology(EXISTING, tmp_path).workers
+    assert received_by_threads(made, host("veth")), "a run makes its ports as veths"
+    assert received_by_threads(existing, host("veth"))
+    assert not received_by_threads(existing, host(""))
+
+
+def test_nothing_receives_for_a_black_box(tmp_path: Path) -> None:
+    black_box, host = topology(EXISTING.splitlines()[0], tmp_path), ScriptedHost()
+    Machines(black_box, [WorkerMachine(black_box.workers[0], host, Placement((0,), (1,)))], host).refuse_unpinnable()
+    assert not host.commands

@@ -48,7 +48,7 @@ def problems(file: Path, content: str | bytes) -> list[str]:
     """What is said about this content, without the file's name."""
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TopologyError) as caught:
-        load_topology(file, data_planes=("wire", "linux-bridge"))
+        load_topology(file, data_planes=("wire", "linux-bridge"), pod_runtimes=("namespaces", "runc"))
     lines = [line.removeprefix(f"{file}:") for line in str(caught.value).splitlines()]
     assert lines == [line.removeprefix(f"{file}:") for line in caught.value.problems], "one line a problem"
     return lines
@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(file: Path) -> None:
         name="t",
         description="",
         tester=SettingsOfTester("software", "auto", None, PortSettings(), PortSettings()),
-        worker=WorkerSettings("local", None),
+        workers=(WorkerSettings("local", None),),
         traffic=TrafficSettings((Direction.LEFT_TO_RIGHT,), 1),
         method=MethodSettings("quick", 5, 1.0),
     )
@@ -82,7 +82,7 @@ tester:
   ports:
     left: {interface: t0, namespace: gen, destination_mac: 02:00:00:AA:00:01, destination_address: 198.19.255.1}
     right: {interface: t1}
-worker: {connection: local, cpus: "1-2, 4"}
+workers: [{connection: local, cpus: "1-2, 4"}]
 traffic: {directions: bidirectional, flows: 65536}
 method: {search: rfc2544, mrr: {trials: 7, duration: 0.5}}
 thresholds:
@@ -95,7 +95,7 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
     left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
     assert topology.tester == SettingsOfTester("software", "packet-ring", (0,), left, PortSettings("t1"))
     assert topology.external
-    assert topology.worker.cpus == (1, 2, 4)
+    assert topology.workers[0].cpus == (1, 2, 4)
     assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)
     assert topology.method == MethodSettings("rfc2544", 7, 0.5)
     first, second, third = topology.thresholds
@@ -120,11 +120,13 @@ def test_words_that_yaml_1_1_takes_for_truth_values_are_words(file: Path, name: 
     assert load_topology(file).name == name
 
 
-LAB = (  # two lines
+LAB = (  # three lines
     "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
-    "worker: {connection: ssh, ssh: {address: w}, ports: {left: {interface: a}, right: {interface: b}}}\n"
+    "workers:\n"
+    "  - {connection: ssh, ssh: {address: w}, ports: {left: {interface: a}, right: {interface: b}}}\n"
 )
 CASES: dict[str, str | tuple[str, ...]] = {
+    "pods: {runtime: runcc}": "3: pods.runtime: found 'runcc'; allowed: namespaces, runc; did you mean 'runc'?",
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
         "3: tester.engin: unknown key; allowed: "
@@ -158,12 +160,13 @@ CASES: dict[str, str | tuple[str, ...]] = {
     ),
     "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
     "description: {}": "3: description: found a mapping; allowed: text",
-    "worker: {cpus: 5-2}": (
-        "3: worker.cpus: found '5-2'; allowed: auto or a list of CPUs such as 0 or 2-5,7 (the range 5-2 runs backwards)"
+    "workers: [{cpus: 5-2}]": (
+        "3: workers[0].cpus: found '5-2'; "
+        "allowed: auto or a list of CPUs such as 0 or 2-5,7 (the range 5-2 runs backwards)"
     ),
-    "worker: {cpus: 9000}": "3: worker.cpus: found 9000; allowed: auto or a list of CPUs such as 1 or 2-5,7",
-    "worker: {cpus: true}": (
-        "3: worker.cpus: found true; allowed: auto or a list of CPUs such as 1 or 2-5,7; "
+    "workers: [{cpus: 9000}]": "3: workers[0].cpus: found 9000; allowed: auto or a list of CPUs such as 1 or 2-5,7",
+    "workers: [{cpus: true}]": (
+        "3: workers[0].cpus: found true; allowed: auto or a list of CPUs such as 1 or 2-5,7; "
         "as text it is 'true', in quotes"
     ),
     "traffic:\n  flows: 1e6": "4: traffic.flows: found 1e6; allowed: an integer from 1 to 65536",
@@ -176,7 +179,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "labels: {a: [1]}": "3: labels.a: found a list; allowed: text",
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
-        "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, worker, further_workers, "
+        "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, workers, pods, "
         "traffic, method, thresholds, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
@@ -188,12 +191,12 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "tester:\n  ports:\n    left: {namespace: x}": (
         "5: tester.ports.left.namespace: found 'x'; allowed: only beside `interface`, for an existing interface"
     ),
-    "worker: {connection: ssh, ports: {left: {interface: a}, right: {interface: b}}}\n"
+    "workers: [{connection: ssh, ports: {left: {interface: a}, right: {interface: b}}}]\n"
     "tester: {ports: {left: {interface: a}, right: {interface: b}}}": (
-        "3: worker.ssh.address: found nothing; allowed: a host name or an IP address, as `connection: ssh` needs it"
+        "3: workers[0].ssh.address: found nothing; allowed: a host name or an IP address, as `connection: ssh` needs it"
     ),
-    "worker: {connection: ssh, ssh: {address: a}}": (
-        "3: worker.ports: found nothing; "
+    "workers: [{connection: ssh, ssh: {address: a}}]": (
+        "3: workers[0].ports: found nothing; "
         "allowed: interfaces for left and right, as a run makes no cable to another machine"
     ),
     "tester: {connection: ssh, ports: {left: {interface: a}, right: {interface: b}}}": (
@@ -211,25 +214,27 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "3: tester.ports: found nothing; "
         "allowed: interfaces for left and right, as a run makes no cable from another machine"
     ),
-    "worker: {connection: virtual}\ntester: {connection: ssh, ssh: {address: a}}": (
+    "workers: [{connection: virtual}]\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; "
         "allowed: local with a virtual worker, as the run makes its cables on this machine"
     ),
-    "worker: {connection: virtual, ports: {left: {interface: a}, right: {interface: b}}}": (
-        "3: worker.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
-        "3: worker.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
+    "workers: [{connection: virtual, ports: {left: {interface: a}, right: {interface: b}}}]": (
+        "3: workers[0].ports.left.interface: found 'a'; "
+        "allowed: nothing, as the run makes the ports of a virtual worker",
+        "3: workers[0].ports.right.interface: found 'b'; "
+        "allowed: nothing, as the run makes the ports of a virtual worker",
     ),
-    "worker: {connection: virtual}\ntester: {ports: {left: {interface: a}, right: {interface: b}}}": (
+    "workers: [{connection: virtual}]\ntester: {ports: {left: {interface: a}, right: {interface: b}}}": (
         "4: tester.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
         "4: tester.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
     ),
-    "worker: {connection: counted}\ntester: {connection: ssh, ssh: {address: a}}": (
+    "workers: [{connection: counted}]\ntester: {connection: ssh, ssh: {address: a}}": (
         "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
     ),
-    "worker: {connection: counted}\ntester: {type: trex, trex: {server: {directory: /t}}}": (
+    "workers: [{connection: counted}]\ntester: {type: trex, trex: {server: {directory: /t}}}": (
         "4: tester.type: found 'trex'; allowed: software with `connection: counted`"
     ),
-    "worker: {connection: virtual}\ntester: {type: trex}": (
+    "workers: [{connection: virtual}]\ntester: {type: trex}": (
         "4: tester.type: found 'trex'; "
         "allowed: with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"
     ),
@@ -237,54 +242,57 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "3: tester.ports.left.destination_mac: found '02:00:00:00:00:01'; "
         "allowed: only beside `interface`, for an existing interface"
     ),
-    "further_workers: [{ssh: {address: b}, ports: {left: {interface: a}, right: {interface: b}}}]": (
-        "3: further_workers: found 1 beside a worker that is not; "
-        "allowed: nothing, unless `worker` is behind SSH, too, and names its ports"
+    "workers: []": "3: workers: found a list; allowed: a list of 1 to 8",
+    f"workers: [{', '.join(['{}'] * 9)}]": "3: workers: found a list; allowed: a list of 1 to 8",
+    "workers: {cpus: 1}": "3: workers: found a mapping; allowed: a list of 1 to 8",
+    "workers:\n  - {cpus: 1}\n  - {connection: virtual}": (
+        "4: workers[0].connection: found nothing; allowed: ssh, as each of several workers is another machine",
+        "5: workers[1].connection: found 'virtual'; allowed: ssh, as each of several workers is another machine",
     ),
-    LAB + "further_workers:\n  - ports: {left: {interface: a}}": (
-        "6: further_workers[0].ports.right.interface: found nothing; allowed: an interface of this worker",
-        "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
+    LAB + "  - connection: ssh\n    ports: {left: {interface: a}}": (
+        "6: workers[1].ssh.address: found nothing; "
+        "allowed: a host name or an IP address, as `connection: ssh` needs it",
+        "7: workers[1].ports.right.interface: found nothing; allowed: an interface of this worker",
     ),
-    LAB
-    + "further_workers:\n  - {ssh: {address: w}, ports: {left: {interface: a}, right: {interface: a}}, cpus: 3-1}": (
-        "6: further_workers[0].cpus: found '3-1'; "
+    LAB + "  - {connection: ssh, ssh: {address: w}, ports: {left: {interface: a}, right: {interface: a}}, cpus: 3-1}": (
+        "6: workers[1].cpus: found '3-1'; "
         "allowed: auto or a list of CPUs such as 0 or 2-5,7 (the range 3-1 runs backwards)",
-        "6: further_workers[0].ports.right.interface: found 'a'; allowed: another one than the left port's",
-        "6: further_workers[0].ssh.address: found 'w'; "
-        "allowed: a machine that is neither the tester's nor another worker",
+        "6: workers[1].ports.right.interface: found 'a'; allowed: another one than the left port's",
+        "6: workers[1].ssh.address: found 'w'; allowed: a machine that is neither the tester's nor another worker",
     ),
-    LAB + "further_workers:\n  - {ssh: {adress: w}}": (
-        "6: further_workers[0].ports.left.interface: found nothing; allowed: an interface of this worker",
-        "6: further_workers[0].ports.right.interface: found nothing; allowed: an interface of this worker",
-        "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
-        "6: further_workers[0].ssh.adress: unknown key; allowed: address, port, user, key, known_hosts, login; "
+    LAB + "  - {connection: ssh, ssh: {adress: w}}": (
+        "6: workers[1].ports.left.interface: found nothing; allowed: an interface of this worker",
+        "6: workers[1].ports.right.interface: found nothing; allowed: an interface of this worker",
+        "6: workers[1].ssh.address: found nothing; "
+        "allowed: a host name or an IP address, as `connection: ssh` needs it",
+        "6: workers[1].ssh.adress: unknown key; allowed: address, port, user, key, known_hosts, login; "
         "did you mean 'address'?",
     ),
-    "worker: {ssh: {address: a}}": "3: worker.ssh.address: found 'a'; allowed: only with `connection: ssh`",
-    "worker: {ssh: {password: secret}}": (
-        "3: worker.ssh.password: unknown key; allowed: address, port, user, key, known_hosts, login"
+    "workers: [{ssh: {address: a}}]": "3: workers[0].ssh.address: found 'a'; allowed: only with `connection: ssh`",
+    "workers: [{ssh: {password: secret}}]": (
+        "3: workers[0].ssh.password: unknown key; allowed: address, port, user, key, known_hosts, login"
     ),
-    "worker: {ports: {right: {interface: a}}}": (
-        "3: worker.ports.right.interface: found one for this port only; allowed: one for both ports, or for neither"
+    "workers: [{ports: {right: {interface: a}}}]": (
+        "3: workers[0].ports.right.interface: found one for this port only; allowed: one for both ports, or for neither"
     ),
-    "worker: {ports: {left: {pci: 0000:81:00.0}}}": (
-        "3: worker.ports.left.pci: found '0000:81:00.0'; allowed: only beside `interface`"
+    "workers: [{ports: {left: {pci: 0000:81:00.0}}}]": (
+        "3: workers[0].ports.left.pci: found '0000:81:00.0'; allowed: only beside `interface`"
     ),
-    "worker: {ports: {left: {driver: ice}}}": (
-        "3: worker.ports.left.driver: found 'ice'; allowed: only beside `interface`"
-    ),
-    "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
-    "worker: {ports: {left: {interface: a}, right: {interface: b, pci: 81:00.0}}}": (
-        "4: worker.ports.right.pci: found '81:00.0'; allowed: a PCI address such as 0000:81:00.0"
+    "workers: [{ports: {left: {driver: ice}}}]": (
+        "3: workers[0].ports.left.driver: found 'ice'; allowed: only beside `interface`"
     ),
     "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
-    "worker: {ports: {left: {interface: a}, right: {interface: a}}}": (
-        "4: worker.ports.right.interface: found 'a'; allowed: another one than the left port's"
+    "workers: [{ports: {left: {interface: a}, right: {interface: b, pci: 81:00.0}}}]": (
+        "4: workers[0].ports.right.pci: found '81:00.0'; allowed: a PCI address such as 0000:81:00.0"
+    ),
+    "tester: {ports: {left: {interface: a}, right: {interface: b}}}\n"
+    "workers: [{ports: {left: {interface: a}, right: {interface: a}}}]": (
+        "4: workers[0].ports.right.interface: found 'a'; allowed: another one than the left port's"
     ),
     "tester: {ports: {left: {interface: a, destination_mac: 02:00:00:00:00:01}, right: {interface: b}}}\n"
-    "worker: {ports: {left: {interface: a}, right: {interface: b}}}": (
+    "workers: [{ports: {left: {interface: a}, right: {interface: b}}}]": (
         "3: tester.ports.left.destination_mac: found '02:00:00:00:00:01'; "
-        "allowed: only for a black box, without worker.ports"
+        "allowed: only for a black box, without ports of a worker"
     ),
     "tester:\n  ports:\n    left: {interface: a}\n    right: {interface: a}": (
         "6: tester.ports.right.interface: found 'a'; allowed: another interface than the left port's"
@@ -320,6 +328,69 @@ CASES: dict[str, str | tuple[str, ...]] = {
 def test_a_problem_names_line_key_found_and_allowed(file: Path, more: str) -> None:
     expected = CASES[more]
     assert problems(file, MINIMAL + more) == ([expected] if isinstance(expected, str) else list(expected))
+
+
+PORTS = "ports: {left: {interface: a}, right: {interface: b}}"
+OLD_LAB = (  # two lines
+    f"tester: {{{PORTS}}}\nworker: {{connection: ssh, ssh: {{address: w0}}, {PORTS}}}\n"
+)
+
+
+def test_the_old_keys_of_workers_are_read_and_said_to_be_old(file: Path) -> None:
+    old = loaded(file, OLD_LAB + f"further_workers:\n  - {{ssh: {{address: w1}}, {PORTS}}}\n")
+    assert old.outdated == (
+        f"{file}:4: worker: an old key; write this worker as the first item of the list `workers`",
+        f"{file}:5: further_workers: an old key; write these workers as further items of the list `workers`, "
+        "each with `connection: ssh`",
+    )
+    items = [f"  - {{connection: ssh, ssh: {{address: w{number}}}, {PORTS}}}\n" for number in (0, 1)]
+    new = loaded(file, f"tester: {{{PORTS}}}\nworkers:\n{''.join(items)}")
+    assert new.outdated == ()
+    assert replace(old, outdated=(), workers=()) == replace(new, workers=())
+    assert [each.key for each in old.workers] == ["worker", "further_workers[0]"], "as messages name them"
+    assert [replace(each, key="") for each in old.workers] == [replace(each, key="") for each in new.workers]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("worker: {cpus: 5-2}", ["3: worker.cpus: found '5-2'; allowed: auto or a list of CPUs such as 0 or 2-5,7 "]),
+        ("worker: 5", ["3: worker: found 5; allowed: a mapping with the keys connection, ssh, ports, "]),
+        ("worker:", ["3: worker: found nothing; allowed: a mapping with the keys connection, ssh, ports, "]),
+        ("further_workers: 5", ["3: further_workers: found 5; allowed: a list"]),
+        ("further_workers:\n  - 5", ["3: worker.connection: found nothing; ", "4: further_workers[0]: found 5; "]),
+        (
+            OLD_LAB + "further_workers:\n  - {ssh: {adress: w1}, ports: {left: {interface: a}, right: {interface: b}}}",
+            [
+                "6: further_workers[0].ssh.address: found nothing; allowed: a host name or an IP address",
+                "6: further_workers[0].ssh.adress: unknown key; allowed: address, port, user, key, ",
+            ],
+        ),
+        (
+            "worker: {cpus: 1}\nworkers: [{}]\nfurther_workers: []",
+            [
+                "3: worker: found beside workers in line 4; allowed: one of the two; workers has all workers",
+                "5: further_workers: found beside workers in line 4; allowed: one of the two; workers has all workers",
+            ],
+        ),
+    ],
+)
+def test_problems_below_an_old_key_name_the_keys_of_the_file(file: Path, more: str, expected: list[str]) -> None:
+    found = problems(file, MINIMAL + more)
+    assert [line[: len(start)] for line, start in zip(found, expected, strict=True)] == expected
+
+
+def test_three_workers_stand_in_their_order(file: Path) -> None:
+    items = [f"  - {{connection: ssh, ssh: {{address: w{number}}}, {PORTS}}}\n" for number in range(3)]
+    topology = loaded(file, f"tester: {{{PORTS}}}\nworkers:\n{''.join(items)}")
+    assert [(each.key, each.ssh.address) for each in topology.workers] == [
+        ("workers[0]", "w0"),
+        ("workers[1]", "w1"),
+        ("workers[2]", "w2"),
+    ]
+    assert not topology.external
+    assert not topology.one_machine
+    assert topology.uses_this_machine, "the tester is here"
 
 
 @pytest.mark.parametrize(
@@ -409,7 +480,7 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-KEYS = ["tester", "worker", "traffic", "method", "thresholds", "labels", "description"]
+KEYS = ["tester", "worker", "further_workers", "workers", "traffic", "method", "thresholds", "labels", "description"]
 INNER = ["cpus", "ports", "left", "interface", "metric", "unit", "minimum", "frame", "mrr", "flows", "trials"]
 
 
@@ -509,15 +580,15 @@ def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> N
     assert count == 23
     file.write_text(uncommented.replace("connection: local", "connection: ssh"))
     topology = load_topology(file)
-    for settings in (topology.worker.ssh, topology.worker.left):
+    for settings in (topology.workers[0].ssh, topology.workers[0].left):
         assert settings is not None
         assert None not in vars(settings).values()
     assert topology.tester.left.namespace is not None
     black_box, count = re.subn(r"^(\s+)# (destination_\w+: )", r"\1\2", uncommented, flags=re.MULTILINE)
     assert count == 2
     no_worker = re.sub(r"^( +)(address|interface: ens|pci|driver)", r"\1# \2", black_box, flags=re.MULTILINE)
-    no_ports = r"^(    (?:left|right)):\n((?: +#.*\n)+)(?!      \S)"
-    file.write_text(re.sub(no_ports, r"\1: {}\n\2", no_worker, flags=re.MULTILINE))
+    no_ports = r"^(( +)(?:left|right)):\n((?: +#.*\n)+)(?!\2  \S)"
+    file.write_text(re.sub(no_ports, r"\1: {}\n\3", no_worker, flags=re.MULTILINE))
     for port_field in fields(PortSettings):
         assert getattr(load_topology(file).tester.left, port_field.name) is not None
     assert len(topology.thresholds) == 2
@@ -557,10 +628,10 @@ def test_the_login_is_that_of_the_file(file: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(PASSWORD_VARIABLE, "of the environment")
     for way in ("login: password", "login: key", ""):
         ssh = f"{{address: 192.0.2.20, port: 2222, user: toor, key: ~/k, known_hosts: ~/h, {way}}}"
-        topology = loaded(file, f"tester: {{{ports}}}\nworker: {{connection: ssh, ssh: {ssh}, {ports}}}")
+        topology = loaded(file, f"tester: {{{ports}}}\nworkers: [{{connection: ssh, ssh: {ssh}, {ports}}}]")
         for password in ("secret", None):
             with ExitStack() as undo:
-                access.log_in("worker", topology.worker.ssh, LocalHost(), undo, password)
+                access.log_in("worker", topology.workers[0].ssh, LocalHost(), undo, password)
                 undo.pop_all()
             assert PASSWORD_VARIABLE not in os.environ, "children would have it"
     asked = [Login("192.0.2.20", 2222, "toor", "~/k", "~/h", each) for each in ("secret", "of the environment")]
@@ -580,5 +651,5 @@ def test_tester_and_worker_are_one_machine_where_they_are_reached_in_the_same_wa
         (f"{there}, {ports}", here, True, False),  # a black box is on nobody's machine
         (here, "connection: virtual", False, True),
     ):
-        topology = loaded(file, f"tester: {{{tester}}}\nworker: {{{worker}}}")
+        topology = loaded(file, f"tester: {{{tester}}}\nworkers: [{{{worker}}}]")
         assert (topology.one_machine, topology.uses_this_machine) == (one, ours)

@@ -34,7 +34,7 @@ from podperf.model import (
     Trial,
     bucket_lower_ns,
 )
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.trex import TrexTester, explained, request_line, require_interpreter
@@ -505,7 +505,7 @@ def test_a_tester_that_broke_is_made_anew_for_the_next_test(monkeypatch: pytest.
 
     monkeypatch.setitem(TESTERS, "trex", Fragile)
     lab = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
-    machines = Machines(lab, Placement((0,), (1,)))
+    machines = Machines(lab, [WorkerMachine(lab.workers[0], LocalHost(), Placement((0,), (1,)))])
     first = machines.tester_with_ports()
     assert machines.tester_with_ports() is first
     Fragile.made[0].broken = True

@@ -135,9 +135,9 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
         None,  # type: ignore[arg-type]
     )
     lab = worker.as_lab(topology)
-    assert (lab.worker.connection, lab.worker.ssh) == ("ssh", ssh)
+    assert (lab.workers[0].connection, lab.workers[0].ssh) == ("ssh", ssh)
     assert (lab.tester.left.interface, lab.tester.right.namespace) == ("left", "podperf-ports")
-    assert lab.worker.right is not None and lab.worker.right.pci == RIGHT.pci
+    assert lab.workers[0].right is not None and lab.workers[0].right.pci == RIGHT.pci
     assert not lab.external, "every data plane is measured, as in a lab"
     assert lab.tester.maximum_load == 5000, "more the emulated cards lose by themselves"
     assert "emulated" in lab.not_comparable

@@ -14,7 +14,7 @@ COMMANDS = {"check": "podperf.preflight.command", "report": "podperf.report.comm
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; returns its exit code, 1 when it gave up, 2 when there is no such command, 130 after Ctrl-C."""
+    """Run one command, and return its exit code: 1 after an error, 2 for an unknown command, 130 after Ctrl-C."""
     if not arguments or arguments[0] not in COMMANDS:
         print(f"usage: podperf {{{'|'.join(COMMANDS)}}} …", file=sys.stderr)
         return 2
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python must not complain at exit, either.
+        # The reader of the output (head, less) has ended. Without this, Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code

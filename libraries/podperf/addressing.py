@@ -1,8 +1,8 @@
-"""Which addresses a chain uses.
+"""The addresses of a chain.
 
 Test frames carry addresses from 198.18.0.0/15 (RFC 2544, appendix C.2.2): 198.18.0.0/16 lies behind the tester's left
-port, 198.19.0.0/16 behind its right port. Between neighbours of a chain lies a segment: segment 0 before the first pod,
-segment N behind the last of N. Addresses on segments appear as next hops only, never in a test frame.
+port, and 198.19.0.0/16 behind its right port. A segment joins two neighbours of a chain: segment 0 is before the first
+pod, segment N behind the last of N pods. Addresses of segments are only next hops. No test frame has them.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ TEST_NETWORK = IPv4Network("198.18.0.0/15")
 LEFT_NETWORK = "198.18.0.0/16"
 RIGHT_NETWORK = "198.19.0.0/16"
 PREFIX_LENGTH = 24
-SERVICE_PORT = 5001  # UDP, where a pod must itself be the destination of a frame
+SERVICE_PORT = 5001  # UDP port of frames whose destination is a pod itself
 
 
 def left_of(segment: int) -> str:
-    """Whoever stands at the left end of this segment: a pod's net2, or the tester."""
+    """The address at the left end of this segment: of a pod's net2, or of the tester."""
     return f"10.254.{segment}.1"
 
 
 def right_of(segment: int) -> str:
-    """Whoever stands at the right end of this segment: a pod's net1, or the tester."""
+    """The address at the right end of this segment: of a pod's net1, or of the tester."""
     return f"10.254.{segment}.2"
 
 
 def gateway_of(segment: int) -> str:
-    """The worker itself on this segment, where it has an address there."""
+    """The worker's own address on this segment, for data planes that give it one."""
     return f"10.254.{segment}.254"
 
 

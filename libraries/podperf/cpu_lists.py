@@ -12,7 +12,7 @@ _PART = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """`"1"`, `"2-5,7"` or `""` as CPU numbers in ascending order, each once; ValueError says what is wrong."""
+    """The CPU numbers of `"1"`, `"2-5,7"` or `""`, in ascending order, each once. ValueError gives the mistake."""
     numbers: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         match = _PART.fullmatch(part.strip())

@@ -1,16 +1,13 @@
-"""Figures and names as people read them: three significant digits or whole units, thousands apart. Pure."""
+"""Figures and names for people: three significant digits or whole numbers, with spaces between thousands. Pure."""
 
 from __future__ import annotations
 
-PHASES = {
-    "mrr": "MRR",
-    "ndrpdr": "NDR and PDR",
-    "bare-path": "bare path",
-}  # of a test in words, where a phase's name is none
+# phases of a test, in words; all others have a name that is a word
+PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path"}
 
 
 def number(value: float) -> str:
-    """`4 310`, `281`, `28.1`, `0.852`: whole from 100 up, otherwise three significant digits."""
+    """`4 310`, `281`, `28.1`, `0.852`: a whole number from 100 up, and otherwise three significant digits."""
     if abs(value) >= 99.95:
         return f"{value:,.0f}".replace(",", " ")
     if abs(value) >= 9.995:
@@ -21,13 +18,13 @@ def number(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """The same without trailing zeros, for sentences: `5` instead of `5.00`."""
+    """`number` without trailing zeros, for sentences: `5` instead of `5.00`."""
     text = number(value)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def kpps(frames_per_second: float) -> str:
-    """Frames per second as thousands of them."""
+    """Frames per second, in thousands."""
     return number(frames_per_second / 1e3)
 
 
@@ -47,6 +44,6 @@ def count(amount: int, noun: str) -> str:
 
 
 def cut(text: str, size: int) -> str:
-    """At most `size` characters. The middle goes, since names that begin alike tell themselves apart at the end."""
+    """At most `size` characters of a name. Its middle is left out, because names that begin alike differ at the end."""
     tail = (size - 1) // 2
     return text if len(text) <= size else f"{text[: size - 1 - tail]}…{text[len(text) - tail :]}"

@@ -1,7 +1,7 @@
-"""The table of metrics: one entry says everything that thresholds, records, reports, plots, schemas and pages need.
+"""The table of metrics. Thresholds, records, reports, plots, schemas and pages read a metric from its one entry.
 
-To add a metric, add an entry to `METRICS`, and let the method that it names return a figure of this name. Then write
-the schemas and pages anew with `docs/make_metrics.py`.
+To add a metric, add an entry to `METRICS`. The method in the entry must return a figure under the metric's name. Then
+write the schemas and pages anew with `docs/make_metrics.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podperf.model import FrameSize, l1_bit_rate
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit that a threshold may be in. `of` converts an amount of a record, measured with such frames, to it."""
+    """A unit of thresholds. `of` converts an amount of a record to this unit; it gets the amount and the frame size."""
 
     name: str
     meaning: str
@@ -28,10 +28,10 @@ RATIO = "ratio of baseline"  # a threshold on any metric may be in this unit
 
 @dataclass(frozen=True)
 class Quantity:
-    """What some metrics are amounts of: its direction and its units.
+    """A physical quantity that metrics measure, with its units.
 
-    Records hold an amount under `key`, whose name is the unit. Tables and plots divide it by `scale` and write it in
-    `unit`. Thresholds are in one of `units`, or a ratio of the baseline.
+    Records hold an amount under `key`, and `key` names the unit there. Tables and plots divide the amount by `scale`
+    and write it in `unit`. A threshold is in one of `units`, or a ratio of the baseline.
     """
 
     noun: str
@@ -40,11 +40,11 @@ class Quantity:
     unit: str
     scale: float
     units: tuple[Unit, ...]
-    unit_words: str = ""  # what `unit` stands for, where a reader of the terminal may not know it
+    unit_words: str = ""  # `unit` in words, for readers of the terminal who may not know it
 
     @property
     def bound(self) -> str:
-        """Which bound a threshold on it has."""
+        """The key of a threshold's bound on this quantity."""
         return "minimum" if self.more_is_better else "maximum"
 
 
@@ -86,18 +86,18 @@ COST = Quantity(
 
 
 class Need(StrEnum):
-    """What a figure needs of the tester to be right."""
+    """A property of the tester. A figure that needs it is right only if the tester has it."""
 
-    NO_LOSS = "it loses no frame by itself"
-    COUNT = "it counts each frame once"
-    CLOCK = "its clock is right"
+    NO_LOSS = "the tester itself loses no frame"
+    COUNT = "the tester counts each frame once"
+    CLOCK = "the tester's clock is right"
 
 
 @dataclass(frozen=True)
 class Metric:
     """One metric.
 
-    `name` is its word in records and topologies, `label` the one in sentences, `head` the one above its column.
+    `name` is the metric's name in records and topologies, `label` in sentences, and `head` above its column.
     `method` is the name of the method that measures it. `meaning` explains it in the documentation.
     """
 
@@ -108,9 +108,9 @@ class Metric:
     method: str
     meaning: str
     needs: frozenset[Need]
-    colour: str = "#616e7c"  # of its mark in a plot
-    legend: str = ""  # of its bar, where data planes are ranked by it
-    headline: int = 0  # of a rate, its place among those by which data planes are ranked; 0: it has none
+    colour: str = "#616e7c"  # of the metric's mark in a plot
+    legend: str = ""  # of the metric's bars in the ranking of data planes
+    headline: int = 0  # the rate's place in the order of ranking: 1 ranks first; 0: no ranking
 
 
 METRICS: dict[str, Metric] = {
@@ -122,7 +122,7 @@ METRICS: dict[str, Metric] = {
             head="MRR",
             quantity=RATE,
             method="mrr",
-            meaning="what still comes back when the tester sends all it can; the median of several trials",
+            meaning="the rate that still comes back when the tester sends all it can; the median of several trials",
             legend="under overload",
             needs=frozenset((Need.COUNT, Need.CLOCK)),
             colour="#364fc7",
@@ -191,7 +191,7 @@ METRICS: dict[str, Metric] = {
 
 
 def by_quantity(metrics: Iterable[Metric]) -> Mapping[Quantity, Sequence[Metric]]:
-    """These metrics, in their order, those of one quantity together."""
+    """These metrics, grouped by quantity, otherwise in their order."""
     found: dict[Quantity, list[Metric]] = {}
     for each in metrics:
         found.setdefault(each.quantity, []).append(each)
@@ -210,7 +210,7 @@ def headlines() -> list[Metric]:
 
 @dataclass(frozen=True)
 class Signs:
-    """The signs that tell a bound from a figure: before a lower and an upper one, and behind one cut short."""
+    """The signs that mark a figure: before a lower bound, before an upper bound, and behind an unfinished figure."""
 
     at_least: str
     below: str
@@ -224,12 +224,12 @@ ON_PAGE = Signs("≥ ", "< ")
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure with its spread, in the unit that records have it in: frames/s per direction, or ns.
+    """One figure with its spread, in the unit of records: frames/s per direction, or ns.
 
-    `low` and `high` bound it (MRR: slowest and fastest trial; NDR and PDR: the search's bounds). `lower_bound` is set
-    when the tester reached its own limit first, so that the system under test may do better; `upper_bound` when no load
-    that was tried was low enough, so that the figure lies somewhere below. `unfinished`: the search was cut short, and
-    the figure may lie anywhere from `low` to `high`; beyond them, on the side that has none.
+    `low` and `high` bound the figure. For MRR they are the slowest and the fastest trial, for NDR and PDR the bounds of
+    the search. `lower_bound`: the tester reached its own limit first, and the true figure may be higher. `upper_bound`:
+    even the lowest load of the search was too high, and the true figure is lower. `unfinished`: the search was cut
+    short. The true figure is then between `low` and `high`; if one of them is None, it has no limit on that side.
     """
 
     value: float
@@ -240,11 +240,11 @@ class Measured:
     unfinished: bool = False
 
     def bounded(self, amount: str, signs: Signs = IN_TEXT) -> str:
-        """The value, written as this `amount`, with the sign of the bound that it is."""
+        """`amount`, which is the value in words, with the sign of a lower or upper bound before it."""
         return f"{signs.at_least if self.lower_bound else signs.below if self.upper_bound else ''}{amount}"
 
     def written(self, amount: str, signs: Signs = IN_TEXT) -> str:
-        """The same with the mark of a search that was cut short."""
+        """`bounded`, with the mark of an unfinished search behind it."""
         return f"{self.bounded(amount, signs)}{signs.cut_short if self.unfinished else ''}"
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 # Shares of the measuring CPUs' time above which a measurement counts as noisy.
@@ -51,7 +52,8 @@ class Noise:
     run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
     resolution: float
     speed: Speed | None = None  # the mean; None: unknown
-    worker: Noise | None = None  # on the worker's machine in the same window, where that is another one; and so on
+    # On the machines of the workers in the same window, from left to right; empty if the worker's is this one.
+    workers: tuple[Noise, ...] = ()
 
     @property
     def capacity(self) -> float:
@@ -76,14 +78,11 @@ class Noise:
     @property
     def reason(self) -> str | None:
         """One sentence about what disturbed the measurement, or None when nothing did."""
-        if self.worker is None:
+        if not self.workers:
             return self._own_reason
-        machines, noise = {"tester": self._own_reason}, self.worker
-        machines["worker"] = noise._own_reason
-        while noise.worker is not None:
-            noise = noise.worker
-            machines[f"worker {len(machines)}"] = noise._own_reason
-        return "; ".join(f"{machine}, {said}" for machine, said in machines.items() if said) or None
+        names = ["tester", "worker", *(f"worker {number}" for number in range(2, len(self.workers) + 1))]
+        reasons = [each._own_reason for each in (self, *self.workers)]
+        return "; ".join(f"{name}, {said}" for name, said in zip(names, reasons, strict=True) if said) or None
 
     @property
     def _own_reason(self) -> str | None:
@@ -98,7 +97,7 @@ class Noise:
         return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
 
     def __add__(self, other: Noise) -> Noise:
-        """Both windows taken together. Both must be of the same CPUs."""
+        """Both windows taken together. Both must be of the same CPUs of the same machines."""
         foreign = dict(self.foreign)
         for name, seconds in other.foreign.items():
             foreign[name] = foreign.get(name, 0.0) + seconds
@@ -111,7 +110,7 @@ class Noise:
             max(self.run_queue, other.run_queue),
             max(self.resolution, other.resolution),
             mean_speed((each.speed, each.window) for each in (self, other)),
-            total((self.worker, other.worker)),
+            tuple(each for both in zip_longest(self.workers, other.workers) if (each := total(both)) is not None),
         )
 
     def as_record(self) -> Mapping[str, Any]:

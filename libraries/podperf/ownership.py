@@ -1,4 +1,4 @@
-"""Whose results are: with sudo the caller's, also when the run was killed."""
+"""The owner of results. With sudo, the caller owns them, also after a killed run."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ class Owner:
 
     @classmethod
     def caller(cls, environment: Mapping[str, str]) -> Owner | None:
-        """Who called sudo; None without sudo, or where files cannot be given away."""
+        """The user who called sudo. None without sudo, or if this process cannot change the owner of files."""
         if os.geteuid() != 0 or "SUDO_UID" not in environment:
             return None
         return cls(int(environment["SUDO_UID"]), int(environment["SUDO_GID"]))
 
     @classmethod
     def of(cls, path: Path) -> Owner:
-        """Whose a file or folder is."""
+        """The owner of a file or folder."""
         status = path.lstat()
         return cls(status.st_uid, status.st_gid)
 
     def take(self, *paths: Path) -> None:
-        """Own these from now on. A link changes hands itself, not what it points at."""
+        """Make this owner own `paths`. Of a link, the link itself gets the owner, and its target does not."""
         for path in paths:
             os.chown(path, self.user, self.group, follow_symlinks=False)
 
 
 def ways_to(path: Path) -> list[Path]:
-    """All folders and links on the way to an absolute path, and that itself: as it is written, and where it leads."""
+    """An absolute path, and all folders and links on the way to it, both as it is written and as it is resolved."""
     resolved = path.resolve()
     ways = [*reversed(path.parents), path, *reversed(resolved.parents), resolved]
     return list(dict.fromkeys(ways))
 
 
 def is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
-    """Whether users who are neither root nor trusted can fill a folder, or replace what is in it.
+    """Whether users who are neither root nor trusted can write to a folder, or replace its entries.
 
-    In a folder with the sticky bit, like /tmp, an entry is replaced by its owner only. What is not there is nobody's.
+    In a folder with the sticky bit, like /tmp, only its owner can replace an entry. A missing path is not open.
     """
     with suppress(FileNotFoundError):
         status = path.lstat()
@@ -59,15 +59,16 @@ def is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
 
 
 def note_caller(results: Path, caller: Owner) -> None:
-    """Write down whose a results folder will be when its run has ended. Until then it is root's."""
+    """Write down the future owner of a results folder. Until the run has ended, root owns the folder."""
     results.mkdir(parents=True, exist_ok=True)
     (results / NOTE).write_text(f"{caller.user} {caller.group} {os.getpid()}\n")
 
 
 def hand_over(results: Path, owner: Owner) -> None:
-    """Give a results folder, with all that is in it, to its owner.
+    """Give a results folder and its content to its owner.
 
-    Each file changes hands by way of its open folder, and before that folder: nobody can put a link in its place.
+    Each file is reached through its open folder, and gets its owner before that folder does. So nobody can put a link
+    in its place.
     """
     (results / NOTE).unlink(missing_ok=True)
     for _, folders, files, inside in os.fwalk(results, topdown=False):
@@ -77,9 +78,9 @@ def hand_over(results: Path, owner: Owner) -> None:
 
 
 def hand_over_killed(folder: Path) -> list[str]:
-    """Give the results of killed runs to their callers; returns which these were.
+    """Give the results of killed runs to their callers, and return the folders.
 
-    `folder` may belong to a user, who can put anything there: only notes and folders of root's own making count.
+    `folder` may belong to a user, who can put anything there. So only notes and folders that root owns count.
     """
     handed_over = []
     for note in sorted(folder.glob(f"*/{NOTE}")):

@@ -1,4 +1,4 @@
-"""Text of other machines and of files as a terminal, a log and a page can bear it. Pure."""
+"""Makes text of other machines and of files safe for a terminal, a log and a page. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import unicodedata
 
 
 def printable(text: str) -> str:
-    """The text with each character that steers a terminal or hides others shown by its code: `\\x1b` for escape.
+    """The text with codes in place of characters that steer a terminal or hide others: `\\x1b` for escape.
 
-    Line ends and tabs stay, and so do the letters, signs and spaces of every language. What is no character at all
-    (half of a surrogate pair, which no file can hold) gets its code, too.
+    Line ends, tabs, and the letters, signs and spaces of every language stay. Half of a surrogate pair is no character,
+    and no file can hold it. It gets its code, too.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""What a person sees while a run works: which test, which trial, load, loss, and the time that is left."""
+"""The progress of a run for people: test, trial, load, loss, and the time that is left."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from podperf.noise import Speed
 from podperf.printable import printable
 from podperf.terminal import columns
 
-LEAST_NAME = 8  # characters of a test: where there is not room for them, the time left gives way
+LEAST_NAME = 8  # characters of a test's name; if they do not fit, the line leaves out the remaining time
 LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
-WAITING_INTERVAL = 0.2  # seconds between two that say how fast the CPUs are: there are hundreds of looks a second
+WAITING_INTERVAL = 0.2  # seconds between two lines about the CPUs' speed, which is measured hundreds of times a second
 
 
 @dataclass
 class Progress:
-    """Writes to a terminal as one line that changes, elsewhere as a line now and then."""
+    """Writes the progress. On a terminal it is one line that changes, elsewhere a new line every few seconds."""
 
     stream: TextIO = field(default_factory=lambda: sys.__stderr__ or sys.stderr)
     forecast: Forecast = field(default_factory=Forecast)
@@ -35,7 +35,7 @@ class Progress:
     _last_waiting: float = 0.0
 
     def run_begins(self, expected: Sequence[float]) -> None:
-        """So many seconds is each test of the run expected to take, in their order."""
+        """The run starts. `expected` has the expected seconds of each test, in the order of the tests."""
         self.forecast = Forecast(expected)
 
     def test_begins(self, name: str) -> None:
@@ -55,23 +55,23 @@ class Progress:
         self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def waiting(self, speed: Speed) -> None:
-        """A trial waits until the machine is quiet, whose measuring CPUs are that fast."""
+        """A trial waits until the machine is quiet. `speed` is that of the measuring CPUs now."""
         if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
             self._last_waiting = time.monotonic()
             self._show("waiting for a quiet machine", printable(" and ".join(speed.shortfalls)))
 
     def note(self, text: str) -> None:
-        """A line that stays."""
+        """Write a line that stays on the screen."""
         self._write(printable(text), stays=True)
 
     def table(self, text: str) -> None:
-        """Text that stays and has its colours: nothing of others is in it that was not made fit for a terminal."""
+        """Write text that stays on the screen, with its colours. It must be printable already (podperf.printable)."""
         self._write(text, stays=True)
 
     def test_ends(self, verdict: str, figures: str = "", reason: str = "") -> None:
-        """A test has ended: the word for it in the table, its figures in a line, and the reason where it has none.
+        """A test has ended: its verdict in the table, its figures in a line, or the reason why it has none.
 
-        What a test was skipped for ends at the edge of a terminal: the table will say it in full.
+        The reason of a skip is cut at the edge of a terminal. The table has it in full.
         """
         seconds, reason = time.monotonic() - self._test_began, printable(reason)
         self.forecast.test_ended(self._number - 1, seconds)
@@ -79,14 +79,14 @@ class Progress:
         took, said = (
             f" ({seconds:.0f} s)",
             figures or reason.removeprefix(f"{verdict}: "),
-        )  # as that of a finding begins
+        )  # the reason of a finding begins with its verdict
         if verdict == "skipped" and self.stream.isatty():
             said = _clipped(said, columns(self.stream) - 1 - len(f"{end}: {took}"))
         self._write(f"{end}: {said}{took}" if said else f"{end}{took}", stays=True)
 
     @property
     def seconds_left(self) -> float:
-        """An estimate: nothing when all is done."""
+        """An estimate of the remaining seconds. 0 at the end."""
         return self.forecast.seconds_left(self._number - 1, time.monotonic() - self._test_began)
 
     @property
@@ -104,12 +104,12 @@ class Progress:
         return f"[{self._number}/{self.expected or '?'}]"
 
     def _show(self, text: str, *details: str, force: bool = False) -> None:
-        """The text with the first of the details for which there is room.
+        """Write the text with the first of the details that fits.
 
-        Where a terminal has none for any, they go, then the end of the text, and the name last.
+        If no detail fits on the terminal, the line leaves out the details, then the end of the text, and the name last.
         """
         left = int(self.seconds_left)
-        # Nothing left by the estimate means that this test takes longer than others did: nobody knows how long.
+        # An estimate of 0 means that this test takes longer than expected. Its remaining time is unknown.
         estimate = f" | {left // 60}:{left % 60:02d} left" if left else ""
         shown = [*(f"{text}, {each}" for each in details), text]
         if self.stream.isatty():
@@ -125,7 +125,7 @@ class Progress:
             self._write(f"{self._count} {self._name} | {shown[0]}{estimate}", stays=True)
 
     def _write(self, text: str, *, stays: bool) -> None:
-        with suppress(OSError):  # a terminal or a pipe that is gone ends no run
+        with suppress(OSError):  # a run goes on if its terminal or pipe is gone
             self._write_to_stream(text, stays=stays)
 
     def _write_to_stream(self, text: str, *, stays: bool) -> None:
@@ -139,7 +139,7 @@ class Progress:
 
 
 def _clipped(text: str, size: int) -> str:
-    """The beginning of a text where there is not room for all of it; nothing where there is hardly any."""
+    """The beginning of a text that does not fit into `size` characters. Empty if almost nothing fits."""
     if len(text) <= size:
         return text
     return f"{text[: size - 1].rstrip(' ,')}…" if size >= 8 else ""

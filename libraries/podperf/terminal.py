@@ -1,4 +1,4 @@
-"""What a stream can show: how wide its lines are, and whether colours are wanted there."""
+"""How wide the lines of a stream are, and whether the stream shows colours."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ USUAL_COLUMNS = 80  # where there is no terminal
 
 
 def columns(stream: TextIO) -> int:
-    """The width of the terminal that the stream is; the variable COLUMNS has precedence."""
+    """The width of the stream's terminal, in characters. The environment variable COLUMNS has precedence."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and int(wanted):
         return int(wanted)
-    with suppress(OSError, ValueError):  # it is no terminal, or has no file descriptor
+    with suppress(OSError, ValueError):  # the stream is no terminal, or has no file descriptor
         return os.get_terminal_size(stream.fileno()).columns or USUAL_COLUMNS
     return USUAL_COLUMNS
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Colours are for terminals, unless NO_COLOR has any value that is not empty (https://no-color.org)."""
+    """Whether the stream is a terminal, and NO_COLOR is unset or empty (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")

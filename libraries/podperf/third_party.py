@@ -1,4 +1,4 @@
-"""Parts of podperf that other Python packages bring: data planes and claims of their own.
+"""Parts of podperf that other Python packages bring: data planes, pod runtimes and claims of their own.
 
 A package names them by entry points (packaging.python.org, "Entry points specification"). docs/third-party.md has an
 example.

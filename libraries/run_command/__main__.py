@@ -2,8 +2,8 @@
 
     python -I -m run_command SCRIPT INSTALL [arguments of `podperf run`]
 
-SCRIPT is the script `podperf` as the user called it, INSTALL is `no` if it must not install packages. Robot Framework's
-own parser reads the arguments, so that they mean what they mean to `robot`.
+SCRIPT is the script `podperf` as the user called it. INSTALL is `no` if the script must not install packages. Robot
+Framework's own parser reads the arguments, so that they have the same meaning as for `robot`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; returns the exit code, which is Robot Framework's, and 253 whenever a signal ended the run."""
+    """Run, and return Robot Framework's exit code. If a signal ended the run, it is always 253."""
     script, install, *given = arguments
     try:
         command = Command.parse(given)
@@ -78,7 +78,7 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
     options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
     code = run_robot(command.sources, options, say)
-    with suppress(OSError):  # it is not empty, as a run has results
+    with suppress(OSError):  # after a run with results, the folder is not empty
         results.rmdir()
         RESULTS.rmdir()
     if code == NOT_STARTED and command.resume and not names.unknown:
@@ -89,16 +89,17 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
 
 
 def uses_virtual_worker(variables: Sequence[str]) -> bool:
-    """Whether the topology of the run boots one. A wrong topology file does not: the run says what is wrong."""
+    """Whether the topology of the run boots a virtual worker. False for a wrong file: the run reports its errors."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
     try:
-        return load_topology(named[-1]).worker.connection in {"virtual", "counted"}
+        topology = load_topology(named[-1])
     except PodperfError:
         return False
+    return topology.virtual or topology.counts_instructions
 
 
 def say(text: str) -> None:
-    """To whoever looks: the table and the progress of a run go to the same stream."""
+    """Print to standard error, where the table and the progress of a run go, too."""
     print(printable(text), file=sys.stderr, flush=True)
 
 

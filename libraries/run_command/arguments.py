@@ -1,4 +1,4 @@
-"""The arguments of `podperf run`: what a user asked for, and the options that Robot Framework gets for it."""
+"""The arguments of `podperf run`, and the options that Robot Framework gets for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podperf.nearness import proposed_paths
 
 ROOT = Path(__file__).parents[2]
 RESULTS, SUITES, TOPOLOGIES = ROOT / "results", ROOT / "tests", ROOT / "topologies"
-RESUME = "    --resume results *    Leave out what these interrupted runs have measured."
+RESUME = "    --resume results *    Leave out the tests that these interrupted runs have measured."
 CHOICES = ("include", "test", "task", "suite", "rerunfailed", "rerunfailedsuites")
 FILES = ("outputdir", "output", "log", "report", "xunit")
 
@@ -28,7 +28,7 @@ _TOPOLOGY = re.compile(r"[^-].*\.ya?ml")
 
 @dataclass(frozen=True)
 class Command:
-    """What a user asked for: `options` of Robot Framework by their long names, and podperf's own."""
+    """The parsed command line: `options` are Robot Framework's by their long names, the other fields podperf's own."""
 
     options: Mapping[str, Any]
     resume: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Command:
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Command:
-        """DataError when an option is wrong, Information when help or a version is wanted."""
+        """Raises DataError if an option is wrong, and Information if the user asks for help or the version."""
         parser = ArgumentParser(f"{USAGE}\n{RESUME}\n", env_options="ROBOT_OPTIONS")
         topologies: list[str] = []
         others: list[str] = []
@@ -63,7 +63,7 @@ class Command:
         return [*sentences, *(f"{wanted}; {results} has no records" for results in without)]
 
     def for_robot(self, now: datetime) -> dict[str, Any]:
-        """The options of the run: podperf's defaults where the user chose nothing."""
+        """The options of the run. podperf's defaults stand for options that the user does not set."""
         given = self.options
         options: dict[str, Any] = {"console": "quiet", **given}
         if given.get("dryrun") and not any(name in given for name in FILES):
@@ -83,7 +83,7 @@ class Command:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The suites for Robot Framework. Those of podperf are run as parts of the whole, which opens the testbed."""
+        """The suites for Robot Framework. podperf's own run as parts of the whole; the whole opens the testbed."""
         return self.suites if self.suites and not self._are_parts else (str(SUITES),)
 
     @property
@@ -91,7 +91,7 @@ class Command:
         return all(SUITES.resolve() in Path(suite).resolve().parents for suite in self.suites)
 
     def resumed(self, script: Sequence[str], results: Path) -> str:
-        """The command line that measures what this command, interrupted, has not. It has results of its own."""
+        """The command line that measures the remaining tests after an interruption, into a new results folder."""
         words = [*(["sudo"] if "SUDO_UID" in os.environ else []), *script, "run"]
         for each in (*self.resume, _as_typed(results)):
             words += ["--resume", each]
@@ -126,6 +126,6 @@ def _no_suite(path: str) -> str:
 
 
 def _as_typed(path: Path) -> str:
-    """Relative to the current folder where the path lies below it."""
+    """The path; relative to the current folder if it lies below this folder."""
     here = Path.cwd()
     return str(path.relative_to(here)) if here in path.parents else str(path)

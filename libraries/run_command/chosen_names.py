@@ -1,4 +1,4 @@
-"""A pre-run modifier that says which of the chosen tags, tests and suites do not exist, and what is near."""
+"""A pre-run modifier that reports chosen tags, tests and suites that do not exist, and proposes similar names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from podperf.nearness import proposal
 
 
 class ChosenNames:
-    """Used by `podperf run`. It changes nothing but the name of the whole, where `name` is one.
+    """Used by `podperf run`. It changes only the name of the top suite, if `name` is not empty.
 
-    `unknown` tells whether any name is.
+    `unknown` is true if any chosen name does not exist.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ChosenNames:
 
     def visit_suite(self, suite: Any) -> None:
         """Robot Framework's visitor interface."""
-        suite.name = self._name or suite.name  # what the names of tests begin with
+        suite.name = self._name or suite.name  # full names of tests begin with it
         tests = list(suite.all_tests)
         known_tags = sorted({str(tag) for test in tests for tag in test.tags})
         for pattern in self._tags:
@@ -55,7 +55,7 @@ class ChosenNames:
 
 
 def _matches(pattern: str, names: dict[str, str]) -> bool:
-    """Whether Robot Framework takes the pattern for one of the names or full names."""
+    """Whether the pattern selects one of the names or full names, by Robot Framework's rules."""
     matcher = Matcher(pattern, ignore="_")
     return any(matcher.match(name) or matcher.match(full) for name, full in names.items())
 

@@ -1,4 +1,4 @@
-"""A listener for what a run says last: what a dry run would run, why nothing was measured, how to resume."""
+"""A listener for the last messages of a run: the tests of a dry run, why nothing was measured, how to resume."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from podperf.figures import count
 
-LONGEST_LIST = 60  # tests of a dry run that are listed; of more, only how many each suite has
+LONGEST_LIST = 60  # tests; a dry run lists so many by name; with more, it prints only their number in each suite
 SIGNAL = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
 SET_UP_FAILED = "Parent suite setup failed"  # the keyword that opens the testbed has said why
 
 
 class LastWords:
-    """Used by `podperf run`, whose console is silent about tests.
+    """Used by `podperf run`, because Robot Framework's console prints no tests there.
 
-    `interrupted` tells whether a signal ended the run: Robot Framework's exit code is the number of failed tests then.
+    `interrupted` is true if a signal ended the run. Robot Framework's exit code does not tell: it counts failed tests.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -56,7 +56,7 @@ class LastWords:
             self._failures[result.message] += 1
 
     def close(self) -> None:
-        """Robot Framework's listener interface: last of all, after the table and the reports."""
+        """Robot Framework's listener interface. Called last, after the table and the reports."""
         measured = any((self._results / "records").glob("*"))
         if measured and self.interrupted:
             self._say(f"podperf: to measure the rest: {self._resume}")

@@ -1,4 +1,4 @@
-"""A pre-run modifier that leaves out what interrupted runs have measured already: how such a run is resumed."""
+"""A pre-run modifier that resumes interrupted runs: it leaves out the tests that they have measured."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,10 @@ from podperf.report.results import read_run
 
 
 class RemainingTests:
-    """Used by `podperf run --resume FOLDER`. Folders are results folders of interrupted runs.
+    """Used by `podperf run --resume FOLDER`. Each of `folders` is the results folder of an interrupted run.
 
-    A test that failed or was skipped has ended, too. One that was interrupted, or whose record cannot be read, is
-    measured again.
+    A failed or skipped test has ended, too, and is left out. A test is measured again if it was interrupted or its
+    record cannot be read.
     """
 
     def __init__(self, *folders: str) -> None:
@@ -19,7 +19,7 @@ class RemainingTests:
         self._ended = {(test["suite"], test["name"]) for test, outcome in tests if outcome != "interrupted"}
 
     def visit_suite(self, suite: Any) -> None:
-        """Robot Framework's visitor interface. Suites of which nothing remains go, with what they set up."""
+        """Robot Framework's visitor interface. Removes suites without remaining tests, together with their set-up."""
         suite.tests = [test for test in suite.tests if (suite.full_name, test.name) not in self._ended]
         for each in suite.suites:
             self.visit_suite(each)

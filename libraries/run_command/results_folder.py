@@ -1,4 +1,4 @@
-"""A listener that keeps the folder of results in order: `latest` is the newest run; with sudo the caller owns it."""
+"""A listener for the folder of results. It keeps the link `latest`, and gives the results to the caller of sudo."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,9 @@ from podperf.ownership import Owner, hand_over, note_caller
 
 
 class ResultsFolder:
-    """Used by `podperf run`. `folder` is that of all results; runs with output elsewhere are left alone.
+    """Used by `podperf run`. `folder` holds the results of all runs. Runs with output in other places are ignored.
 
-    `latest` points at the newest run that has records. A run gives away its own results and nothing else.
+    `latest` points to the newest run with records. Under sudo, a run gives its own results to the caller, no others.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -45,6 +45,6 @@ class ResultsFolder:
                 self._caller.take(latest)
 
     def close(self) -> None:
-        """Last of all, after output, log, report and xunit files."""
+        """Robot Framework's listener interface. Called last, after output, log, report and xunit files."""
         if self._run is not None and self._caller is not None:
             hand_over(self._run, self._caller)

@@ -7,11 +7,11 @@ from typing import Any
 
 from robot.run import RobotFramework
 
-NOT_WRITTEN = 255  # Robot Framework's exit code for what it did not expect
+NOT_WRITTEN = 255  # Robot Framework's exit code for unexpected errors
 
 
-class _Run(RobotFramework):  # type: ignore[misc]  # which has no types
-    """A run whose output may not fit on the disk: Robot Framework would show a traceback of its own."""
+class _Run(RobotFramework):  # type: ignore[misc]  # robot has no types
+    """Robot Framework, but without a traceback if the output does not fit on the disk. `error` then has the cause."""
 
     error: OSError | None = None
 
@@ -24,11 +24,11 @@ class _Run(RobotFramework):  # type: ignore[misc]  # which has no types
 
 
 def run_robot(sources: Sequence[str], options: dict[str, Any], say: Callable[[str], None]) -> int:
-    """Run these suites; returns the exit code. `say` is told why the output could not be written."""
+    """Run these suites, and return the exit code. If the output cannot be written, `say` gets the reason."""
     run = _Run()
     try:
         code: int = run.execute(*sources, **options)
-    except (OSError, ValueError):  # it closes, once more, the file that could not be written
+    except (OSError, ValueError):  # Robot Framework closes the failed file a second time
         if run.error is None:
             raise
         code = NOT_WRITTEN

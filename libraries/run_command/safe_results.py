@@ -1,4 +1,4 @@
-"""Where root may write results: Robot Framework follows links, and another user could have put one there."""
+"""Checks where root may write results. Robot Framework follows links, and another user could have made one there."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from run_command.arguments import ROOT
 
 
 def unsafe_results(options: Mapping[str, Any], files: Sequence[str]) -> str | None:
-    """Why root must not write the files of these options of Robot Framework; None where nothing is to be said.
+    """The reason why root must not write the files of these options of Robot Framework, or None.
 
-    The folder of the results is made before it is looked at: nobody else can make it in between, as in /tmp.
+    This function makes the folder of results before it examines the folder. So no other user can make it in between,
+    for example in /tmp.
     """
     results = Path(options["outputdir"]).absolute()
-    checkout = (ROOT, *ROOT.parents)  # who can change these has root do what he likes, whatever is written where
+    checkout = (ROOT, *ROOT.parents)  # a user who can change these can run any code as root
     caller = Owner.caller(os.environ)
     trusted = {Owner.of(each).user for each in checkout} | ({caller.user} if caller else set())
-    with suppress(OSError):  # Robot Framework says so
+    with suppress(OSError):  # Robot Framework reports the error
         results.mkdir(parents=True, exist_ok=True)
     for name in files:
         for path in ways_to(results / str(options.get(name, ""))):

@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation    The experiment of appendix B of the draft: virtual functions given to pods that run DPDK, on CPUs of
-...              their own, on shared ones or on any. Its figures are in resources/published/appendix_b_sriov_dpdk.yaml,
-...              its lab is topologies/appendix_b_sriov_dpdk.yaml; docs/appendices.md says what is compared.
+Documentation    The experiment of appendix B of the draft: pods run DPDK on virtual functions, on exclusive CPUs, on
+...              shared CPUs or on any CPU. Its figures are in resources/published/appendix_b_sriov_dpdk.yaml, its lab
+...              is topologies/appendix_b_sriov_dpdk.yaml. docs/appendices.md explains what is compared.
 
 Resource         ../../resources/published_order.resource
 

@@ -46,7 +46,7 @@ class CountedMachine:
         return replace(
             topology,
             tester=replace(topology.tester, ssh=self.ssh),
-            worker=replace(topology.worker, ssh=self.ssh),
+            workers=tuple(replace(each, ssh=self.ssh) for each in topology.workers),
             not_comparable=topology.not_comparable or NOT_COMPARABLE,
         )
 

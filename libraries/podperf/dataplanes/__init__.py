@@ -1,4 +1,4 @@
-"""Data planes: what switches frames. A new one is one file and one line here, or an entry point of another package."""
+"""The data planes. A new one needs one file and one line here, or an entry point of another package."""
 
 from dataclasses import replace
 
@@ -65,6 +65,6 @@ DATA_PLANES = with_third_party("podperf.dataplanes", _OWN)
 
 
 def with_forwarder(chain: Chain) -> Chain:
-    """The chain with the name of its forwarder, where a test leaves the choice to the data plane."""
+    """The chain with the name of its forwarder. A test that names none gets the default of the data plane."""
     kind = DATA_PLANES.get(chain.data_plane)
     return replace(chain, forwarder=chain.forwarder or kind.forwarders[0]) if kind else chain

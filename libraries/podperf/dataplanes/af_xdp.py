@@ -1,7 +1,7 @@
-"""Pods on AF_XDP sockets: each has its interfaces to itself, and its DPDK application takes frames off their XDP hook.
+"""Pods on AF_XDP sockets. No other pod uses a pod's interfaces; its DPDK application takes frames from their XDP hook.
 
-The worker's ports are moved into the first and the last pod by the CNI plug-in `host-device`, as the AF_XDP device
-plug-in of Kubernetes does with a NIC; between two pods lies a veth pair. No switch, and no network stack in the pods.
+The CNI plug-in `host-device` moves the worker's ports into the first and the last pod, as the AF_XDP device plug-in of
+Kubernetes does with a NIC. A veth pair joins two pods. There is no switch, and no network stack in the pods.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
@@ -17,8 +17,7 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, write_attribute
-from podperf.kernel.xdp_sockets import describe_sockets
+from podperf.hosts.linux import dedicate_receive_processing, write_attribute
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -33,7 +32,7 @@ class AfXdp(DataPlane):
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
-    busy_budget: ClassVar[int] = 0  # frames a call that the application polls the driver for; 0: it does not
+    busy_budget: ClassVar[int] = 0  # most frames that one busy-poll call takes; 0: no busy polling
     interface_settings: ClassVar[Mapping[str, int]] = {}
 
     @staticmethod
@@ -45,8 +44,7 @@ class AfXdp(DataPlane):
         leave_one_queue_each(worker)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         for left, right in pairwise(pods):
-            ends = {"near_namespace": left.namespace, "far_namespace": right.namespace}
-            add_veth(worker.host, near="net2", far="net1", mtu=worker.mtu, **ends)
+            right.add_veth("net1", left.host, "net2", worker.mtu)
         outer = {"net1": worker.cpus[0], "net2": worker.cpus[-1]}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
@@ -62,7 +60,7 @@ class AfXdp(DataPlane):
             together(*polling.pollers(), *receiving),
             lambda: describe_kernel(worker, pods),
             ports=ports,
-            describe_application=lambda each: {**each.describe(), "sockets": _sockets(each)},
+            describe_application=lambda each: {**each.describe(), "sockets": each.sockets()},
             not_in_force=lambda: self._not_in_force(polling.applications),
         )
 
@@ -76,24 +74,20 @@ class AfXdp(DataPlane):
         return None
 
 
-def _sockets(application: Application) -> list[dict[str, Any]]:
-    return describe_sockets(application.host, application.process.pid)
-
-
 class AfXdpBusyPoll(AfXdp):
-    """With preferred busy polling: the application's own calls run the driver, and interrupts are held back meanwhile.
+    """With preferred busy polling: the application's own calls run the driver, and the kernel defers interrupts.
 
-    Needs a driver that tells sockets their NAPI context. veth does not since Linux 6.14, which takes it from the queue
-    when a socket is bound (netif_queue_set_napi), no longer from the first frame.
+    A socket needs the NAPI context of its queue. Before Linux 6.14 the kernel took the context from the first frame.
+    Now it takes the context from the queue when a socket is bound (netif_queue_set_napi), and veth sets none there.
     """
 
     name: ClassVar[str] = "af-xdp-busy-poll"
     busy_budget: ClassVar[int] = 64  # DPDK's own default
-    # As DPDK's guide to this driver has them: the kernel steps in after 200 us without a poll.
+    # The values of DPDK's guide to this driver: after 200 us without a poll, the kernel takes frames itself.
     interface_settings: ClassVar[Mapping[str, int]] = {"napi_defer_hard_irqs": 2, "gro_flush_timeout": 200_000}
 
     def _not_in_force(self, applications: Sequence[Application]) -> str | None:
-        pods = [_sockets(each) for each in applications]
+        pods = [each.sockets() for each in applications]
         if not all(each["prefers_busy_polling"] for sockets in pods for each in sockets):
             return "the kernel's AF_XDP sockets, or DPDK's driver for them, cannot prefer busy polling"
         # A socket knows its NAPI context after its first frame at the latest. With frames from one side only, a socket

@@ -1,7 +1,7 @@
 """The project's own BPF programs on a host's interfaces (sources in dataplanes/bpf, built by the set-up).
 
-`tc` and `ip` load them and bpftool tells each where to send frames. Nothing is pinned: a program and its map are gone
-when the interface is, however the run ended.
+`tc` and `ip` load the programs, and bpftool writes the target interface into their maps. Nothing is pinned. So a
+program and its map end with the interface, after any end of the run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from podperf.hosts.programs import on_host
 
 OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
-# iproute2 leaves folders in the BPF file system that it finds, so it finds one of its own.
+# iproute2 leaves folders behind in the mounted BPF file system, so it gets a private one.
 _LOADING = ("unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh")
-# Ubuntu's is a wrapper that runs the one of the running kernel only, and any does.
+# Ubuntu's `bpftool` is a wrapper that runs only the bpftool of the running kernel. podperf can use any version.
 _FIND_BPFTOOL = """
 for tool in bpftool /usr/lib/linux-tools*/bpftool /usr/lib/linux-tools/*/bpftool; do
   ! "$tool" version >/dev/null 2>&1 || { echo "$tool"; exit; }
@@ -43,7 +43,7 @@ def missing(host: Host) -> str | None:
 
 
 def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
-    """What arrives at `source` goes on to `target` from the tc ingress hook."""
+    """Redirect frames that arrive at `source` to `target`, at the tc ingress hook."""
     host.run("tc", "qdisc", "add", "dev", source, "clsact")
     code = ("bpf", "direct-action", "object-file", on_host(host, OBJECTS / f"{program}.bpf.o"), "section", "tc")
     try:
@@ -54,7 +54,7 @@ def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
 
 
 def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = (NATIVE, GENERIC)) -> None:
-    """What arrives at `source` goes on to `target` from the XDP hook, in the first of `modes` that the driver has."""
+    """Redirect frames that arrive at `source` to `target`, at the XDP hook, in the first of `modes` that works."""
     refusals = []
     for mode in modes:
         if said := _load_at_xdp(host, source, mode):
@@ -66,7 +66,7 @@ def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] =
 
 
 def refusal(host: Host, interface: str, mode: str) -> str | None:
-    """What the kernel says against a program at this interface in this mode, or None; it is loaded and taken off."""
+    """The kernel's reason against a program at this interface in this mode, or None. Loads a program and removes it."""
     said = _load_at_xdp(host, interface, mode)
     if not said:
         host.run("ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], "off")
@@ -78,13 +78,13 @@ def _load_at_xdp(host: Host, interface: str, mode: str) -> str | None:
     done = host.run(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
     if not done.exit_code:
         return None
-    # That last line of libbpf only says where this machine has the program.
+    # The last line of libbpf has only the path of the program.
     said = (line for line in done.stderr.splitlines() if not line.startswith("libbpf: failed to load object"))
     return " ".join(" ".join(said).split()) or f"exit code {done.exit_code}"
 
 
 def describe_program(host: Host, interface: str) -> dict[str, Any]:
-    """The program on an interface as the kernel has it: hook, mode, name, tag, and the interface that it sends to."""
+    """The kernel's description of the program on an interface: hook, mode, name, tag, and target interface."""
     attached = _xdp_attached(host, interface)
     if attached:
         hook, mode, program = "XDP", XDP_MODES.get(attached["mode"], "unknown"), attached["prog"]
@@ -113,7 +113,7 @@ def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
 
 
 def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
-    """`{}` without a program, else its mode and, under `prog`, id and tag."""
+    """The mode of the XDP program, and its id and tag under `prog`. `{}` without a program."""
     return dict(ip_json(host, "-details", "link", "show", "dev", interface)[0].get("xdp", {}))
 
 
@@ -129,7 +129,7 @@ def _set_target(host: Host, program: int, target: str) -> None:
 
 
 def bpftool_json(host: Host, *arguments: str) -> Any:
-    """The answer of bpftool on this host, wherever the distribution has it."""
+    """The answer of this host's bpftool."""
     return json.loads(host.run(_bpftool(host), "--json", *arguments).stdout)
 
 

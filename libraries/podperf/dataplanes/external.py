@@ -1,4 +1,4 @@
-"""The black box between two ports that exist already: nothing is set up, whatever stands there is measured."""
+"""The black box between two existing ports. podperf measures it and sets nothing up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podperf.dataplanes.wire import Wire
 
 
 class External(Wire):
-    """Any vendor's switch, CNI or appliance. How to address frames into it is said in the topology."""
+    """Any vendor's switch, CNI or appliance. The topology gives the destination addresses of frames."""
 
     name: ClassVar[str] = "external"
     cabling: ClassVar[Cabling] = Cabling.EXISTING

@@ -33,8 +33,8 @@ def prepare_worker(worker: Worker, segments: int) -> None:
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
     """Route frames from each interface of the chain to the next one, in both directions.
 
-    `pods` are the host sides of net1 and net2, from left to right. The interface where a frame arrives decides its way,
-    and not the destination alone. So each interface has a routing table of its own (ip-rule(8), `iif`).
+    `pods` are the host sides of net1 and net2, from left to right. The route of a frame depends on the interface where
+    it arrives, and not only on its destination. So each interface has a routing table of its own (ip-rule(8), `iif`).
     """
     left, right = HostSide(worker.left.interface, left_of(0)), HostSide(worker.right.interface, right_of(len(pods)))
     route_pairs(worker.host, [left, *(side for pod in pods for side in pod), right])

@@ -1,6 +1,6 @@
-"""Calico's way between nodes: the pods are on another one, and an IPIP tunnel (RFC 2003) carries frames there and back.
+"""Traffic between nodes as in Calico: the pods are on a second node, and an IPIP tunnel (RFC 2003) leads there.
 
-The other node is a network namespace of the worker, at the far end of a veth pair.
+The second node is a network namespace of the worker, at the far end of a veth pair.
 """
 
 from __future__ import annotations
@@ -14,35 +14,34 @@ from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_pair
 from podperf.dataplanes.kernel_state import KernelPods, network_of, running_pods
 from podperf.dataplanes.routed import start_routed_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, missing_link_type, module_as_before, sysctl
+from podperf.hosts.linux import ip, missing_link_type, module_as_before, sysctl
 from podperf.hosts.way_back import unload_at_the_end
 from podperf.model import Chain
 
 HEADER = 20  # bytes that the tunnel puts before each packet
-MODULE = "ipip"  # makes an interface in every namespace, that of the user included, which stays as long as it does
-UNDERLAY, TUNNEL = "node", "ipip"  # interfaces, of the same name on both nodes
+MODULE = "ipip"  # makes an interface in every namespace, also in the user's, which stays until the module is unloaded
+UNDERLAY, TUNNEL = "node", "ipip"  # names of interfaces, the same on both nodes
 FIRST_NODE, SECOND_NODE = "10.254.255.1", "10.254.255.2"
 
 
 class Ipip(KernelPods):
-    """The first node has the ports and forwards between them and the tunnel, the second one has the pods."""
+    """The first node has the ports, and forwards between ports and tunnel. The second node has the pods."""
 
     name: ClassVar[str] = "ipip"
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         with module_as_before(host, MODULE):
-            # One without a remote end would be the same as that which each namespace has from the beginning.
+            # A tunnel without a remote end would equal the one that the module makes in each namespace.
             return missing_link_type(host, MODULE, "remote", SECOND_NODE)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         unload_at_the_end(worker.host, worker.directory, MODULE, undo)
         node = worker.pods.start("node2", [], undo)
-        far = {"far": UNDERLAY, "far_namespace": node.namespace}
-        add_veth(worker.host, near=UNDERLAY, mtu=worker.mtu + HEADER, **far)
+        node.add_veth(UNDERLAY, worker.host, UNDERLAY, worker.mtu + HEADER)
         _add_tunnel(worker.host, worker.mtu, FIRST_NODE, SECOND_NODE)
         _add_tunnel(node.host, worker.mtu, SECOND_NODE, FIRST_NODE)
-        # Proxy ARP, by which pods find this node, answers only for addresses that it can route.
+        # Pods find this node by proxy ARP, and proxy ARP answers only for addresses that have a route.
         ip(node.host, "route", "add", "default", "dev", TUNNEL)
         sysctl(node.host, net__ipv4__ip_forward=1)
         prepare_worker(worker, chain.pods)

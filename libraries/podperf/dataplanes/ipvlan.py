@@ -1,7 +1,7 @@
 """ipvlan sub-interfaces of the worker's ports, by the CNI plug-in `ipvlan` in L2 mode.
 
-All sub-interfaces share their parent's MAC and a frame is delivered by its destination address, so the pods must be the
-destinations: each translates to the address of the next one.
+All sub-interfaces share the MAC of their parent. The kernel delivers a frame by its destination IP address. So each pod
+must be the destination of the frame, and translates the address to that of the next pod.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podperf.pods.forwarders.kernel import NextHop, route_via
 
 
 class Ipvlan(KernelPods):
-    """One MAC for all pods of a parent; the kernel tells them apart by address."""
+    """All pods on one parent have one MAC. The kernel tells them apart by their IP addresses."""
 
     name: ClassVar[str] = "ipvlan"
 

@@ -1,4 +1,4 @@
-"""What data planes have in common whose pods forward in the kernel, and what the kernel says of their networks."""
+"""Base class of data planes whose pods forward in the kernel, and the kernel's description of their networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podperf.pods.forwarders import IN_KERNEL
 def network_of(host: Host) -> dict[str, Any]:
     """Links, addresses, routes, rules and neighbours of one network namespace.
 
-    `bridge_nf_call_iptables`: whether bridged frames pass iptables as well, which costs; None where they cannot.
+    `bridge_nf_call_iptables`: whether bridged frames also pass iptables, which costs CPU time. None: the kernel cannot.
     """
     filtered = host.run("sysctl", "-n", "-e", "net.bridge.bridge-nf-call-iptables", check=False).stdout.strip()
     return {
@@ -60,7 +60,7 @@ def running_pods(
     describe_more: Callable[[], Mapping[str, Any]] = dict,
     parts: Sequence[Perishable] = (),
 ) -> RunningDataPlane:
-    """A data plane of these pods, described by what the kernel says of them and by `describe_more`."""
+    """A data plane of these pods. Its description is the kernel's, with `describe_more`."""
 
     def describe() -> Mapping[str, Any]:
         return {**describe_kernel(worker, pods), **describe_more()}

@@ -15,7 +15,7 @@ from podperf.pods.cni import CniPlugins
 
 
 class LinuxBridge(KernelPods):
-    """Layer 2 only: the bridges have no address, the pods route."""
+    """The bridges work on layer 2 only and have no IP address. The pods route."""
 
     name: ClassVar[str] = "linux-bridge"
 

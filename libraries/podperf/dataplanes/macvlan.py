@@ -15,7 +15,7 @@ from podperf.pods.cni import CniPlugins
 
 
 class Macvlan(KernelPods):
-    """Each pod interface has a MAC of its own on the parent; pods of one parent reach each other within it."""
+    """Each pod interface has a MAC of its own on its parent. The parent carries frames between its pods."""
 
     name: ClassVar[str] = "macvlan"
 

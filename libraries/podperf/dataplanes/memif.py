@@ -1,7 +1,7 @@
-"""Pods joined by memif: each pod's DPDK application shares memory with the next one's, no virtual switch between them.
+"""Pods joined by memif. The DPDK applications of two neighbours share memory, without a virtual switch between them.
 
-The worker's ports are moved into the first and the last pod by the CNI plug-in `host-device`, where the application
-takes them over by AF_XDP. So a chain needs two pods to have a memif at all.
+The CNI plug-in `host-device` moves the worker's ports into the first and the last pod. The pod's application uses the
+port by AF_XDP. A chain needs at least two pods to have a memif.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podperf.pods.forwarders.dpdk import missing_drivers
 
 
 class Memif(DataPlane):
-    """One memif for each segment between two pods, the pod on its left the server."""
+    """One memif for each segment between two pods. The pod on the left is its server."""
 
     name: ClassVar[str] = "memif"
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
@@ -45,7 +45,7 @@ class Memif(DataPlane):
         outer = {"net1": polling.cpu(0), "net2": polling.cpu(chain.pods - 1)}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
-        # From left to right, so that each server listens before its client looks for it.
+        # Start from left to right, so that each server listens before its client connects.
         for place, pod in enumerate(pods):
             left, right = "net_af_xdp0,iface=net1", "net_af_xdp1,iface=net2"
             if pod is not pods[0]:

@@ -1,4 +1,4 @@
-"""An Open vSwitch of a run's own: private database and run directory, nothing shared with one that the host runs."""
+"""The Open vSwitch of a run. It has a private database and run directory, and shares nothing with the host's own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success, held_to, threads_named
 
 PLAIN = "ovs-vswitchd"
-WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # what Debian and Ubuntu call it
+WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # its path on Debian and Ubuntu
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 MOST_COMPLAINTS = 4
-START_TIMEOUT = 30.0  # seconds, on an emulated CPU; ovs-vswitchd answers after 0.2 to 1 s where a core is free
-ANSWER_TIMEOUT = 60  # likewise; a port with DPDK takes 0.1 s
+START_TIMEOUT = 30.0  # seconds, enough for an emulated CPU; on a free core ovs-vswitchd answers after 0.2 to 1 s
+ANSWER_TIMEOUT = 60  # seconds, enough for an emulated CPU; on a free core a port with DPDK takes 0.1 s
 
 
 def missing(host: Host, daemon: str) -> str | None:
-    """The reason why this switch cannot be run on the host, or None."""
+    """The reason why the host cannot run this switch, or None."""
     if not host.run("which", "ovsdb-server", daemon, check=False).exit_code:
         return None
     package = "openvswitch-switch" if daemon == PLAIN else "openvswitch-switch-dpdk"
@@ -35,17 +35,18 @@ def cpu_mask(cpus: Sequence[int]) -> str:
 
 
 def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
-    """Which of the switch's CPUs polls each port, from left to right.
+    """The CPU of the switch that polls each port, from left to right.
 
-    Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
+    Neighbouring ports share a poller. With two CPUs, one polls the left half of the chain, and one the right half.
     """
     return [switch[place * len(switch) // ports] for place in range(ports)]
 
 
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """The threads that share each CPU: the kernel's that receive at the worker's ports, and these pollers between them.
+    """The threads that share each CPU: the kernel's receive threads of the worker's ports, and the pollers.
 
-    If a thread sleeps in its turn, the previous thread keeps the CPU. With frames from one side only that is a poller.
+    If a thread sleeps in its turn, the previous thread keeps the CPU. The pollers stand between the receive threads. So
+    if frames come from one side only, a poller keeps the CPU.
     """
     left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
     busy = {cpu: list(threads) for cpu, threads in pollers.items()}
@@ -55,7 +56,7 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
 
 
 class OpenVSwitch:
-    """ovsdb-server and ovs-vswitchd of one set-up, in the host's network."""
+    """The ovsdb-server and ovs-vswitchd of one set-up, in the network of `host`."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class OpenVSwitch:
         cpus: Sequence[int] = (),
         configuration: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Start both. `daemon` is the switch to run, held to `cpus` where given; `configuration` is what stands in
-        other_config when it starts (ovs-vswitchd.conf.db(5))."""
+        """Start both programs. `daemon` is the program of the switch. It runs on `cpus`, or on any CPU without `cpus`.
+        `configuration` is the `other_config` with which it starts (ovs-vswitchd.conf.db(5))."""
         self._host, self._directory = host, directory
         self._ports = 0  # so far
         self._database = f"{directory}/db.sock"
@@ -93,7 +94,7 @@ class OpenVSwitch:
         command = [daemon, self._remote, f"--unixctl={self._control}"]
         self.process = host.spawn("env", *self._environment, *command, cpus=cpus)
         undo.callback(self.process.stop)
-        # It answers before it has looked at its configuration, and DPDK may yet end it.
+        # The switch answers before it has read its configuration. After this, DPDK may still end the switch.
         self._await(self.process, *self._vsctl(timeout=1), "set", "Open_vSwitch", ".", "external_ids:made_by=podperf")
 
     @property
@@ -110,13 +111,13 @@ class OpenVSwitch:
             raise PodperfError(f"Open vSwitch did not start on {self._host.name}: {_last_words(process.errors())}")
 
     def check(self) -> None:
-        """PodperfError when ovs-vswitchd is gone, with the last that it complained of."""
+        """Raises PodperfError if ovs-vswitchd has ended, with its last errors."""
         if not self.process.alive():
             said = _last_words(self.process.errors())
             raise PodperfError(f"ovs-vswitchd has ended on {self._host.name}{f': {said}' if said else ''}")
 
     def confine(self, cpus: Sequence[int]) -> None:
-        """Hold all threads but the pollers to these CPUs. While it starts, any CPU may help."""
+        """Hold all threads except the pollers to these CPUs. Call this after the start, which any CPU may speed up."""
         for thread in self._controllers():
             self._host.run("taskset", "--cpu-list", "--pid", ",".join(map(str, cpus)), str(thread), check=False)
 
@@ -125,7 +126,7 @@ class OpenVSwitch:
         return set(threads_named(self._host, "", of=self.process.pid)) - polling
 
     def pollers(self) -> dict[int, list[int]]:
-        """The threads of its PMDs by CPU."""
+        """The threads of the PMDs, by CPU."""
         found = {}
         for thread in threads_named(self._host, "pmd-c", of=self.process.pid):
             # Named after their CPU and their number: pmd-c01/id:8.
@@ -134,8 +135,8 @@ class OpenVSwitch:
         return found
 
     def describe_pmds(self) -> dict[str, Any]:
-        """Versions and configuration of the switch, its ports, the CPUs that its control threads are held to, and what
-        those that poll have done."""
+        """Versions and configuration of the switch, its ports, the CPUs of its control threads, and the counters of its
+        pollers."""
         config = self.row("Open_vSwitch", ".")
         return {
             "version": self.appctl("version").splitlines(),
@@ -149,7 +150,7 @@ class OpenVSwitch:
         }
 
     def vsctl(self, *arguments: str) -> str:
-        """Configure through the database; waits until ovs-vswitchd has taken it in."""
+        """Configure the switch through the database, and wait until ovs-vswitchd has applied the change."""
         done = self._host.run(*self._vsctl(ANSWER_TIMEOUT), *arguments, timeout=ANSWER_TIMEOUT + 5)
         return done.stdout
 
@@ -165,9 +166,10 @@ class OpenVSwitch:
         return self._host.run("ovs-appctl", "-t", self._control, *arguments).stdout
 
     def add_ports(self, bridge: str, ports: Mapping[str, Mapping[str, str]]) -> list[int]:
-        """Add interfaces with these settings and return their OpenFlow numbers; one that is refused is an error.
+        """Add interfaces with these settings, and return their OpenFlow numbers. Raises PodperfError if one is refused.
 
-        All in one step: after each the switch reconfigures itself, and those that poll already keep it waiting.
+        All ports are added in one step. The switch reconfigures itself after each step, and ports that are polled
+        already make it wait.
         """
         words: list[str] = []
         for interface, settings in ports.items():
@@ -184,21 +186,21 @@ class OpenVSwitch:
         """The port's OpenFlow number. The cause of a refusal stands only in the log, behind its first `before`
         characters."""
         number = row["ofport"]
-        if isinstance(number, int) and number >= 0:  # an empty set while unknown, -1 when refused
+        if isinstance(number, int) and number >= 0:  # an empty set: not known yet; -1: refused
             return number
         complaints = "; ".join(_complaints(self.process.errors()[before:]))
         cause = f": {complaints}" if complaints else ""
         raise PodperfError(f"Open vSwitch refused the port {interface}: {row['error'] or 'no reason given'}{cause}")
 
     def join(self, bridge: str, ports: Sequence[int]) -> None:
-        """Of ports along a chain each two make a segment: whatever comes in on one of them leaves on the other."""
+        """Join `ports` of a chain to segments, two by two. Frames that enter one port of a segment leave the other."""
         segments = list(zip(ports[::2], ports[1::2], strict=True))
         ways = segments + [(other, one) for one, other in segments]
         flows = "".join(f"in_port={source},actions=output:{target}\n" for source, target in ways)
         self.ofctl("add-flows", bridge, "-", stdin=flows)
 
     def row(self, table: str, record: str) -> dict[str, Any]:
-        """A database record, as data; an empty column is None (RFC 7047, section 5.1)."""
+        """A row of a database table. An empty column is None (RFC 7047, section 5.1)."""
         (row,) = self._rows(table, record)
         return row
 

@@ -1,4 +1,4 @@
-"""How Open vSwitch is configured to run DPDK: its devices, its control thread and its memory."""
+"""The configuration of Open vSwitch with DPDK: its devices, its control thread and its memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages, pci
 from podperf.pods.forwarders.dpdk import MAX_LCORES, missing_drivers
 
-DEVICE_DRIVERS = ("net_af_xdp", "net_af_packet")  # for ports that the kernel keeps; the faster first
-SWITCH_MEMORY = 256  # MiB; with hugepages for everything, without them beside the ports' buffers
-# A port's buffers, as many as Open vSwitch reckons where each port has its own (dpdk_calculate_mbufs): its descriptors,
-# a burst, and a reserve. One of 3 008 bytes takes a page of 4 KiB, since none may cross from one page into the next.
+DEVICE_DRIVERS = ("net_af_xdp", "net_af_packet")  # for ports that the kernel keeps; the faster driver first
+SWITCH_MEMORY = 256  # MiB: with hugepages for everything, without hugepages for everything but the ports' buffers
+# Open vSwitch counts the buffers of a port by this sum (dpdk_calculate_mbufs): descriptors, a burst, and a reserve. A
+# buffer has 3 008 bytes and takes a page of 4 KiB, because a buffer must not cross the border of two pages.
 DESCRIPTORS, BURST, RESERVE = 2048, 32, 16384
 BUFFERS_IN_MIB = 256
 
 
 @dataclass(frozen=True)
 class Ports:
-    """The worker's ports as DPDK has them: by their name on the switch, the device; and the driver of both."""
+    """The worker's ports for DPDK. `devices` has each port's DPDK device by its name on the switch."""
 
     devices: Mapping[str, str] = field(default_factory=dict)
     driver: str | None = None
@@ -35,7 +35,7 @@ class Ports:
 
 
 def ports_of(worker: Worker, undo: ExitStack) -> Ports:
-    """Both ports: their cards until `undo`, or devices that reach the kernel's interfaces."""
+    """Both ports: the NIC's own devices until `undo`, or devices on the kernel's interfaces."""
     if addresses := take_ports(worker, undo):
         return Ports(addresses, pci.FOR_USER_SPACE)
     leave_one_queue_each(worker)
@@ -45,13 +45,13 @@ def ports_of(worker: Worker, undo: ExitStack) -> Ports:
 
 
 def device_driver(host: Host) -> str | None:
-    """DPDK's driver for ports that the kernel keeps; None where the host has none."""
+    """DPDK's driver for ports that the kernel keeps. None if the host has no such driver."""
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
 def configuration(worker: Worker, control: int, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
-    """`other_config` of a switch with these ports, and so many sockets to pods, whose control thread
-    is on the CPU `control`."""
+    """The `other_config` of a switch with these ports and `sockets` sockets to pods. Its control thread runs on the CPU
+    `control`."""
     host, pollers = worker.host, worker.placement.switch
     allowed = [f"-a {device}" for device in ports.devices.values() if pci.ADDRESS.fullmatch(device)]
     extra = " ".join(allowed or ["--no-pci"])
@@ -61,15 +61,14 @@ def configuration(worker: Worker, control: int, ports: Ports, sockets: int, *, i
     else:
         extra += f" --lcores=0@{control}"
     if in_hugepages:
-        # On every NUMA node: that of a port's card is not always that of the CPU that polls it.
+        # Every NUMA node gets memory, because a card and the CPU that polls it may be on different nodes.
         nodes = hugepages.nodes(host)
         sizes = ",".join(str(SWITCH_MEMORY if node in nodes else 0) for node in range(nodes[-1] + 1))
         settings |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
         settings["dpdk-extra"] = f"{extra} --in-memory"
     else:
-        # One pool for all ports would have 262 144 buffers, in 1 GiB. Where memory is short, Open vSwitch asks for half
-        # of that again and again, but only while DPDK says ENOMEM. With pages of 4 KiB DPDK may say ENOBUFS, depending
-        # on where its last free bytes are.
+        # One pool for all ports would have 262 144 buffers, in 1 GiB. If memory is short, Open vSwitch halves the pool
+        # until it fits, but only while the error is ENOMEM. With pages of 4 KiB the error may also be ENOBUFS.
         settings["per-port-memory"] = "true"
         memory = SWITCH_MEMORY + (len(ports.devices) + sockets) * port_memory(pollers=len(set(pollers)))
         settings["dpdk-extra"] = f"{extra} --no-huge --legacy-mem -m {memory} --iova-mode=va"
@@ -77,6 +76,7 @@ def configuration(worker: Worker, control: int, ports: Ports, sockets: int, *, i
 
 
 def port_memory(pollers: int) -> int:
-    """MiB of a port's own buffers: it has a receive queue, and a transmit queue for each poller and for the rest."""
+    """MiB of a port's own buffers. A port has a receive queue, a transmit queue for each poller, and one for all other
+    threads."""
     buffers = DESCRIPTORS * (1 + pollers + 1) + BURST + RESERVE
     return -(-buffers // BUFFERS_IN_MIB)

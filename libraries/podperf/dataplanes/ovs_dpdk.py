@@ -1,4 +1,4 @@
-"""Open vSwitch with DPDK: everything is polled in user space, pods run DPDK applications on vhost-user."""
+"""Open vSwitch with DPDK. Switch and pods poll in user space; the pods run DPDK applications on vhost-user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads,
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.hosts.base import Host
-from podperf.hosts.linux import await_success, package_versions, unix_socket
+from podperf.hosts.linux import package_versions, unix_socket
 from podperf.kernel import hugepages
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel
@@ -22,14 +22,14 @@ from podperf.pods.forwarders.base import Application
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, missing_drivers
 
 BRIDGE = "ovs-br0"
-QUEUE_SIZE = 1024  # descriptors of a virtio queue: what waits while the other side has no CPU
+QUEUE_SIZE = 1024  # descriptors of a virtio queue: as many frames can wait while the other side has no CPU
 
 
 class OvsDpdk(DataPlane):
     """One bridge; two flows for each segment of the chain.
 
-    The worker's ports are AF_XDP devices of DPDK in the place of a NIC, or AF_PACKET ones where that driver lacks.
-    The kernel's receive threads, which fill their rings as a NIC's DMA would, take turns with the pollers.
+    Worker's ports that are no NIC's are AF_XDP devices of DPDK, or AF_PACKET devices if DPDK has no AF_XDP driver.
+    The kernel's receive threads fill the rings of these devices, as a NIC's DMA would, and take turns with the pollers.
     """
 
     name: ClassVar[str] = "ovs-dpdk"
@@ -61,7 +61,7 @@ class OvsDpdk(DataPlane):
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
         ports = dpdk.Ports() if beside else dpdk.ports_of(worker, undo)
-        # Where no pod polls, while there is such a CPU; with those that poll, threads that control take turns.
+        # Control threads run on a CPU where no pod polls. If there is none, they take turns with the pods' pollers.
         control = worker.placement.pods[chain.pods :] or worker.placement.pods
         settings = dpdk.configuration(worker, control[-1], ports, len(sockets), in_hugepages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
@@ -86,9 +86,9 @@ def _connect(
     numbers: list[int] = []
     for name, cpu in zip(names, poller_cpus(worker.placement.switch, len(names)), strict=True):
         if name in sockets:
-            # The pod listens, one device after the other; a switch that finds nobody there tries again after 1 s.
+            # The pod makes its sockets one by one. A switch that connects too early waits 1 s before it tries again.
             pod = next(each for each in pods if each.name == name[:-1])
-            await_success(worker.host, pod.process, START_TIMEOUT, "test", "-e", sockets[name])
+            pod.await_file(sockets[name], START_TIMEOUT)
             settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
         else:
             settings = {"type": "dpdk", "options:dpdk-devargs": ports.devices[name]}
@@ -98,7 +98,8 @@ def _connect(
 
 
 def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: PollingPods) -> Mapping[str, Any]:
-    processes = {"ovs-vswitchd": switch.process, **{each.name: each.process for each in polling.applications}}
+    held = {"ovs-vswitchd": hugepages.held(worker.host, switch.process.pid)}
+    held |= {each.name: dict(each.hugepages_mib()) for each in polling.applications}
     return {
         "packages": package_versions(worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
         "device_driver": ports.driver,
@@ -106,7 +107,7 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
         **({ALSO_MODEL: NetworkingModel.EBPF.value} if ports.driver == dpdk.DEVICE_DRIVERS[0] else {}),
         "devices": dict(ports.devices),
         "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
-        "hugepages_mib": {name: hugepages.held(worker.host, each.pid) for name, each in processes.items()},
+        "hugepages_mib": held,
         "runtime": dict(worker.pods.describe()),
         "flows": switch.ofctl("dump-flows", "--no-stats", BRIDGE).splitlines(),
         **switch.describe_pmds(),

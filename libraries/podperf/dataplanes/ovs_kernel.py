@@ -41,7 +41,7 @@ class OvsKernel(KernelPods):
             worker.host.run("modprobe", "--quiet", MODULE, check=False)
         switch = self._start(worker, undo)
         switch.vsctl("add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={self.datapath}")
-        if self.datapath == "system":  # the kernel's part outlives the switch
+        if self.datapath == "system":  # the kernel's datapath does not end with the switch
             undo.callback(switch.vsctl, "--if-exists", "del-br", BRIDGE)
         switch.ofctl("del-flows", BRIDGE)
 
@@ -61,7 +61,7 @@ class OvsKernel(KernelPods):
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus)
 
     def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """The interfaces along the chain, ready for the switch, and its settings for each."""
+        """Prepare the interfaces of the chain for the switch. Returns the switch's settings for each."""
         return {name: {} for name in names}
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:

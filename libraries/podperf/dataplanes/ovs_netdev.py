@@ -15,9 +15,10 @@ from podperf.model import NetworkingModel
 
 
 class OvsNetdev(OvsKernel):
-    """One thread of ovs-vswitchd reads and writes all ports, one system call a frame.
+    """One thread of ovs-vswitchd reads and writes all ports, with one system call a frame.
 
-    The kernel's receive threads, which fill its sockets, would not let it run under load: they take turns with it.
+    The kernel's receive threads fill the sockets of this thread. Under load they would keep it off the CPU, so they
+    take turns with it.
     """
 
     name: ClassVar[str] = "ovs-netdev"

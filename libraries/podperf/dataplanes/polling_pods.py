@@ -24,12 +24,12 @@ def _describe(application: Application) -> Mapping[str, Any]:
 
 
 class PollingPods:
-    """The applications of a chain's pods, from left to right. Each polls on one of `cpus`, which are used in turns."""
+    """The applications of a chain's pods, from left to right. Each polls on one CPU; `cpus` are given out by turns."""
 
     def __init__(
         self, worker: Worker, chain: Chain, cpus: Sequence[int], undo: ExitStack, *, switch_memory: int = 0
     ) -> None:
-        """Reserve hugepages for all pods, and `switch_memory` MiB for what switches between them."""
+        """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
         self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
         self.applications: list[Application] = []
         self._worker, self._cpus, self._undo = worker, cpus, undo
@@ -37,7 +37,7 @@ class PollingPods:
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
         share = Share(self.cpu(len(self.applications)), self.in_hugepages)
-        application = forwarder.launch(pod.host, pod.name, devices, share, self._undo)
+        application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
 
@@ -69,9 +69,9 @@ class PollingPods:
         describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
         not_in_force: Callable[[], str | None] = lambda: None,
     ) -> RunningDataPlane:
-        """Let these pollers, the pods' among them, take turns. Returns the data plane of pods and `switch`.
+        """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch pass frames on as they are.
+        Without `entries`, pods and switch forward frames unchanged.
         """
         turns = take_turns(self._worker.host, pollers, self._undo)
 
@@ -93,5 +93,5 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
 
 
 def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
-    """The kernel's threads that receive at an interface, and fill a program's sockets or rings, on this CPU."""
+    """The kernel's threads on this CPU that receive from an interface and fill a program's sockets or rings."""
     return {cpu: threads_named(host, f"napi/{interface}-")}

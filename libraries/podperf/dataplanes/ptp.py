@@ -19,7 +19,7 @@ from podperf.pods.forwarders.kernel import NextHop, forward
 
 
 class PointToPoint(KernelPods):
-    """Each pod interface is one end of a veth pair; the worker's end is its gateway."""
+    """Each pod interface is one end of a veth pair. The worker's end of the pair is the pod's gateway."""
 
     name: ClassVar[str] = "ptp"
 

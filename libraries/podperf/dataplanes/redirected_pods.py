@@ -1,4 +1,4 @@
-"""What the data planes have in common whose BPF programs send each frame on to the next interface of the chain."""
+"""Base class of data planes whose BPF programs redirect each frame to the next interface of the chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podperf.pods.base import Pod
 
 
 class RedirectedPods(KernelPods):
-    """Pods on veth pairs, and a program on each interface of the worker; at which hook, each data plane says."""
+    """Pods on veth pairs, and a program on each interface of the worker. The subclass chooses the program's hook."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     least_pods: ClassVar[int] = 0
@@ -28,10 +28,10 @@ class RedirectedPods(KernelPods):
 
     @abstractmethod
     def redirect(self, worker: Worker, source: str, target: str) -> None:
-        """What arrives at the interface `source` of the worker goes on to `target`, a port or a pod's veth pair."""
+        """Redirect frames that arrive at the worker's interface `source` to `target`, a port or a pod's veth pair."""
 
     def make_ready(self, pods: Sequence[Pod]) -> None:
-        """What the pods' interfaces need before frames are redirected to them: by default nothing."""
+        """Prepare the pods' interfaces before frames are redirected to them. By default there is nothing to do."""
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         pods = start_pods_on_veth(worker, chain, undo)

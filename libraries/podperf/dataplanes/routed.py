@@ -1,6 +1,6 @@
-"""Calico's way: veth pairs, /32 routes on the worker, and proxy ARP that answers for the pods' gateway 169.254.1.1.
+"""Forwarding as in Calico: veth pairs, /32 routes on the worker, and proxy ARP for the pods' gateway 169.254.1.1.
 
-Calico's own plug-in is not needed to forward as Calico does; the kernel settings are those of its Felix agent.
+This needs no plug-in of Calico. The kernel settings are those of Calico's agent Felix.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.host_routing import HostSide, prepare_worker, route_chain
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, ip, sysctl
+from podperf.hosts.linux import ip, sysctl
 from podperf.model import Chain
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
@@ -22,7 +22,7 @@ GATEWAY = "169.254.1.1"
 
 
 class Routed(KernelPods):
-    """No bridge anywhere: the worker is a router with one /32 route for each pod interface."""
+    """There is no bridge. The worker is a router with one /32 route for each pod interface."""
 
     name: ClassVar[str] = "routed"
 
@@ -42,7 +42,7 @@ class Routed(KernelPods):
 def start_routed_pods(
     worker: Worker, node: Host, count: int, undo: ExitStack
 ) -> tuple[list[Pod], list[tuple[HostSide, HostSide]]]:
-    """Pods that forward by way of a node, and the node's sides of their interfaces, from left to right."""
+    """Pods whose gateway is `node`, and the node's sides of their interfaces, from left to right."""
     pods, sides = [], []
     for number in range(1, count + 1):
         pod = worker.pods.start(f"pod{number}", [], undo)
@@ -55,8 +55,7 @@ def start_routed_pods(
 
 
 def _attach(node: Host, mtu: int, pod: Pod, interface: str, host_interface: str, address: str) -> HostSide:
-    add_veth(node, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=mtu)
-    ip(pod.host, "address", "add", f"{address}/32", "dev", interface)
+    pod.add_veth(interface, node, host_interface, mtu, f"{address}/32")
     ip(node, "route", "add", f"{address}/32", "dev", host_interface, "scope", "link")
     sysctl(
         node,

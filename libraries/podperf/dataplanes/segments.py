@@ -8,9 +8,9 @@ from typing import Any
 
 from podperf.addressing import PREFIX_LENGTH, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth, ip, mac_address
+from podperf.hosts.linux import add_veth, ip
 from podperf.model import Chain, Direction, Entry
-from podperf.pods.base import Attachment, Pod, PodInterface
+from podperf.pods.base import Attachment, Pod
 from podperf.pods.forwarders.kernel import NextHop, forward
 
 
@@ -23,7 +23,7 @@ def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: st
 def start_pods(
     worker: Worker, chain: Chain, plugins: Callable[[int, str], Sequence[Mapping[str, Any]]], undo: ExitStack
 ) -> list[Pod]:
-    """The chain's pods, net1 on the segment before a pod and net2 on the one behind it.
+    """The chain's pods. Each has net1 on the segment before it, and net2 on the segment behind it.
 
     `plugins(segment, address)` gives the CNI plug-ins that attach one interface with this address to this segment.
     """
@@ -39,33 +39,28 @@ def start_pods(
 
 
 def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
-    """The chain's pods, each interface one end of a veth pair whose other end the worker switches by itself."""
+    """The chain's pods. Each interface is one end of a veth pair. The data plane on the worker takes the other end."""
     pods = []
     for number in range(1, chain.pods + 1):
         pod = worker.pods.start(f"pod{number}", [], undo)
-        net1 = _veth_interface(worker, pod, "net1", f"pod{number}a", right_of(number - 1))
-        net2 = _veth_interface(worker, pod, "net2", f"pod{number}b", left_of(number))
-        pods.append(Pod(pod.name, pod.namespace, pod.host, {"net1": net1, "net2": net2}))
+        for interface, end, address in (("net1", "a", right_of(number - 1)), ("net2", "b", left_of(number))):
+            with_prefix = f"{address}/{PREFIX_LENGTH}"
+            pod.add_veth(interface, worker.host, f"pod{number}{end}", worker.mtu, with_prefix)
+        pods.append(pod)
     return pods
 
 
-def _veth_interface(worker: Worker, pod: Pod, interface: str, host_interface: str, address: str) -> PodInterface:
-    add_veth(worker.host, near=host_interface, far=interface, far_namespace=pod.namespace, mtu=worker.mtu)
-    ip(pod.host, "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", interface)
-    return PodInterface(interface, mac_address(pod.host, interface), address, host_interface)
-
-
 def take_all_frames(worker: Worker) -> None:
-    """Let both ports take frames for other MACs, for what passes them on unseen: a card drops them otherwise."""
+    """Let both ports receive frames for all MACs. Otherwise a card drops frames for a pod's MAC."""
     for port in (worker.left, worker.right):
         ip(worker.host, "link", "set", "dev", port.interface, "promisc", "on")
 
 
 def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
-    """For each interface of the worker along the chain: where it receives, and where that goes on to.
+    """For each of the worker's interfaces along the chain: the interface where frames arrive, and their next interface.
 
-    Each segment joins two interfaces, in both directions: the left port and net1 of the first pod, net2 of a pod and
-    net1 of the next one, net2 of the last pod and the right port.
+    Each segment joins two interfaces in both directions: the left port and net1 of the first pod; net2 of a pod and
+    net1 of the next pod; net2 of the last pod and the right port.
     """
     pod_ends = [pod.interfaces[name].host_interface for pod in pods for name in ("net1", "net2")]
     line = [worker.left.interface, *(end for end in pod_ends if end is not None), worker.right.interface]
@@ -74,14 +69,14 @@ def patches(worker: Worker, pods: Sequence[Pod]) -> list[tuple[str, str]]:
 
 
 def neighbours(pods: Sequence[Pod], worker: Worker) -> tuple[list[str], list[str]]:
-    """Along the segments, the MACs of who stands at their left ends, and at their right ends."""
+    """The MACs at the left ends and at the right ends of all segments."""
     left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in pods)]
     right_macs = [*(pod.interfaces["net1"].mac for pod in pods), worker.right.peer_mac]
     return left_macs, right_macs
 
 
 def entries(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
-    """Frames enter a chain by the MACs of its outermost interfaces."""
+    """The destination of frames that enter the chain: the MACs of its outermost interfaces."""
     left_macs, right_macs = neighbours(pods, worker)
     return {
         Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]),
@@ -90,7 +85,7 @@ def entries(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
 
 
 def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
-    """Let each pod forward to its neighbours by MAC, the outermost ones to the tester."""
+    """Let each pod forward to the MACs of its neighbours, and the outermost pods to the tester's MACs."""
     left_macs, right_macs = neighbours(pods, worker)
     for index, pod in enumerate(pods):
         forward(
@@ -102,7 +97,8 @@ def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Ent
 
 
 def parent_interfaces(worker: Worker, chain: Chain) -> list[str]:
-    """For each segment the worker interface whose sub-interfaces the pods get: the ports, and veth ends in between."""
+    """The worker's parent interface for each segment; pods get its sub-interfaces. Outer segments have the ports, inner
+    segments the end of a veth pair."""
     inner = []
     for segment in range(1, chain.pods):
         near, far = f"parent{segment}", f"parent{segment}-end"

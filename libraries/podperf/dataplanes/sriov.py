@@ -1,14 +1,13 @@
-"""SR-IOV: pods own virtual functions (VFs) of the NIC, and the NIC's embedded switch takes frames to them by their MAC.
+"""SR-IOV: pods have virtual functions (VFs) of the NIC. The NIC's embedded switch forwards frames to a VF by its MAC.
 
-The first pod has a VF of the left port, the last one a VF of the right port, one pod has both. Between two pods both
-ends are VFs of one port. Nothing of the worker touches a frame but the pods.
+The first pod has a VF of the left port, and the last pod a VF of the right port. A single pod has both. Two neighbours
+have VFs of one port between them. On the worker only the pods touch a frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -27,13 +26,13 @@ from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov
 from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, NetworkingModel
-from podperf.pods.base import Pod, PodInterface
+from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
 from podperf.pods.forwarders import IN_KERNEL
 
 
 class Sriov(DataPlane):
-    """Pods forward with testpmd on VFs that vfio-pci has, or in their kernel on the VFs' own interfaces."""
+    """Pods forward with testpmd on VFs under vfio-pci, or in the kernel on the VFs' own interfaces."""
 
     name: ClassVar[str] = "sriov"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
@@ -79,7 +78,7 @@ def _describe(
 def _start_kernel_pods(
     worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], undo: ExitStack
 ) -> list[Pod]:
-    """Pods that have each VF by the interface that its driver in the kernel makes."""
+    """Pods with the VFs' kernel interfaces."""
     names = [f"vf{place}" for place in range(len(functions))]
     for vf, name in zip(functions, names, strict=True):
         pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
@@ -89,15 +88,14 @@ def _start_kernel_pods(
         return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
 
     pods = start_pods(worker, chain, plugins, undo)
-    links = {}
     for place, vf in enumerate(functions):
         pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
         sriov.set_queues(pod.host, interface, worker.sriov.queues)
-        # A driver asks for its interrupts when its interface is set up; so late they are there.
+        # A driver requests its interrupts when its interface is brought up. So steer them only now.
         its = list(interrupts.affinities(worker.host, vf.address))
         interrupts.steer(worker.host, its, worker.cpus[place // 2 % len(worker.cpus)])
-        links[vf] = (pod.namespace, interface)
-    sriov.await_links(worker.host, links)
+    for number, pod in enumerate(pods):
+        sriov.await_links(pod.host, dict(zip(("net1", "net2"), functions[2 * number :], strict=False)))
     return pods
 
 
@@ -110,8 +108,9 @@ def _start_testpmd_pods(
     pods = []
     for number in range(chain.pods):
         pod = worker.pods.start(f"pod{number + 1}", [], undo)
-        ends = zip(("net1", "net2"), functions[2 * number :], strict=False)
-        pods.append(replace(pod, interfaces={name: PodInterface(name, vf.mac) for name, vf in ends}))
+        for name, vf in zip(("net1", "net2"), functions[2 * number :], strict=False):
+            pod.add_device(name, vf.mac)
+        pods.append(pod)
     left_macs, right_macs = neighbours(pods, worker)
     for number, pod in enumerate(pods):
         net1, net2 = (vf.address for vf in functions[2 * number : 2 * number + 2])

@@ -1,7 +1,7 @@
-"""Chains whose ends are virtual functions (VFs), while a virtual switch joins the pods between them.
+"""Chains with virtual functions (VFs) at both ends, and a virtual switch between the pods.
 
-The combination that draft section 4.1.5 describes: north/south frames pass the NIC's embedded switch straight into the
-first and the last pod, east/west frames the virtual switch.
+Draft section 4.1.5 describes this combination. North/south frames cross the NIC's embedded switch, directly into the
+first and the last pod. East/west frames cross the virtual switch.
 """
 
 from __future__ import annotations
@@ -24,39 +24,40 @@ from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
 @dataclass(frozen=True)
 class FunctionsAtEnds:
-    """The first pod has a VF of the left port, the last one a VF of the right port."""
+    """The VF of the left port in the first pod, and the VF of the right port in the last pod."""
 
     worker: Worker
     first: VirtualFunction
     last: VirtualFunction
 
     def beside_switch(self, chain: Chain) -> Mapping[str, str]:
-        """The ends of pods that are not the switch's, and the devices that they are."""
+        """The ends of pods that the switch does not join, with their devices."""
         return {"pod1a": self.first.address, f"pod{chain.pods}b": self.last.address}
 
     def forwarder(self, devices: Sequence[str]) -> TestpmdForwarder:
-        """What a pod with these devices runs: a switch that looks at no MAC needs none, the NIC's does."""
+        """The forwarder of a pod with these devices. It sets the destination MAC only of frames that leave by a VF,
+        because the NIC's switch needs a MAC and the virtual switch does not."""
         peers = {self.first.address: self.worker.left.peer_mac, self.last.address: self.worker.right.peer_mac}
         return on_to({each: peers[each] for each in devices if each in peers})
 
     @property
     def entries(self) -> Mapping[Direction, Entry]:
-        """How frames must be addressed."""
+        """The destination of frames that enter the chain, for each direction."""
         return {Direction.LEFT_TO_RIGHT: Entry(mac=self.first.mac), Direction.RIGHT_TO_LEFT: Entry(mac=self.last.mac)}
 
     def describe(self) -> dict[str, Any]:
-        """Both, and their ports, as the kernel has them."""
+        """The kernel's description of both VFs and their ports."""
         return describe_vfs(self.worker, [self.first, self.last])
 
 
 def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> FunctionsAtEnds:
-    """Both VFs, ready for DPDK, until `undo`. Unavailable when this worker cannot have them."""
+    """Both VFs, ready for DPDK, until `undo`. Raises Unavailable if this worker cannot have them."""
     if reason := missing(worker):
         raise Unavailable(reason)
-    if worker.sriov.queues > 1:  # testpmd has as many on each of its devices
+    if worker.sriov.queues > 1:  # testpmd has the same number of queues on all its devices
         raise Unavailable(
             f"{data_plane} has pods between a virtual function and a socket of the switch with one queue: "
-            f"worker.sriov.queues must be 1 for it, not {worker.sriov.queues}"
+            f"sriov.queues of the worker must be 1 for it, not {worker.sriov.queues}"
         )
     first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, worker.directory, undo))
     for vf in (first, last):
@@ -65,14 +66,14 @@ def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> Funct
 
 
 class Switch(DataPlane, Protocol):
-    """A data plane whose switch can do without the worker's ports."""
+    """A data plane whose switch can work without the worker's ports."""
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         """With `ends` the switch has no port of the worker."""
 
 
 class SriovAndSwitch(DataPlane):
-    """Base class of data planes that combine the two. A subclass names the switch."""
+    """Base class of data planes that combine VFs with a virtual switch. A subclass names the switch."""
 
     model: ClassVar[NetworkingModel] = NetworkingModel.COMBINATION
     least_pods: ClassVar[int] = 2
@@ -86,7 +87,7 @@ class SriovAndSwitch(DataPlane):
         return sriov.missing(host) or cls.switch.unavailable(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        ends = functions_at_ends(worker, self.name, undo)  # first, as pods start with them
+        ends = functions_at_ends(worker, self.name, undo)  # before the pods, which start with them
         between = self.switch(ends).set_up(worker, chain, undo)
 
         def describe() -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from podperf.dataplanes.sriov_ends import SriovAndSwitch, Switch
 
 
 class SriovOvsDpdk(SriovAndSwitch):
-    """Pods are joined by vhost-user."""
+    """The switch joins the pods by vhost-user."""
 
     name: ClassVar[str] = "sriov-ovs-dpdk"
     switch: ClassVar[type[Switch]] = OvsDpdk

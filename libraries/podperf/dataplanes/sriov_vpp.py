@@ -9,7 +9,7 @@ from podperf.dataplanes.vpp_l2patch import VppL2Patch
 
 
 class SriovVpp(SriovAndSwitch):
-    """Pods are joined by memif. What the hackathon at IETF 113 measured as SR-IOV + VPP."""
+    """memif joins the pods. The hackathon at IETF 113 measured this set-up as SR-IOV + VPP."""
 
     name: ClassVar[str] = "sriov-vpp"
     switch: ClassVar[type[Switch]] = VppL2Patch

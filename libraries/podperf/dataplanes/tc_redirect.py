@@ -21,7 +21,7 @@ class TcRedirect(RedirectedPods):
 
 
 class TcRedirectPeer(TcRedirect):
-    """bpf_redirect_peer towards pods: a frame is received by the pod's end of the pair at once, without the backlog."""
+    """bpf_redirect_peer towards pods: the pod's end of the pair receives a frame at once, without the backlog queue."""
 
     name: ClassVar[str] = "tc-redirect-peer"
     to_pod: ClassVar[str] = TC_PEER

@@ -17,7 +17,7 @@ LEFT, RIGHT = 0, 1
 
 
 def missing(worker: Worker) -> str | None:
-    """Why pods of this worker cannot run DPDK on VFs, with the remedy, or None."""
+    """The reason why pods of this worker cannot run DPDK on VFs, with the remedy, or None."""
     for port in (worker.left, worker.right):
         if port.pci is not None and (driver := pci.link(worker.host, port.pci, "driver")) in pci.BIFURCATED:
             return (
@@ -28,13 +28,13 @@ def missing(worker: Worker) -> str | None:
 
 
 def ports_along(pods: int) -> list[int]:
-    """Along a chain, the port that each pod interface has a VF of: inner segments take the left and right in turns."""
+    """The port whose VF each pod interface has, along a chain. Inner segments alternate between left and right port."""
     inner = [(LEFT, RIGHT)[segment % 2] for segment in range(pods - 1) for _ in ("net2", "net1")]
     return [LEFT, *inner, RIGHT]
 
 
 def vfs_along(worker: Worker, ports: Sequence[int], way_back: WayBack) -> list[VirtualFunction]:
-    """A VF for each of these places, of the left or the right port. Unavailable when the ports do not have them."""
+    """A VF of the left or the right port for each of `ports`. Raises Unavailable if the ports have too few VFs."""
     functions = {}
     for side, port in enumerate((worker.left, worker.right)):
         if port.pci is None:
@@ -46,13 +46,14 @@ def vfs_along(worker: Worker, ports: Sequence[int], way_back: WayBack) -> list[V
 
 
 def on_to(peers: Mapping[str, str], queues: int = 1) -> TestpmdForwarder:
-    """Testpmd that sends what leaves by each device on to a MAC, with the device's own MAC as the source."""
+    """A testpmd that rewrites MACs. A frame that leaves by a device goes to this device's MAC in `peers`, and has the
+    device's own MAC as its source."""
     arguments = [f"--eth-peer={port},{peers[device]}" for port, device in enumerate(in_port_order(list(peers)))]
     return TestpmdForwarder("mac", (*arguments, f"--rxq={queues}", f"--txq={queues}"))
 
 
 def describe_vfs(worker: Worker, functions: Sequence[VirtualFunction]) -> dict[str, Any]:
-    """The ports and the VFs in use, from left to right, as the kernel has them."""
+    """The kernel's description of the ports and the VFs in use, from left to right."""
     ports = {vf.port.interface: vf.port for vf in functions}.values()
     return {
         "physical_functions": [sriov.describe_port(worker.host, port) for port in ports],

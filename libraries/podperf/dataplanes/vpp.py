@@ -1,4 +1,4 @@
-"""A VPP of a run's own: private start-up file, run directory and sockets, nothing shared with the host's."""
+"""The VPP of a run. It has a private start-up file, run directory and sockets, and shares nothing with the host's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
 
-START_TIMEOUT = 60.0  # seconds, on an emulated CPU; VPP answers after 0.5 to 1 s where a core is free
-ANSWER_TIMEOUT = 30.0  # likewise
+START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; on a free core VPP answers after 0.5 to 1 s
+ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
 REMEDY = (
     "packages vpp and vpp-plugin-core of https://packagecloud.io/fdio/release, or a build of "
     "https://github.com/FDio/vpp whose bin folder is on the PATH"
@@ -27,9 +27,9 @@ _WITHOUT_MEMIF = (
     f"{MEMIF}, by which pods are attached: the package vpp-plugin-core has it (of the release of vpp itself)"
 )
 
-# A keyword that a release does not know ends VPP at start, so there are only those that all since 2021 have.
-# Buffers lie in ordinary pages unless hugepages were reserved: VPP would add those that it lacks to the machine's, and
-# leave them behind.
+# VPP ends at its start if it does not know a keyword. All releases since 2021 know these keywords.
+# Buffers are in ordinary pages unless podperf has reserved hugepages. Otherwise VPP would add hugepages to those of the
+# machine, and leave them behind.
 _START_UP = """\
 unix {{ nodaemon nosyslog nocolor runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
 socksvr {{ socket-name {directory}/api.sock }}
@@ -53,10 +53,10 @@ _WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05
 
 
 class Vpp:
-    """A running VPP in the network of `host`. The first of `cpus` is its main core, each other one has a worker.
+    """A running VPP in the network of `host`. The first of `cpus` is its main core. Each other CPU has a worker thread.
 
-    With one CPU there is no worker: the main thread forwards. `devices` are the PCI devices that it drives by DPDK, by
-    the names that they get; with `in_hugepages` DPDK has its memory there.
+    With one CPU there is no worker thread, and the main thread forwards. `devices` has the addresses of the PCI devices
+    that VPP drives by DPDK, by their names in VPP. With `in_hugepages`, DPDK's memory is in hugepages.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Vpp:
         start = ("env", f"RUNTIME_DIRECTORY={directory}", "vpp", "-c", f"{directory}/startup.conf")
         self.process: Process = host.spawn(*start, cpus=cpus)
         undo.callback(self.process.stop)
-        # `timeout` bounds the wait; the shell asks again until VPP answers or is gone.
+        # `timeout` limits the wait. The shell asks again until VPP answers or has ended.
         done = host.run(
             *("env", f"VPP={self.process.pid}", "timeout", str(START_TIMEOUT)),
             *("sh", "-c", _WAIT_FOR_ANSWER, "sh", "vppctl", "-s", self._socket, "show", "version"),
@@ -99,47 +99,47 @@ class Vpp:
         loaded = self._plugins()
         if loaded and not any(MEMIF in line for line in loaded):
             raise PodperfError(f"VPP on {host.name} has not loaded {_WITHOUT_MEMIF}")
-        # Its main thread must answer also where it has its CPU together with the poller of a pod.
+        # The main thread must answer also if it shares its CPU with the poller of a pod.
         host.run("renice", "--priority", "-20", "--pid", str(self.process.pid))
 
     def check(self) -> None:
-        """PodperfError when it is gone, with the last that it said."""
+        """Raises PodperfError if VPP has ended, with its last message."""
         if not self.process.alive():
             said = _COLOUR.sub("", self.process.errors()).strip().splitlines()
             raise PodperfError(f"VPP has ended on {self._host.name}{''.join(f': {line}' for line in said[-1:])}")
 
     def pollers(self) -> dict[int, list[int]]:
-        """The threads that forward, by CPU: the workers, or without one the main thread."""
+        """The threads that forward, by CPU: the worker threads, or the main thread if there are none."""
         workers = threads_named(self._host, "vpp_wk", of=self.process.pid)
         if not workers:
             return {self._cpus[0]: [self.process.pid]}
         return {cpu: [thread] for cpu, thread in zip(self._cpus[1:], workers, strict=True)}
 
     def ask(self, question: str) -> list[str]:
-        """What it answers at its command line, in lines."""
+        """The lines of VPP's answer to a command."""
         self.check()
         done = self._host.run("vppctl", "-s", self._socket, *question.split(), timeout=ANSWER_TIMEOUT)
         return [line.rstrip() for line in _COLOUR.sub("", done.stdout).splitlines() if line.strip()]
 
     def configure(self, command: str) -> None:
-        """Change something. PodperfError with the answer: VPP has none when all is well."""
+        """Run a command that has no answer on success. Raises PodperfError with VPP's answer."""
         answer = self.ask(command)
         if answer:
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
 
     def create(self, command: str, name: str) -> None:
-        """Create an interface that is to get this name, and bring it up."""
+        """Create the interface `name` by `command`, and bring it up."""
         answer = self.ask(command)
         if answer not in ([], [name]):  # some commands answer with the name, some not at all
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
         self.configure(f"set interface state {name} up")
 
     def _plugins(self) -> list[str]:
-        """Those that it has loaded: file, version."""
+        """The plug-ins that VPP has loaded: file and version."""
         return [" ".join(line.split()[1:3]) for line in self.ask("show plugins") if "_plugin.so" in line]
 
     def describe(self) -> dict[str, Any]:
-        """Versions, start-up file, threads, interfaces, and what it has counted since it started."""
+        """Versions, start-up file, threads, interfaces, and the counters since VPP's start."""
         return {
             "version": self.ask("show version")[0],
             "plugins": self._plugins(),
@@ -154,7 +154,7 @@ class Vpp:
 
 
 def missing(host: Host) -> str | None:
-    """Why this host has no VPP that can be attached to pods, with the remedy, or None. Nothing is started."""
+    """The reason why this host has no VPP that pods can use, with the remedy, or None. Starts nothing."""
     if host.run("which", "vpp", "vppctl", check=False).exit_code:
         return f"VPP is not installed ({REMEDY})"
     if _has_plugins(host, "*_plugin.so") and not _has_plugins(host, MEMIF):
@@ -163,7 +163,7 @@ def missing(host: Host) -> str | None:
 
 
 def drives_cards(host: Host) -> bool:
-    """Whether this host's VPP comes with DPDK."""
+    """Whether this host's VPP has the DPDK plug-in."""
     return _has_plugins(host, "dpdk_plugin.so")
 
 
@@ -178,11 +178,12 @@ def _dpdk_section(devices: Mapping[str, str], in_hugepages: bool) -> str:
 
 
 def parse_runtime(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """`show runtime` as data: for each thread its vector rates, and the nodes that frames went through.
+    """`show runtime` as data: for each thread its vector rates, and the nodes that handled frames.
 
-    Vectors are frames, `vectors_per_call` is how many a node had at once: the fuller, the busier VPP was.
+    Vectors are frames. `vectors_per_call` is the mean number of frames that a node handled in one call. The higher it
+    is, the busier VPP was.
     """
-    threads: list[dict[str, Any]] = [{"thread": "vpp_main", "rates": [], "nodes": {}}]  # a lone one is not named
+    threads: list[dict[str, Any]] = [{"thread": "vpp_main", "rates": [], "nodes": {}}]  # VPP names no single thread
     for line in map(str.strip, lines):
         if line.startswith("Thread "):
             if threads[-1]["rates"]:

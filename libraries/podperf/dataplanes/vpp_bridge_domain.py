@@ -1,4 +1,4 @@
-"""VPP with a bridge domain for each segment: frames are switched by the MAC they are addressed to."""
+"""VPP with a bridge domain for each segment. VPP switches frames by their destination MAC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from podperf.dataplanes.vpp_segments import Segment
 
 
 class VppBridgeDomain(VppChain):
-    """The tester's MACs are fixed in each domain: one that only receives would never be learned, and all flooded."""
+    """Each domain has the tester's MACs as static entries. VPP never learns the MAC of a port that only receives, and
+    would flood all frames for it."""
 
     name: ClassVar[str] = "vpp-bridge-domain"
     shown: ClassVar[Sequence[str]] = ("show bridge-domain", "show l2fib all")

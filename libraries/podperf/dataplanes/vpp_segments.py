@@ -1,4 +1,4 @@
-"""What a chain's interfaces are called in VPP, and which two of them make a segment."""
+"""The names of a chain's interfaces in VPP, and the pairs of interfaces that make a segment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from podperf.dataplanes.base import Worker, WorkerPort
 
 @dataclass(frozen=True)
 class VppInterface:
-    """An interface of VPP, and the MAC of whoever is next behind it: the tester, or beyond a pod VPP itself again."""
+    """An interface of VPP. `neighbour` is the next MAC behind it: the tester's, or that of VPP's interface at the far
+    side of the pod, because the pod forwards frames unchanged."""
 
     name: str
     mac: str
@@ -19,7 +20,7 @@ class VppInterface:
 
 @dataclass(frozen=True)
 class Segment:
-    """The two interfaces of VPP between which a segment's frames pass; number 0 is the leftmost."""
+    """The two interfaces of VPP at the ends of a segment. Segment 0 is the leftmost."""
 
     number: int
     left: VppInterface
@@ -27,24 +28,24 @@ class Segment:
 
 
 def host_interface(port: WorkerPort) -> str:
-    """What VPP calls a port of the worker."""
+    """VPP's name of a port of the worker."""
     return f"host-{port.interface}"
 
 
 def memif_name(pod: int, connection: int) -> str:
-    """What VPP calls its end of net1 (0) or net2 (1) of a pod."""
+    """VPP's name of its end of net1 (connection 0) or net2 (connection 1) of a pod."""
     return f"memif{pod}/{connection}"
 
 
 def memif_mac(pod: int, connection: int) -> str:
-    """The MAC of VPP's end; locally administered."""
+    """The MAC of VPP's end, a locally administered one."""
     return f"02:fe:00:00:{pod:02x}:{connection:02x}"
 
 
 def segments(worker: Worker, ports: Sequence[str], pods: int) -> list[Segment]:
-    """The segments of a chain, from left to right; `ports` is what VPP calls the worker's two.
+    """The segments of a chain, from left to right. `ports` are VPP's names of the worker's left and right port.
 
-    A pod passes frames on as they are, so its far side is the next.
+    A pod forwards frames unchanged. So the next MAC behind an interface is at the far side of the pod.
     """
     left, right = ports
     names, macs = [left], [worker.left.mac]
@@ -53,7 +54,7 @@ def segments(worker: Worker, ports: Sequence[str], pods: int) -> list[Segment]:
         macs += [memif_mac(pod, connection) for connection in (0, 1)]
     names.append(right)
     macs.append(worker.right.mac)
-    # Interfaces 2n and 2n + 1 make segment n; beyond 2n, through a pod, lies 2n - 1, and beyond 2n + 1 lies 2n + 2.
+    # Interfaces 2n and 2n + 1 make segment n. A pod joins interfaces 2n - 1 and 2n.
     beyond = [worker.left.peer_mac, *macs[1:-1], worker.right.peer_mac]
     for place in range(1, len(macs) - 1):
         beyond[place] = macs[place + 1] if place % 2 else macs[place - 1]

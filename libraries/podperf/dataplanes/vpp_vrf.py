@@ -1,4 +1,4 @@
-"""VPP as a router: one VRF for each segment, frames routed by destination and rewritten to the next hop's MAC."""
+"""VPP as a router with one VRF for each segment. VPP routes frames by destination and rewrites the MACs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podperf.model import Direction, Entry
 
 
 class VppVrf(VppChain):
-    """The two interfaces of a segment lie in its VRF, without addresses of their own; neighbours are fixed."""
+    """The two interfaces of a segment are in its VRF and have no addresses. Neighbours are static entries."""
 
     name: ClassVar[str] = "vpp-vrf"
     shown: ClassVar[Sequence[str]] = ("show ip fib summary", "show ip neighbors")
@@ -22,7 +22,7 @@ class VppVrf(VppChain):
     def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
         vrf = segment.number + 1  # 0 is the default VRF
         vpp.configure(f"ip table add {vrf}")
-        # Seen from VPP the next hop to the left is the left end of its segment, that to the right the right end.
+        # From VPP, the next hop to the left is the left end of the segment, and to the right the right end.
         for interface, hop, network in (
             (segment.left, left_of(segment.number), LEFT_NETWORK),
             (segment.right, right_of(segment.number), RIGHT_NETWORK),

@@ -32,5 +32,5 @@ class Wire(DataPlane):
     def between(
         self, ports: Mapping[str, Host], entries: Mapping[Direction, Entry] = MappingProxyType({})
     ) -> RunningDataPlane:
-        """The path between ports of the tester; there is no worker to set up."""
+        """The path between ports of the tester. There is no worker to set up."""
         return RunningDataPlane(entries, ports, lambda: {"path": self.path})

@@ -1,4 +1,4 @@
-"""eBPF on the NIC itself: the program of `xdp-redirect`, offloaded to where the port's hardware runs it."""
+"""eBPF on the NIC itself: the hardware of the port runs the program of `xdp-redirect`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podperf.model import Chain, NetworkingModel
 
 
 class XdpOffload(XdpRedirect):
-    """Few NICs can: whether this one does is tried, and what the kernel says is the reason why not."""
+    """Few NICs can run a program. podperf tries it; if the kernel refuses, its answer is the reason of the skip."""
 
     name: ClassVar[str] = "xdp-offload"
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC

@@ -97,12 +97,19 @@ def allowed(schema: Schema) -> str:
             keys = ", ".join(schema.get("properties", ()))
             return f"a mapping with the keys {keys}" if keys else "a mapping"
         case "array":
-            return "a list"
+            return f"a list{_length(schema)}"
         case "boolean":
             return "true, false"
         case "integer" | "number" as kind:
             return f"{'an integer' if kind == 'integer' else 'a number'}{_range(schema)}"
     return str(schema["title"])
+
+
+def _length(schema: Schema) -> str:
+    if "maxItems" not in schema:
+        return ""
+    least, most = schema["minItems"], schema["maxItems"]
+    return f" of {most}" if least == most else f" of {least} to {most}"
 
 
 def _range(schema: Schema) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed YAML file: `data` has the values, `lines` the line of each value, `texts` each scalar as written."""
+    """A parsed YAML file: `data` has the values, `lines` the line of each value, `texts` each scalar as written.
+
+    `renamed` says where in the file a value stands that has another place in `data`.
+    """
 
     path: str
     data: Mapping[str, Any]
     lines: Mapping[Pointer, int]
     texts: Mapping[Pointer, str]
     problems: Sequence[Problem]
+    renamed: Mapping[Pointer, Pointer] = field(default_factory=dict)
 
     def line(self, pointer: Pointer) -> int:
         """The line of this key or list item. If the file does not have it, the line of the nearest one around it."""
@@ -64,7 +68,14 @@ class Document:
 
     def problem(self, pointer: Pointer, text: str) -> Problem:
         """A problem at this place of the document."""
-        return Problem(self.line(pointer), key_path(pointer), text)
+        return Problem(self.line(pointer), self.key(pointer), text)
+
+    def key(self, pointer: Pointer) -> str:
+        """The key of this place, as the file has it."""
+        for length in range(1, len(pointer) + 1):
+            if pointer[:length] in self.renamed:
+                return key_path((*self.renamed[pointer[:length]], *pointer[length:]))
+        return key_path(pointer)
 
     def shown(self, pointer: Pointer, value: object) -> str:
         """The value at this place for a message: as written, text in quotes, shortened to 60 characters."""

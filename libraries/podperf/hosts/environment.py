@@ -1,7 +1,7 @@
-"""What a host is made of: the configuration items that RFC 8204 section 3.3 and the draft want beside every result.
+"""The configuration items of a host that RFC 8204 section 3.3 and the draft want beside every result.
 
-Everything is read through the Host; what a host does not have or does not show is null, never an error. Host names and
-interface names are collected, addresses of the management network and environment variables are not.
+Everything is read through the Host. A value that a host does not have or does not show is null, never an error. Names
+of hosts and interfaces are collected. Addresses of the management network and environment variables are not.
 """
 
 from __future__ import annotations
@@ -94,23 +94,23 @@ def interface_details(host: Host, interface: str) -> dict[str, Any]:
 
 
 def _speed(host: Host, interface: str, kind: str | None) -> int | None:
-    """The speed of an interface's link, in bit/s; None where it has none of its own."""
-    if kind is not None:  # what a veth says of its speed (10 Gbit/s) is made up
+    """The speed of an interface's link, in bit/s. None for an interface without a speed of its own."""
+    if kind is not None:  # the 10 Gbit/s that a veth reports have no meaning
         return None
-    # Not from /sys/class/net: that shows the interfaces of the namespace in which /sys was mounted.
+    # /sys/class/net shows the interfaces of the namespace in which /sys was mounted, so ask ethtool.
     speed = re.search(r"Speed: (\d+)Mb/s", _output(host, "ethtool", interface))
     return int(speed.group(1)) * 1_000_000 if speed else None
 
 
 def offloads(features: Mapping[str, str]) -> dict[str, bool]:
-    """Which of the `ethtool -k` features are on; those that this driver can never have are left out."""
+    """Whether each feature of `ethtool -k` is on, without features that this driver never has."""
     return {name: state.startswith("on") for name, state in features.items() if state and state != "off [fixed]"}
 
 
 def podperf_version(host: Host, folder: Path = CHECKOUT) -> dict[str, Any]:
     """Versions of podperf (with its git commit, when it runs from a clone) and of the Python it runs on."""
-    # A clone of the user's, measured from as root, is not "dubious"; and root must not write its index, which would be
-    # root's from then on.
+    # Root measures from a user's clone. git must not refuse it as "dubious". git must not write the clone's index,
+    # because root would own the index afterwards.
     git = ("git", "--no-optional-locks", "-c", f"safe.directory={folder}", "-C", str(folder))
     return {
         "version": podperf.__version__,
@@ -128,7 +128,7 @@ def parse_os_release(text: str) -> dict[str, str]:
 
 
 def parse_ethtool(text: str) -> dict[str, str]:
-    """`name: value` lines as a mapping; headings (no value) are left out by their empty value."""
+    """`name: value` lines as a mapping. Headings have no value and are left out."""
     pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
@@ -140,7 +140,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 
 def parse_lscpu(text: str) -> dict[str, str]:
-    """`lscpu --json` as one flat mapping; empty when it is not that."""
+    """`lscpu --json` as one flat mapping. Empty if `text` is not such JSON."""
     try:
         entries = json.loads(text)["lscpu"]
     except (ValueError, KeyError, TypeError):
@@ -155,7 +155,7 @@ def _flat(entries: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
 
 
 def parse_memory_devices(text: str) -> list[dict[str, str]]:
-    """`dmidecode -t 17` as one mapping a fitted DIMM: locator, size, type, speeds, rank. No serial numbers."""
+    """`dmidecode -t 17` as one mapping for each fitted DIMM: locator, size, type, speeds, rank. No serial numbers."""
     wanted = ("Locator", "Size", "Type", "Speed", "Configured Memory Speed", "Rank")
     blocks = (parse_ethtool(block) for block in text.split("Memory Device")[1:])
     return [
@@ -265,7 +265,7 @@ def _installed(package: str) -> str | None:
 
 
 def _output(host: Host, *command: str) -> str:
-    """Standard output; empty when the command is missing or does not end. Its exit code says nothing of use here."""
+    """Standard output. Empty if the command is missing or does not end. The exit code is ignored."""
     try:
         return host.run(*command, check=False).stdout
     except PodperfError:

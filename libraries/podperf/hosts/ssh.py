@@ -1,4 +1,4 @@
-"""A machine behind SSH: a channel of one connection for each command, files by SFTP."""
+"""A machine behind SSH. Each command has a channel of a connection; files are copied by SFTP."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from podperf.hosts.output import MOST
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
 from podperf.hosts.ssh_login import Login, log_in
 
-AGAIN_AFTER = 20.0  # seconds for which a machine that could not be reached is not tried again
-SESSIONS = 8  # of one connection; sshd permits 10 unless told otherwise (MaxSessions, sshd_config(5))
-# Run by `sh -c` with names of connections: ends what was started by them.
+AGAIN_AFTER = 20.0  # seconds after a failed login without another try
+SESSIONS = 8  # of one connection; sshd permits 10 by default (MaxSessions, sshd_config(5))
+# `sh -c` runs this with names of connections. It kills the processes that were started through them.
 _END_ALL_OF = """
 for name; do
     for each in /proc/[0-9]*; do
@@ -30,19 +30,19 @@ done
 
 
 class SshHost:
-    """A machine that is logged in on over SSH, as root for most of what podperf does.
+    """A machine that is reached over SSH. Most of podperf's commands need a login as root.
 
-    The first command logs in, and so does the next one after the connection was lost. What was started through it ends
-    when it is closed, or when this program ends.
+    The first command logs in, and so does the first one after the connection was lost. The processes that this object
+    started end when it is closed, or when this program ends.
     """
 
     def __init__(self, login: Login) -> None:
         self.name = login.address if login.port == 22 else f"{login.address} port {login.port}"
         self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
-        self._login = login
+        self.login = login
         self._connections: list[_Connection] = []
         self._losses = 0
-        self._orphaned: list[str] = []  # connections that were lost: what was started by them may still run
+        self._orphaned: list[str] = []  # lost connections, whose processes may still run
         self._files: paramiko.SFTPClient | None = None
         self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
 
@@ -53,7 +53,7 @@ class SshHost:
         except TimeoutError:
             self._kill(started)
             raise CommandFailed(self.name, command, None, f"{timeout:.0f} s") from None
-        except BaseException:  # Robot Framework makes exceptions of its own out of signals
+        except BaseException:  # Robot Framework turns signals into exceptions of its own
             self._kill(started)
             raise
         finally:
@@ -74,13 +74,13 @@ class SshHost:
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
         started = Command(self.name, [*pinned, *command], self._channel(), lines=True)
-        pid = started.await_start(self._login.timeouts.step)
+        pid = started.await_start(self.login.timeouts.step)
         if started.server is not None:
             self.servers.add(started.server)
         return SshProcess(self, command[0], started, pid)
 
     def put(self, content: bytes, path: str) -> None:
-        whole = f"{path}.new"  # whoever reads finds all of it, or what was there before
+        whole = f"{path}.new"  # a reader of `path` gets the whole new file or the old one
         with self._sftp(path) as files:
             try:
                 file = files.open(whole, "wb")
@@ -101,39 +101,39 @@ class SshHost:
 
     @property
     def losses(self) -> int:
-        """How often a connection was lost, and with it all that was started by it."""
+        """How often a connection was lost, together with the processes that it had started."""
         self._forget_lost()
         return self._losses
 
     def log_in_again(self) -> None:
-        """Try at once, also where the machine was found unreachable just now. PodperfError when it still is."""
+        """Try at once, also just after a failed login. Raises PodperfError if the machine is still unreachable."""
         self._refused = None
         self.run("true")
 
     def signal(self, signal: str, process: int) -> None:
-        """Send it to a process, or, with its number negated, to its process group; it may be gone."""
-        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self._login.timeouts.step)
+        """Send a signal to a process; a negative number means a process group. The process may have ended already."""
+        self.run("kill", "-s", signal, "--", str(process), check=False, timeout=self.login.timeouts.step)
 
     def close(self) -> None:
-        """Log out; what still runs there through this object ends."""
+        """Log out. Processes that this object started and that still run end."""
         for connection in self._connections:
             connection.client.close()
         self._connections.clear()
         self._files = None
 
     def _kill(self, started: Command) -> None:
-        """End a command with all that it started, as far as the machine can still be reached."""
+        """Kill a command and the processes that it started, if the machine can still be reached."""
         if started.pid is not None and started.connected:
             with contextlib.suppress(PodperfError):
                 self.signal("KILL", -started.pid)  # sshd makes each command the leader of a session
 
     def _channel(self) -> paramiko.Channel:
-        """A new channel, on a new connection where those that there are have as many as the server permits."""
+        """A new channel. If every connection has as many as the server permits, make a new connection for it."""
         self._forget_lost()
         for connection in self._connections:
             if (channel := connection.open()) is not None:
                 return channel
-        connection = _Connection(self._log_in(), self._login.timeouts.step)
+        connection = _Connection(self._log_in(), self.login.timeouts.step)
         self._connections.append(connection)
         if (channel := connection.open()) is None:
             raise PodperfError(f"the SSH server of {self.name} permits no session (MaxSessions in sshd_config(5))")
@@ -148,25 +148,25 @@ class SshHost:
         self._connections = [each for each in self._connections if each not in lost]
 
     def _name(self, channel: paramiko.Channel) -> str:
-        """What the machine calls the connection that this channel is of."""
+        """The machine's name for the connection of this channel."""
         asked = Command(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
-        asked.wait(self._login.timeouts.step)
+        asked.wait(self.login.timeouts.step)
         channel.close()
         asked.raise_if_lost()
         return asked.said().strip()
 
     def _end_orphans(self) -> None:
-        """A server that has not noticed the loss of a connection lets run on what was started by it, locks included."""
+        """Kill the processes of lost connections. If the server does not notice a loss, they go on and keep locks."""
         orphaned, self._orphaned = self._orphaned, []
         if orphaned:
             self.run("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
 
     def _log_in(self) -> paramiko.SSHClient:
-        """A machine that was just found unreachable is not waited for once more: undoing asks it many things."""
+        """Log in. Just after a failure raise the same error at once: an undo has many commands, and each would wait."""
         if self._refused is not None and time.monotonic() - self._refused[0] < AGAIN_AFTER:
             raise self._refused[1]
         try:
-            client = log_in(self._login)
+            client = log_in(self.login)
         except PodperfError as error:
             self._refused = time.monotonic(), error
             raise
@@ -183,7 +183,7 @@ class SshHost:
             yield self._files
         except (paramiko.SSHException, EOFError, OSError) as error:
             if isinstance(error, OSError) and not isinstance(error, TimeoutError) and self._sftp_alive():
-                raise  # what the machine itself said of the file
+                raise  # the machine's own error about the file
             self._files = None
             raise ConnectionLost(f"the SSH connection to {self.name} was lost while {path} was copied") from error
 
@@ -195,7 +195,7 @@ class SshHost:
         channel = self._channel()
         try:
             channel.invoke_subsystem("sftp")
-            channel.settimeout(self._login.timeouts.lost)
+            channel.settimeout(self.login.timeouts.lost)
             return paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError) as error:
             raise PodperfError(
@@ -205,7 +205,7 @@ class SshHost:
 
 
 class _Connection:
-    """One TCP connection to a server, which permits some channels at a time."""
+    """One TCP connection to a server. The server permits a limited number of channels at a time."""
 
     def __init__(self, client: paramiko.SSHClient, timeout: float) -> None:
         self.client = client
@@ -220,7 +220,7 @@ class _Connection:
         return transport is not None and transport.is_active()
 
     def open(self) -> paramiko.Channel | None:
-        """A new channel, or None where no more are permitted, or the connection was lost just now."""
+        """A new channel. None if the server permits no more, or the connection was lost just now."""
         self._channels = [each for each in self._channels if not each.closed]
         transport = self.client.get_transport()
         if len(self._channels) >= SESSIONS or transport is None:

@@ -1,4 +1,4 @@
-"""A command on a machine behind SSH: what it says is gathered while it runs, and it dies with its connection."""
+"""A command on a machine behind SSH. Its output is read while it runs. The command ends with its connection."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, TooMuchOutput, shown
 from podperf.hosts.output import MOST_ERRORS, Latest, Lines, Overflow, Whole, as_text
 
-# Run by `sh -c` with a command as its arguments, which keeps this shell's process number. The shell's parent is the
-# SSH server's process for the connection: when that ends, the kernel kills the command (PR_SET_PDEATHSIG, prctl(2)).
-# Nobody else may write to the files that it makes, whatever umask the login has.
+# `sh -c` runs this with a command as its arguments. The command keeps the shell's process number. The shell's parent is
+# the SSH server's process for the connection. When that process ends, the kernel kills the command (PR_SET_PDEATHSIG,
+# prctl(2)). The umask lets nobody else write to the files that the command makes, also if the login has another one.
 _TIED_TO_THE_CONNECTION = (
     'PATH=$PATH:/usr/sbin:/sbin; umask go-w; echo "podperf $$ $PPID" >&2; exec setpriv --pdeathsig KILL -- "$@"'
 )
@@ -28,13 +28,14 @@ NOT_INSTALLED = "setpriv: failed to execute"
 
 
 class ConnectionLost(PodperfError):
-    """The machine no longer answers. What ran there has ended, or does so when its SSH server notices."""
+    """The machine no longer answers. Its commands have ended, or end when its SSH server notices the loss."""
 
 
 class Command:
-    """A command that runs on a channel. Its output is kept whole, or, with `lines`, queued by lines.
+    """A command that runs on a channel. Its output is kept as a whole, or with `lines` as a queue of lines.
 
-    One that says more than there is a place for is cut off from us, and `overflowed`. With `lines` some are lost then.
+    If its output is larger than the limit, podperf closes the channel, and `overflowed` is true. With `lines` some
+    lines are lost then.
     """
 
     def __init__(
@@ -46,15 +47,15 @@ class Command:
         stdin: str | None = None,
         lines: bool = False,
     ) -> None:
-        """Start it. With `stdin`, that is all that it has to read. ConnectionLost when the connection is."""
+        """Start the command. `stdin` is its whole input. Raises ConnectionLost if the connection is lost."""
         self.channel = channel
         self.pid: int | None = None
-        self.server: int | None = None  # the SSH server's process that it is a child of
+        self.server: int | None = None  # the SSH server's process, the parent of the command
         self.lines = Lines() if lines else None
         self.overflowed = False
         self._host, self._command = host, tuple(command)
         self._output = Whole()
-        self._start = bytearray()  # of its errors, until the numbers are found there
+        self._start = bytearray()  # the beginning of standard error, until the process numbers are found in it
         self._errors: Latest | Whole = Latest() if lines else Whole()
         self._numbered = threading.Event()
         try:
@@ -70,7 +71,7 @@ class Command:
             thread.start()
 
     def _feed(self, content: bytes) -> None:
-        with contextlib.suppress(OSError):  # it ended without reading all of it
+        with contextlib.suppress(OSError):  # the command ended without reading all of its input
             self.channel.sendall(content)
             self.channel.shutdown_write()
 
@@ -89,7 +90,7 @@ class Command:
                 add(chunk)
         except Overflow:
             self.overflowed = True
-            self.channel.close()  # which ends all waiting
+            self.channel.close()  # this ends all waiting
 
     def _add_errors(self, chunk: bytes) -> None:
         if self.pid is not None:
@@ -104,7 +105,7 @@ class Command:
             raise Overflow
 
     def await_start(self, timeout: float) -> int:
-        """Its process number. PodperfError when it did not start."""
+        """The command's process number. Raises PodperfError if the command did not start."""
         self._numbered.wait(timeout)
         if self.pid is None:
             self.channel.close()
@@ -113,7 +114,7 @@ class Command:
         return self.pid
 
     def wait(self, timeout: float) -> None:
-        """Until it has ended and all that it said is here. TimeoutError when that takes longer."""
+        """Wait for the command's end and its whole output. Raises TimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -130,29 +131,29 @@ class Command:
 
     @property
     def ended(self) -> bool:
-        """True when it is gone, as far as is known here."""
+        """True if the command has ended, as far as this side knows."""
         return self.channel.exit_status_ready() or not self.connected
 
     @property
     def exit_code(self) -> int:
-        """As a shell has it; -1 when a signal ended it."""
+        """The exit code; -1 if a signal ended the command."""
         return int(self.channel.exit_status)
 
     def said(self) -> str:
-        """What it wrote to standard output so far, of a command without `lines`."""
+        """The standard output so far, of a command without `lines`."""
         return self._output.text()
 
     def errors(self) -> str:
-        """What it wrote to standard error so far."""
+        """The standard error so far."""
         return self._errors.text() if self.pid is not None else as_text(self._start)
 
     def raise_if_lost(self) -> None:
-        """ConnectionLost when nobody knows how it ended, because the connection did before."""
+        """Raises ConnectionLost if the connection ended before the command, so that its exit code is unknown."""
         if self.exit_code < 0 and not self.connected:
             raise self.lost()
 
     def lost(self) -> ConnectionLost:
-        """The error that says so."""
+        """The error for a lost connection."""
         return ConnectionLost(
             f"the SSH connection to {self._host} was lost while `{shown(self._command)}` ran there: the machine, "
             "its SSH server or the link went down"
@@ -167,12 +168,12 @@ def _received(receive: Callable[[int], bytes]) -> bytes:
 
 
 class Signalling(Protocol):
-    """Whoever can send signals to processes of a machine."""
+    """A host that can send signals to processes."""
 
     name: str
 
     def signal(self, signal: str, process: int) -> None:
-        """Send it to a process, or, with its number negated, to its process group; it may be gone."""
+        """Send a signal to a process; a negative number means a process group. The process may have ended already."""
 
 
 class SshProcess:
@@ -219,6 +220,6 @@ class SshProcess:
                 break
             self._host.signal(signal, self.pid)
             self._command.channel.status_event.wait(timeout)
-        with contextlib.suppress(TimeoutError):  # a child of its own may hold its output open
+        with contextlib.suppress(TimeoutError):  # a child of the command may hold its output open
             self._command.wait(1)
         self._command.channel.close()

@@ -67,9 +67,12 @@ class Login:
         return [path]
 
 
-def log_in(login: Login) -> paramiko.SSHClient:
-    """A connection that ends when the other side does not answer any more. PodperfError says why there is none."""
-    client = paramiko.SSHClient()
+def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.SSHClient:
+    """A connection, of `client` where given, that ends when the other side does not answer any more.
+
+    PodperfError says why there is none.
+    """
+    client = client or paramiko.SSHClient()
     client.set_log_channel(_LOG)
     logging.getLogger(_LOG).setLevel(logging.CRITICAL)  # what it would say is said by our errors
     try:

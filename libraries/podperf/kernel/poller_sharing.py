@@ -1,8 +1,8 @@
-"""More pollers than CPUs: threads that poll without a pause take turns, by a helper that rotates their priority.
+"""Polling threads that share a CPU take turns. A helper rotates their priority.
 
-The scheduler's own time slices are milliseconds. In that time a ring of a few hundred frames overflows, again and
-again, and what is measured is the scheduler. `podperf-rotation` (tester/rotation.c) gives each poller a slice short
-enough for its ring; it steps back regularly for what else runs on the CPU, and ends with the program that started it.
+The scheduler's own time slices last milliseconds. In that time a ring of a few hundred frames overflows, and the result
+describes the scheduler. The helper `podperf-rotation` (tester/rotation.c) gives each poller a slice that is short
+enough for its ring. It makes regular pauses for other tasks on the CPU. It ends with the program that started it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from podperf.hosts.linux import held_to, preemptions
 from podperf.hosts.programs import on_host
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
-SLICE = 100  # us; at 1 Mpps 100 frames wait meanwhile, and a veth's ring holds 256
+SLICE = 100  # us; at 1 Mpps, 100 frames arrive in this time, and a veth's ring holds 256
 START_TIMEOUT = 5.0  # seconds
 # Section 5 of the draft: "Special capabilities SHOULD NOT exist in the DUT/SUT specifically for benchmarking purposes."
 SPECIAL_CAPABILITY = (
@@ -29,7 +29,7 @@ SPECIAL_CAPABILITY = (
 
 @dataclass(frozen=True)
 class TurnsOnCpu:
-    """The pollers of one CPU. `rotation` is the helper that gives them turns, None where one has the CPU to itself."""
+    """The pollers of one CPU. `rotation` is the helper that gives them turns; None for a single poller."""
 
     host: Host
     cpu: int
@@ -37,13 +37,13 @@ class TurnsOnCpu:
     rotation: Process | None
 
     def check(self) -> None:
-        """PodperfError when the helper is gone: the pollers then no longer take turns."""
+        """Raises PodperfError if the helper has ended, because the pollers then no longer take turns."""
         if self.rotation is not None and not self.rotation.alive():
             raise PodperfError(f"podperf-rotation, which gives the pollers on CPU {self.cpu} turns, has ended")
 
     def describe(self) -> dict[str, Any]:
-        """How many pollers this CPU has, how they share it, and, read back from the kernel, its NUMA node, the CPUs
-        that they are held to, and how often each had to make way for another."""
+        """The number of pollers of this CPU, and how they share it. Read back from the kernel: the CPU's NUMA node, the
+        CPUs where the pollers may run, and how often each was preempted."""
         how, special = "alone", {}
         if self.rotation is not None:
             how = f"in turns of {SLICE} us, by rotated real-time priority"
@@ -63,22 +63,22 @@ class TurnsOnCpu:
 
 @dataclass(frozen=True)
 class Turns:
-    """The pollers of all CPUs that have some."""
+    """The pollers of all CPUs with pollers."""
 
     cpus: Sequence[TurnsOnCpu] = ()
 
     def check(self) -> None:
-        """PodperfError when the pollers of a CPU no longer take turns."""
+        """Raises PodperfError if the pollers of a CPU no longer take turns."""
         for each in self.cpus:
             each.check()
 
     def describe(self) -> list[dict[str, Any]]:
-        """What `TurnsOnCpu.describe` says of each CPU."""
+        """The description of each CPU by `TurnsOnCpu.describe`."""
         return [each.describe() for each in self.cpus]
 
 
 def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> Turns:
-    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A single one gets the nicest priority."""
+    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A single one gets the nice value -20."""
     return Turns([_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()])
 
 

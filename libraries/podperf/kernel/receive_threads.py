@@ -10,7 +10,7 @@ from podperf.hosts.namespaces import add_namespace
 
 
 def refuse_unpinnable(host: Host, cpu: int) -> None:
-    """PodperfError, with the remedy, unless the receive thread of a veth can be pinned to this CPU.
+    """Raises PodperfError with the remedy if the receive thread of a veth cannot be pinned to this CPU.
 
     The trial needs a namespace, which is removed afterwards. Call this under the run lock.
     """

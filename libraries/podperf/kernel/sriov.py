@@ -32,12 +32,11 @@ fi
 echo $2 > $pf/sriov_numvfs
 """
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
-# `sh -c` runs this with seconds, and with namespace and interface of each link. It waits until all links stay up for
-# that long.
+# `sh -c` runs this with seconds and interfaces. It waits until all links stay up for that long.
 _AWAIT_STEADY_LINKS = """
 stays=$1; shift
 down() {
-  while [ $# -gt 0 ]; do ip -n "$1" link show dev "$2" | grep -q LOWER_UP || return 0; shift 2; done
+  for i; do ip link show dev "$i" | grep -q LOWER_UP || return 0; done
   return 1
 }
 seconds() { read -r now rest </proc/uptime; now=${now%.*}; }
@@ -133,7 +132,7 @@ def how_many(needed: int, settings: VirtualFunctionSettings, port: str, offered:
     number = settings.number or needed
     if number < needed:
         raise Unavailable(
-            f"the chain needs {needed} virtual functions of {port}, and worker.sriov.vfs of the topology allows "
+            f"the chain needs {needed} virtual functions of {port}, and sriov.vfs of the worker in the topology allows "
             f"{number}"
         )
     if number > offered:
@@ -219,7 +218,7 @@ def _set(host: Host, vf: VirtualFunction, before: VfState, after: VfState, way_b
     if done.exit_code:
         raise PodperfError(
             f"the driver of {vf.port.interface} on {host.name} refuses `vf {vf.number} {' '.join(words)}` "
-            f"({done.stderr.strip()}); see worker.sriov in the topology"
+            f"({done.stderr.strip()}); see sriov of the worker in the topology"
         )
 
 
@@ -235,10 +234,10 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
         )
 
 
-def await_links(host: Host, links: Mapping[VirtualFunction, tuple[str, str]]) -> None:
+def await_links(host: Host, links: Mapping[str, VirtualFunction]) -> None:
     """Wait until the links of VFs stay up. PodperfError if they do not.
 
-    `links` has the network namespace and the interface of each VF. The interfaces are up.
+    `links` has the VFs of a pod by their interfaces, which are up. `host` is that of the pod.
 
     The driver igbvf waits 0.1 s for an answer of the PF. On a busy machine the answer may come too late. The driver
     then takes the link down at its next look, for ten seconds or for good. It starts again when the interface is set
@@ -246,25 +245,24 @@ def await_links(host: Host, links: Mapping[VirtualFunction, tuple[str, str]]) ->
     """
     patience = CARRIER_PATIENCE + LINK_STAYS
     wait = ("timeout", str(patience), "sh", "-c", _AWAIT_STEADY_LINKS, "sh", str(LINK_STAYS))
-    words = [word for link in links.values() for word in link]
     for _ in range(LINK_ATTEMPTS):
-        if host.run(*wait, *words, check=False, timeout=patience + 5).exit_code == 0:
+        if host.run(*wait, *links, check=False, timeout=patience + 5).exit_code == 0:
             return
-        down = {vf: link for vf, link in links.items() if not _has_link(host, *link)}
-        for namespace, interface in down.values():
+        down = {interface: vf for interface, vf in links.items() if not _has_link(host, interface)}
+        for interface in down:
             for state in ("down", "up"):
-                ip(host, "-n", namespace, "link", "set", "dev", interface, state)
+                ip(host, "link", "set", "dev", interface, state)
     reasons = (
-        f"{interface} of {namespace} on {host.name} has no carrier {CARRIER_PATIENCE} s after it was brought up: it is "
-        f"virtual function {vf.number} of {vf.port.interface}; is that still up, and does it let the function have a "
-        f"link (ip link set dev {vf.port.interface} vf {vf.number} state auto)?"
-        for vf, (namespace, interface) in down.items()
+        f"{interface} of {host.name} has no carrier {CARRIER_PATIENCE} s after it was brought up: it is virtual "
+        f"function {vf.number} of {vf.port.interface}; is that still up, and does it let the function have a link (ip "
+        f"link set dev {vf.port.interface} vf {vf.number} state auto)?"
+        for interface, vf in down.items()
     )
     raise PodperfError("; ".join(reasons) or f"links of virtual functions of {host.name} come and go")
 
 
-def _has_link(host: Host, namespace: str, interface: str) -> bool:
-    return "LOWER_UP" in ip_json(host, "-n", namespace, "link", "show", "dev", interface)[0]["flags"]
+def _has_link(host: Host, interface: str) -> bool:
+    return "LOWER_UP" in ip_json(host, "link", "show", "dev", interface)[0]["flags"]
 
 
 def describe_port(host: Host, port: PhysicalFunction) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""NDR, PDR and any further goals in one search, by MLRsearch (RFC 9971) and its authors' own package.
+"""NDR, PDR and any further goals in one search, by MLRsearch (RFC 9971) with the package of its authors.
 
-Loads are frames per second and direction; counts that decide about loss are those of all directions together.
+Loads are in frames per second and direction. Loss is judged by the counts of all directions together.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import PACED_SHARE, TESTER_LIMIT_SHARE
 
-_RANGES = 5  # so many maximum loads are tried at most, each lower than the one before, which the tester did not deliver
-_NEXT_RANGE = 0.7  # of that, or less where the tester sent less
-_NO_LIMIT = 1e9  # seconds: the search's own clock must not end it, ours does
+_RANGES = 5  # maximum loads at most; if the tester does not deliver one, the search tries a lower one
+_NEXT_RANGE = 0.7  # the next maximum load, as a share of the previous one; less if the tester sent less
+_NO_LIMIT = 1e9  # seconds; MLRsearch's own clock must not end the search, because podperf's clock does
 
 
 @dataclass(frozen=True)
 class Bound:
     """A load that was classified as a lower or upper bound of a goal.
 
-    `good_seconds` and `bad_seconds` are the trials of full length at this load, with the time around the sending.
-    `achieved_load` is what the tester really sent there, mean over the trials. `coarse`: the search was cut short, and
-    so classified the load only for a preceding target, of fewer or shorter trials: a single one may have decided it.
+    `good_seconds` and `bad_seconds` are the durations of the full-length trials at this load, with the time around the
+    sending. `achieved_load` is the mean load that the tester really sent. `coarse`: the search was cut short, and has
+    classified the load only for an earlier phase with fewer or shorter trials. A single trial may have decided it.
     """
 
     load: float
@@ -46,11 +46,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class GoalResult:
-    """What the search found for one goal (RFC 9971: goal result). A bound that does not exist is None: irregular.
+    """The result of the search for one goal (RFC 9971: goal result). A missing bound is None (irregular goal result).
 
-    `rate` is the conditional throughput at the relevant lower bound, frames per second and direction.
-    `tester_limited`: the lower bound is so near the tester's maximum that the SUT may do more.
-    `complete`: both bounds are as near as the goal asks for, or the range of loads ended.
+    `rate` is the conditional throughput at the relevant lower bound, in frames per second and direction.
+    `tester_limited`: the lower bound is near the tester's maximum, so the SUT may forward more.
+    `complete`: the interval between the bounds is as narrow as the goal wants, or the range of loads ended.
     """
 
     goal: Goal
@@ -74,9 +74,9 @@ class GoalResult:
 
     @property
     def measured(self) -> Measured | None:
-        """The rate between the relevant bounds, as far as those have all the trials that the goal asks for.
+        """The rate with its relevant bounds. A bound counts only if it has all trials that the goal wants.
 
-        Where no load was low enough, an upper bound; None when the search told nothing about this goal.
+        If no load was low enough, the result is an upper bound. None if the search found nothing for this goal.
         """
         high = self.upper.load if self.upper is not None and not self.upper.coarse else None
         if self.lower is not None and self.rate is not None:
@@ -88,7 +88,7 @@ class GoalResult:
         return Measured(self.upper.load, high=high, upper_bound=True, unfinished=not self.complete)
 
     def as_record(self) -> Mapping[str, Any]:
-        """Goal, bounds, rate and latency as JSON-serialisable data."""
+        """Goal, bounds, rate and latency in JSON types."""
         return {
             "goal": self.goal.as_record(),
             "statement": self.statement,
@@ -104,11 +104,11 @@ class GoalResult:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What one search found.
+    """The result of one search.
 
-    `incomplete` is the reason why it ended early, or None; the bounds then are the best so far. `maximum_load` is
-    what the tester could deliver during this search; it may lie below its calibrated maximum. `withheld` has, by goal,
-    why it was not searched for.
+    `incomplete` is the reason why the search ended early, or None. The bounds are then the best ones so far.
+    `maximum_load` is the highest load that the tester delivered in this search, which may be below its calibrated
+    maximum. `withheld` has the goals that were not searched for, each with the reason.
     """
 
     preset: Preset
@@ -123,7 +123,7 @@ class SearchResult:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why there is no figure of a goal: none was asked for, or the search ended without any bound."""
+        """The goals without a figure, with the reason: not searched for, or the search ended without a bound."""
         why = self.incomplete or "the search found no bound"
         unbounded = (each for each in self.goals if each.lower is None and each.upper is None)
         return {
@@ -140,15 +140,15 @@ class SearchResult:
 
     @property
     def bounded(self) -> bool:
-        """True when there is a bound of any goal."""
+        """True if any goal has a bound."""
         return any(each.lower or each.upper for each in self.goals)
 
     def goal(self, name: str) -> GoalResult | None:
-        """The result of the goal of this name (NDR, PDR), or None when the preset does not search for it."""
+        """The result of the goal `name` (NDR, PDR), or None if the preset has no such goal."""
         return next((each for each in self.goals if each.goal.name == name), None)
 
     def as_record(self) -> Mapping[str, Any]:
-        """Everything as JSON-serialisable data; the trials themselves are recorded as they end."""
+        """The result in JSON types. It has no trials, because each trial is recorded when it ends."""
         return {
             "method": "ndrpdr",
             "algorithm": "MLRsearch (RFC 9971)",
@@ -176,7 +176,7 @@ _BEST_SO_FAR = "; the bounds are the best so far"
 
 
 class _Measurer:
-    """What MLRsearch measures with (its AbstractMeasurer). Keeps the results by load, to tell more about the bounds."""
+    """Measures for MLRsearch (its AbstractMeasurer). Keeps the results by load, because bounds need them later."""
 
     def __init__(self, source: TrialSource, maximum_load: float, out_of_time: Callable[[], bool]) -> None:
         self._source, self._maximum_load, self._out_of_time = source, maximum_load, out_of_time
@@ -199,7 +199,7 @@ class _Measurer:
             offered_count=result.sent,
             loss_count=result.lost,
             offered_duration=result.duration,
-            # Never below the intended duration: a clock that is short by a microsecond would cost one more trial.
+            # At least the intended duration: otherwise an error of the clock of 1 us would cost another trial.
             duration_with_overheads=max(intended_duration, result.elapsed),
         )
 
@@ -210,19 +210,19 @@ class _Measurer:
 
 @dataclass(frozen=True)
 class NdrPdr:
-    """The search with one preset. `clock` gives seconds; a simulation has its own."""
+    """The search with one preset. `clock` gives seconds; a simulation has its own clock."""
 
     preset: Preset
     clock: Callable[[], float] = time.monotonic
-    withheld: Mapping[str, str] = field(default_factory=dict)  # goals that are not to be searched for, and why
+    withheld: Mapping[str, str] = field(default_factory=dict)  # goals that the search leaves out, each with the reason
 
     name = "ndrpdr"
 
     def run(self, source: TrialSource) -> SearchResult:
-        """Search. A search that is cut short, by its time limit or by the tester, returns what it has, marked so.
+        """Search. If the time limit or the tester ends the search early, the result has the bounds so far, marked so.
 
-        A tester that cannot deliver the maximum load just now gets a lower one, a few times; TrialNotDelivered when
-        that does not help, or when the tester fails before there is any bound.
+        If the tester cannot deliver the maximum load, the search tries a lower one, up to four times. Raises
+        TrialNotDelivered if that does not help, or if the tester fails before there is any bound.
         """
         started, maximum_load = self.clock(), source.maximum_load
         if all(each.name in self.withheld for each in self.preset.goals):
@@ -243,10 +243,10 @@ class NdrPdr:
     def _search(
         self, source: TrialSource, maximum_load: float, started: float
     ) -> tuple[SearchResult, TrialNotDelivered | None]:
-        """What was found in this range, and what of the tester ended the search early."""
+        """The result in this range of loads, and the tester's error that ended the search early, if any."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals if goal.name not in self.withheld}
-        # A slow tester must still leave a range to search in.
+        # Also a slow tester must leave a range of loads to search.
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
@@ -258,7 +258,7 @@ class NdrPdr:
             incomplete = f"not finished within {limit}{_BEST_SO_FAR}"
         except TrialNotDelivered as error:
             failure, incomplete = error, f"{error}{_BEST_SO_FAR}"
-        except RuntimeError as error:  # how MLRsearch reports that results contradict each other
+        except RuntimeError as error:  # MLRsearch reports contradictory results by this error
             incomplete = f"the search gave up: {error}{_BEST_SO_FAR}"
         results = tuple(
             _goal_result(goal, _Phases(search, search_goal), measurer, maximum_load, incomplete is None)
@@ -290,7 +290,7 @@ def _search_goal(goal: Goal) -> Any:
             duration_sum=goal.duration_sum,
             preceding_targets=goal.preceding_targets,
             expansion_coefficient=goal.expansion_coefficient,
-            fail_fast=False,  # a SUT that carries less than the minimum load is a result, not a crash
+            fail_fast=False,  # a SUT that carries less than the minimum load is a result, not an error
         )
     except ValueError as error:
         raise PodperfError(f"search goal {goal.name} is impossible: {error}") from error
@@ -299,7 +299,7 @@ def _search_goal(goal: Goal) -> Any:
 def _config(preset: Preset, goals: tuple[Any, ...], minimum_load: float, maximum_load: float) -> Any:
     config = Config()
     config.goals = goals
-    config.min_load = minimum_load  # first: it must stay below the maximum, whose default is high
+    config.min_load = minimum_load  # before the maximum, because the minimum must always be below it
     config.max_load = maximum_load
     config.warmup_duration = preset.warmup_duration
     config.search_duration_max = _NO_LIMIT
@@ -307,7 +307,7 @@ def _config(preset: Preset, goals: tuple[Any, ...], minimum_load: float, maximum
 
 
 class _Phases:
-    """The phases of one goal in a search that has ended, finished or not, and the bounds of the best of them."""
+    """The phases of one goal in a search that has ended, also early, and the bounds of the best phase."""
 
     def __init__(self, search: Any, search_goal: Any) -> None:
         self._database = search.database
@@ -315,12 +315,12 @@ class _Phases:
         self._width = search_goal.relative_width
 
     def reached(self) -> bool:
-        """True when both bounds of the final phase are near enough."""
+        """True if the bounds of the final phase are near enough to each other."""
         final = self._database.get_relevant_bounds(target=self._final)
         return bool(final.clo and final.chi and float(final.clo) >= float(final.chi) * (1 - self._width))
 
     def bounds(self, finished: bool) -> tuple[Any, Any]:
-        """Lower and upper bound of the final phase; each that it has not got to, of a phase before it that agrees."""
+        """Lower and upper bound of the final phase. A bound that it lacks is that of an earlier phase that agrees."""
         target = self._final
         found = self._database.get_relevant_bounds(target=target)
         low, high = found.clo, found.chi
@@ -334,7 +334,7 @@ class _Phases:
         return low, high
 
     def bound(self, stat: Any, measurer: _Measurer) -> Bound | None:
-        """One of `bounds` with what was measured there."""
+        """One of `bounds`, with the measurements at its load."""
         if not stat:
             return None
         load = float(stat)

@@ -1,4 +1,4 @@
-"""Valid trials only: between a method and the tester. And what several of them say together."""
+"""Valid trials for methods: repeats invalid and disturbed trials of the tester."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ def ignore(_seen: object) -> None:
 
 @dataclass
 class Patience:
-    """Seconds that a run may yet spend on waiting for a quiet machine, and on repeating trials that were disturbed.
+    """The seconds that a run may still spend on waiting for a quiet machine, and on repeating disturbed trials.
 
-    One run has one: each test grants it some seconds, and leaves to the next test the seconds that it does not need, as
-    the neighbours of a machine come and go. `spent` counts the seconds of the test that runs now.
+    A run has one Patience. Each test adds some seconds, and leaves unused seconds to the next test, because noise comes
+    and goes. `spent` counts the seconds of the test that runs now.
     """
 
     left: float = 0.0
     spent: float = 0.0
 
     def grant(self, seconds: float) -> None:
-        """A test begins: it may spend so many seconds on top of those that earlier tests left."""
+        """A test begins. It may spend these seconds, and those that earlier tests have left."""
         self.left, self.spent = self.left + seconds, 0.0
 
     def withdraw(self, seconds: float) -> None:
-        """Take a grant back from a test that had no use for it."""
+        """Take a grant back from a test that did not need it."""
         self.left = max(0.0, self.left - seconds)
 
     def spend(self, seconds: float) -> bool:
-        """Take so much from what is left. False when that was not there: it is gone, and so is all patience."""
+        """Spend these seconds. False if fewer were left; none are left then."""
         enough = 0 < self.left >= seconds
         self.spent += min(seconds, self.left)
         self.left = max(0.0, self.left - seconds)
         return enough
 
     def clock(self) -> float:
-        """Seconds that pass while nothing is waited for: what a search's time limit goes by."""
+        """A clock in seconds that stops while a test waits for quiet. The time limit of a search uses this clock."""
         return time.monotonic() - self.spent
 
 
 def await_quietness(quietness: Quietness | None, patience: Patience, on_wait: Callable[[Speed], None]) -> None:
-    """Wait until the measuring CPUs run near their best speed, as long as there is patience."""
+    """Wait until the measuring CPUs run near their best speed, while patience lasts."""
     if quietness is not None and patience.left:
         patience.spend(quietness.await_speed(patience.left, on_wait))
 
@@ -62,11 +62,11 @@ def await_quietness(quietness: Quietness | None, patience: Patience, on_wait: Ca
 class ValidTrials:
     """A TrialSource over a tester with fixed traffic.
 
-    `on_trial` sees every trial as soon as it ended, the invalid ones too, before anything is decided about it: what it
-    writes down is complete whatever happens next. With `quietness`, every result carries the noise around it.
+    `on_trial` gets every trial as soon as it has ended, also an invalid one, before anything is decided about it. So a
+    record of all trials is complete in every case. With `quietness`, every result has the noise around it.
 
-    While there is `patience`, a trial begins only when the measuring CPUs run near their best speed, and one that was
-    disturbed is invalid. What a trial counted has no part in that, so no result is chosen over another.
+    While `patience` lasts, a trial begins only if the measuring CPUs run near their best speed, and a disturbed trial
+    is invalid. The counts of a trial do not influence this, so no result is preferred.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class ValidTrials:
         self._patience, self._on_wait = patience or Patience(), on_wait
 
     def measure(self, load: float, duration: float) -> TrialResult:
-        """One valid trial, of `duration` or of the shortest that the tester can do well.
+        """One valid trial of `duration` seconds, or of the shortest duration that the tester measures well.
 
-        One that the tester could not deliver is repeated up to three times, and for ten more seconds where the machine
-        was noisy: a hypervisor may stop a CPU for one. A disturbed one is repeated as long as there is patience.
-        TrialNotDelivered when the tester delivered none.
+        A trial that the tester could not deliver is repeated up to three times, and on a noisy machine for ten more
+        seconds, because a hypervisor may stop a CPU for a second. A disturbed trial is repeated while patience lasts.
+        Raises TrialNotDelivered if no trial was delivered.
         """
         duration = max(duration, self._tester.shortest_trial)
         trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
@@ -127,7 +127,7 @@ class ValidTrials:
 
 
 def latency_record(latency: Latency | None) -> Mapping[str, Any] | None:
-    """Minimum, mean, percentiles and maximum in ns as JSON-serialisable data. The histogram stays with its trial."""
+    """Minimum, mean, percentiles and maximum in ns, as JSON types. Only the trial itself has the histogram."""
     if latency is None:
         return None
     percentiles = {f"p{percent:g}": latency.percentile(percent) for percent in (50.0, 90.0, 99.0, 99.9)}

@@ -1,4 +1,4 @@
-"""The pod seam: a runtime makes a pod and attaches its interfaces through CNI network configurations."""
+"""The pod seam: a runtime makes a pod, gives it its interfaces, and runs applications in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from podperf.hosts.base import Host
+from podperf.hosts.base import Host, Process
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,44 @@ class Attachment:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Pod:
-    """A running pod. `host` runs commands inside its network."""
+class Pod(Protocol):
+    """A running pod. Only its runtime knows what holds the pod together."""
 
-    name: str
-    namespace: str
-    host: Host
-    interfaces: Mapping[str, PodInterface]
+    @property
+    def name(self) -> str:
+        """The name that the data plane gave it."""
+
+    @property
+    def host(self) -> Host:
+        """Runs the worker's programs in the pod's network, as a CNI plug-in does."""
+
+    @property
+    def interfaces(self) -> Mapping[str, PodInterface]:
+        """Its interfaces by their names, as far as the runtime has put them into the pod."""
+
+    def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
+        """Give the pod one end of a veth pair, with an address such as `198.18.0.1/24`. The other end is
+        `host_interface` on `host`, which may be the host of another pod. Both ends are up."""
+
+    def add_device(self, name: str, mac: str) -> None:
+        """Let the pod's application have a device that a driver in user space has. It counts as interface `name`."""
+
+    def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
+        """Start a program in the pod until `undo`. Its `pid` is the number that the worker's kernel gives it."""
 
 
 class PodRuntime(Protocol):
-    """Whatever makes pods."""
+    """A maker of pods on one worker. Nothing outside this package knows which one a worker has."""
+
+    def __init__(self, machine: Host, worker: Host) -> None:
+        """`machine` is the machine of the worker. `worker` runs commands in the network of the worker's ports."""
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        """The reason why this host cannot run pods of this kind, with the remedy where there is one, or None."""
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
-        """A pod with these interfaces; what must be undone goes onto `undo`."""
+        """Start a pod with these interfaces. `undo` takes both away."""
 
     def describe(self) -> Mapping[str, Any]:
         """Kind and versions of the runtime and of its CNI plug-ins."""

@@ -1,1 +1,1 @@
-"""The preflight, `podperf check`: what can be measured on a testbed, and what a run would do there."""
+"""The preflight, `podperf check`: it finds the tests that a testbed can run, and the commands of a run there."""

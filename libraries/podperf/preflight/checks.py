@@ -21,6 +21,7 @@ from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Placement
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
 from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
@@ -32,7 +33,7 @@ from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import Testbed
 from podperf.testers.software import TESTER_BINARY
-from podperf.topology import Topology, WorkerSettings, load_topology
+from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 
 # Command, Debian package, and whether every run needs it.
@@ -82,33 +83,33 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
     except PodperfError as error:  # looking would disturb the trials of the run that has it
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
-    tester, worker, *further = machines
+    tester, worker, *others = machines
     if tester is not host and tester is not worker:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
     if worker is not host:
         yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
     yield from _check_machine(worker, root or worker is not host)
-    yield from _check_testbed(topology, tester, worker, root, undo)
-    for settings, machine in zip(topology.further_workers, further, strict=True):
-        yield from _check_further_worker(topology, settings, tester, machine)
+    first, *next_ones = (replace(topology, workers=(each,)) for each in topology.workers)
+    yield from _check_testbed(first, tester, worker, root, undo)
+    for alone, machine in zip(next_ones, others, strict=True):
+        yield from _check_next_worker(alone, tester, machine)
 
 
-def _check_further_worker(
-    topology: Topology, settings: WorkerSettings, tester: Host, worker: Host
-) -> Iterator[Observation]:
-    """What a worker behind the first one needs."""
-    alone = replace(topology, worker=settings)
+def _check_next_worker(alone: Topology, tester: Host, worker: Host) -> Iterator[Observation]:
+    """What a worker behind the first one needs. `alone` is the topology with this worker only."""
+    (settings,) = alone.workers
     observations, placement = _check_placement(alone, tester, worker)
     observations += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
+    observations.append(_check_pods(alone, worker))
     if placement is not None:
         observations += look_for_mistakes(alone, placement, read_cpus(worker), worker)
-    observations += [*check_left_behind(worker), *check_worker_ports(alone, worker)]
+    observations += [*check_left_behind(worker), *check_worker_ports(alone.path, settings, worker)]
     yield from (replace(each, area=f"{each.area} of {settings.key}") for each in observations)
 
 
 def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observation], Sequence[Host] | None]:
-    """Whether tester and workers can be reached, and the machines that they are, those two first."""
-    if topology.worker.connection == "virtual":
+    """Whether tester and workers can be reached, and the machines that they are, the tester's first."""
+    if topology.virtual:
         reason = virtual_worker_unavailable(host)
         there = Observation("worker", "virtual worker", State.OK, "the run boots it")
         lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
@@ -120,8 +121,8 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
         return [lacking if reason else there], None
     observations: list[Observation] = []
     machines: list[Host] = []
-    parts = {"tester": topology.tester.ssh} | ({} if topology.one_machine else {"worker": topology.worker.ssh})
-    parts |= {each.key: each.ssh for each in topology.further_workers}
+    workers = () if topology.one_machine else topology.workers
+    parts = {"tester": topology.tester.ssh} | {each.key: each.ssh for each in workers}
     for part, ssh in parts.items():
         try:
             machine = log_in(part, ssh, host, undo)
@@ -147,12 +148,12 @@ def _check_testbed(
     topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack
 ) -> Iterator[Observation]:
     observations, placement = _check_placement(topology, tester, worker)
-    observations.append(_check_hugepages(worker))
+    observations += [_check_hugepages(worker), _check_pods(topology, worker)]
     if placement is not None:
         observations += look_for_mistakes(topology, placement, read_cpus(worker), worker)
         quietness = watch(tester, (*placement.tester, *(placement.sut if worker is tester else ())), undo)
         quietness.start()
-        observations += check_measuring(Testbed(topology, placement, tester, worker), root)
+        observations += check_measuring(Testbed.on(topology, tester, [worker]), root)
         reason = quietness.stop().reason
         quiet = Observation(
             "machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check"
@@ -164,11 +165,12 @@ def _check_testbed(
 
 def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
-        topology = load_topology(path, DATA_PLANES)
+        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES)
     except PodperfError as error:
         state = State.WRONG if Path(path).exists() else State.MISSING
         return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None
-    return [Observation("topology", topology.name, State.OK, topology.path)], topology
+    old_keys = [Observation("topology", "file", State.WARNING, each) for each in topology.outdated]
+    return [Observation("topology", topology.name, State.OK, topology.path), *old_keys], topology
 
 
 def _check_rights(root: bool) -> Observation:
@@ -222,7 +224,7 @@ def _check_plugins(host: Host) -> Iterator[Observation]:
 def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list[Observation], Placement | None]:
     try:
         cpus = read_cpus(worker)
-        near = nic_node(worker, topology.worker)
+        near = nic_node(worker, topology.workers[0])
         placement = place(topology, cpus) if worker is host else place(topology, read_cpus(host), cpus, near)
     except PodperfError as error:
         return [Observation("machine", "placement", State.MISSING, str(error), needed=True)], None
@@ -235,6 +237,14 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
     said = remarks(placement, cpus, len(topology.traffic.directions))
     observations = [Observation("machine", "placement", State.OK, where)]
     return observations + [Observation("machine", "placement", State.WARNING, remark) for remark in said], placement
+
+
+def _check_pods(topology: Topology, worker: Host) -> Observation:
+    """The runtime that makes the pods."""
+    name = topology.pods.runtime
+    reason = POD_RUNTIMES[name].unavailable(worker)
+    state = State.OK if reason is None else State.MISSING
+    return Observation("worker", f"pods: {name}", state, reason or "", needed=True)
 
 
 def _check_hugepages(host: Host) -> Observation:

@@ -14,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
+from podperf.pods import POD_RUNTIMES
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
@@ -26,7 +27,7 @@ ALL = "all"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`podperf check`: exit code 0 when the quick run can be measured, else 1. With `--plan` 0 when there is a plan."""
+    """`podperf check`. Exit code 0 if the quick run can be measured, or with `--plan` if there is a plan. Else 1."""
     parser = argparse.ArgumentParser("podperf check", description="What can be measured on a testbed, and what not.")
     parser.add_argument("topology", nargs="?", default=str(SCHEMA_PATH.parent / "local.yaml"), metavar="TOPOLOGY")
     parser.add_argument(
@@ -62,9 +63,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _show_plans(options: argparse.Namespace) -> int:
-    """Exit code 0 when there is a plan. PodperfError, with the reason, when the only one asked for is not possible."""
-    topology = load_topology(options.topology, DATA_PLANES)
-    cpus = read_cpus(LocalHost()) if topology.worker.connection == "local" else None
+    """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
+    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
+    for line in topology.outdated:
+        print(f"podperf: {line}", file=sys.stderr)
+    cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
     scenario = SCENARIOS[options.scenario] if options.scenario else None
 
     def shown(data_plane: str) -> str:

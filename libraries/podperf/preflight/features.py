@@ -1,6 +1,6 @@
-"""What the kernel can really do, found by doing it.
+"""Probes of kernel features: each one tries to use the feature.
 
-Each probe runs in namespaces that the kernel throws away with its process, so that nothing can be left behind.
+A probe runs in namespaces that the kernel removes at the end of the probe's process. So it leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _VETH = "ip link add name left type veth peer name right"
 
 @dataclass(frozen=True)
 class Feature:
-    """One thing that a kernel offers or not; `script` succeeds where it does, for root."""
+    """One feature that a kernel may have. `script`, run by root, succeeds if the kernel has it."""
 
     name: str
     script: str
     remedy: str
     isolation: tuple[str, ...] = ("unshare", "--net")
-    module: str | None = None  # that the probe may load, and which would stay
+    module: str | None = None  # the probe may load this module, which would stay loaded
 
 
 NAMESPACES = Feature("network namespaces, veth pairs", _VETH, "a kernel with CONFIG_NET_NS and CONFIG_VETH")
@@ -48,7 +48,7 @@ FEATURES = (
         "ipip",
         "ip link add ipip type ipip remote 10.254.255.2",
         "modprobe ipip",
-        module="ipip",  # which makes an interface in every namespace
+        module="ipip",  # this module makes an interface in every namespace
     ),
     Feature(
         "openvswitch datapath",
@@ -60,7 +60,7 @@ FEATURES = (
 
 
 def missing(host: Host, feature: Feature) -> str | None:
-    """What the kernel said when it was asked for this feature, or None when it has it. Needs root."""
+    """The kernel's error for this feature, or None if the kernel has the feature. Needs root."""
     with module_as_before(host, feature.module) if feature.module else nullcontext():
         done = host.run(*feature.isolation, "--", "sh", "-ec", feature.script, check=False)
     if done.exit_code == 0:

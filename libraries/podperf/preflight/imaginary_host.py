@@ -1,6 +1,6 @@
-"""A host that exists in thought only: it carries nothing out, has everything installed, and answers what is read back.
+"""An imaginary host: it runs no command, has every program installed, and answers the questions of drivers.
 
-What it was told it remembers as far as drivers ask for it again. An answer that they do not look at is empty.
+It remembers changes that drivers read back. Answers that no driver reads are empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podperf.preflight.journal import NO_MAC, program, within
 
 THIS_MACHINE = LocalHost().name
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
-VFS_OFFERED = 64  # by each port
+VFS_OFFERED = 64  # virtual functions of each port
 QUEUES = 8  # of each card
 VETH = "veth"
 RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
@@ -32,14 +32,14 @@ RUNS_PROGRAMS = ("nfp",)  # drivers of cards that run eBPF programs themselves
 
 @dataclass(frozen=True)
 class Device:
-    """What is behind an interface: the kernel's driver, and the PCI address where there is one."""
+    """The device behind an interface: the kernel's driver, and the PCI address if there is one."""
 
     driver: str
     pci: str | None = None
 
 
 class ImaginaryHost:
-    """`ports` are the interfaces that it has from the start, by namespace and name; all others are veth ends."""
+    """`ports` are the interfaces that exist from the start, by namespace and name. All others are veth ends."""
 
     def __init__(self, name: str, cpus: Cpus, ports: Mapping[tuple[str, str], Device] | None = None) -> None:
         self.name, self.cpus = name, cpus
@@ -47,12 +47,12 @@ class ImaginaryHost:
         self.files: dict[str, bytes] = {}
         self.processes: dict[int, ImaginaryProcess] = {}
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
-        self.queues: dict[str, int] = {}  # by interface, once it was said
+        self.queues: dict[str, int] = {}  # by interface, after a command has set them
         self.switch_ports = count(1)
         self._numbers = count(FIRST_PROCESS)
         self._macs: dict[str, str] = {}
         self._links: dict[tuple[str, str], str] = {}
-        self.attributes: dict[tuple[str, ...], str] = {}  # what was written, by interface and attribute
+        self.attributes: dict[tuple[str, ...], str] = {}  # written values, by interface and attribute
         self._devices = {interface: device for (_, interface), device in (ports or {}).items()}
         for namespace, interface in ports or {}:
             self.mac(namespace, interface)
@@ -87,15 +87,15 @@ class ImaginaryHost:
         raise FileNotFoundError(path)
 
     def device(self, interface: str) -> Device:
-        """What is behind an interface."""
+        """The device behind an interface."""
         return self._devices.get(interface, Device(VETH))
 
     def driver_of(self, pci: str) -> str:
-        """The driver of the device at this address; empty where none of the ports is there."""
+        """The driver of the device at this address. Empty if no port has this address."""
         return next((each.driver for each in self._devices.values() if each.pci == pci), "")
 
     def mac(self, namespace: str, interface: str) -> str:
-        """The MAC of an interface, which from now on is there. That of a device stays the same wherever it is."""
+        """The MAC of an interface, which exists from now on. A device keeps its MAC in every namespace."""
         device = self.device(interface).pci or f"{namespace}/{interface}"
         number = len(self._macs)
         digits = f"{crc32(self.name.encode()):08x}{number:02x}"
@@ -113,11 +113,11 @@ class ImaginaryHost:
         self._devices[name] = device
 
     def links(self, namespace: str) -> list[dict[str, Any]]:
-        """The interfaces in a namespace as `ip -json` has them."""
+        """The interfaces in a namespace, in the form of `ip -json`."""
         return [self.link(namespace, name) for where, name in list(self._links) if where == namespace]
 
     def link(self, namespace: str, interface: str) -> dict[str, Any]:
-        """An interface as `ip -json` has it."""
+        """An interface, in the form of `ip -json`."""
         device = self.device(interface)
         vfs = range(self.virtual_functions.get(device.pci, 0)) if device.pci else ()
         return {
@@ -129,18 +129,18 @@ class ImaginaryHost:
             "link_type": "ether",
             "addr_info": [],
             "linkinfo": {"info_kind": VETH} if device.driver == VETH else {},
-            "xdp": {"mode": 1, "prog": {"id": 1}},  # once one was put there
+            "xdp": {"mode": 1, "prog": {"id": 1}},  # only after a program was loaded
             "vfinfo_list": [{"vf": number, "address": NO_MAC, "trust": False, "spoofchk": True} for number in vfs],
         }
 
     def next_number(self) -> int:
-        """A process or thread number that nothing has yet."""
+        """An unused process or thread number."""
         return next(self._numbers)
 
 
 @dataclass
 class ImaginaryProcess:
-    """A process that runs nowhere and says what is waited for."""
+    """An imaginary process. Its output has the words that drivers wait for."""
 
     host: ImaginaryHost
     namespace: str
@@ -178,12 +178,12 @@ class ImaginaryProcess:
 
 
 class _Refused(Exception):
-    """What a command says on standard error that does not succeed; for commands whose failure drivers look at."""
+    """The standard error of a command that fails. Only for commands whose failure a driver reads."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A command that was to be run: where, its words, what its pattern found, and its standard input."""
+    """A command for an imaginary host: its namespace, its words, the match of its pattern, and its standard input."""
 
     host: ImaginaryHost
     namespace: str
@@ -284,7 +284,7 @@ def _page_folders(question: Question) -> str:
 
 
 def _digest(question: Question) -> str:
-    """This machine has podperf's own programs; another one gets a copy."""
+    """Only this machine has podperf's own programs. Another machine gets a copy."""
     *here, copy = question.words[2:]
     found = {copy: question.host.files[copy]} if copy in question.host.files else {}
     found |= {path: Path(path).read_bytes() for path in here if Path(path).is_file()}
@@ -318,13 +318,13 @@ def _offload_program(question: Question) -> str:
 
 
 def _offloads(question: Question) -> str:
-    """A veth has no receive offload until it is given one; a NIC comes with it."""
+    """A veth has receive offload only after a command has switched it on. A NIC always has it."""
     veth = question.host.device(question.found[1]).driver == VETH
     return f"generic-receive-offload: {'off' if veth else 'on'}\n"
 
 
 def _interrupts(question: Question) -> str:
-    """How many a card has, and who may serve them now, only the host knows: one line stands for all."""
+    """Only the host knows the interrupts of a card and their CPUs. One line stands for all of them."""
     return f"<each-interrupt-of-{question.words[-1]}> <CPUs-that-served-it-before>"
 
 
@@ -349,7 +349,7 @@ def _number_of_virtual_functions(question: Question) -> str:
 
 
 def _virtual_function(question: Question) -> str:
-    """Its PCI address: as many cards do, in the devices behind that of its port."""
+    """The PCI address of a virtual function. As on many cards, it follows the address of its port."""
     bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", question.found[1])
     number = int(question.found[2])
     return f"../{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"

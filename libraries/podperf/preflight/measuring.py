@@ -18,14 +18,14 @@ from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_
 from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import Testbed
 from podperf.testers.base import TesterFacts
-from podperf.topology import Topology
+from podperf.topology import Topology, WorkerSettings
 
 SMALLEST = FrameSize.parse(64)
 
 
 def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
     """What only root can try, and only while no run measures."""
-    topology, host, worker = testbed.topology, testbed.host, testbed.worker_host
+    topology, host, worker = testbed.topology, testbed.host, testbed.workers[0].host
     if not root:
         yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
@@ -57,14 +57,14 @@ def check_left_behind(host: Host) -> Iterator[Observation]:
 
 def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Observation]:
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
-    if topology.worker.left is not None:
-        yield from check_worker_ports(topology, worker)
+    if topology.workers[0].left is not None:
+        yield from check_worker_ports(topology.path, topology.workers[0], worker)
 
 
-def check_worker_ports(topology: Topology, worker: Host) -> Iterator[Observation]:
-    """Whether the ports of the worker, which exist, are nobody else's."""
+def check_worker_ports(file: str, settings: WorkerSettings, worker: Host) -> Iterator[Observation]:
+    """Whether the ports of a worker in a topology file, which exist, are nobody else's."""
     session = session_to(worker)
-    yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(topology, worker, session))
+    yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(file, settings, worker, session))
 
 
 def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
@@ -100,7 +100,7 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     detail = f"{tester.name} {tester.version} at {tester.server}"
     down = [f"the link of its {side} port is down" for side, port in tester.ports.items() if not port.link_up]
     # A run sets the worker's ports up, and many a card has no link before.
-    to_be_set_up = testbed.topology.worker.left is not None
+    to_be_set_up = not testbed.topology.external
     state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
     remedy = "plug in the cable" + (", if it stays down once the worker's ports are up" if to_be_set_up else "")
     observation = "; ".join([detail, *down])
@@ -112,7 +112,8 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
 
 def _check_version(testbed: Testbed, tester: TesterFacts) -> Observation:
     """TRex as it calls itself: the topology's label may be out of date, or missing."""
-    return trex_on_vfs(tester.version, offers_virtual_functions(testbed.worker_host, testbed.topology.worker))
+    offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
+    return trex_on_vfs(tester.version, offered)
 
 
 def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
@@ -153,5 +154,6 @@ def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    ports = (testbed.topology.worker.left, testbed.topology.worker.right)
-    return kind.refused(testbed.worker_host, [port.interface for port in ports if port is not None])
+    worker = testbed.workers[0]
+    ports = (worker.settings.left, worker.settings.right)
+    return kind.refused(worker.host, [port.interface for port in ports if port is not None])

@@ -1,7 +1,7 @@
-"""Mistakes that labs make, and that cost performance or frames without an error: found before anything is measured.
+"""Finds mistakes in a lab before a measurement. These mistakes cost performance or frames without an error message.
 
-Each is a pure function of what was read, whose observation is a warning where the mistake was made. All were seen in
-labs that followed the draft, in the guides that their engineers published.
+Each check is a pure function of values that were read. Its observation is a warning if the lab has the mistake. All
+mistakes are from published guides of labs that followed the draft.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from podperf.testbed.placement import device_of, nic_node
 from podperf.topology import Topology, WorkerSettings
 
 AREA = "mistakes"
-MULTUS_NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation of pods that have more interfaces than one
-# Versions of TRex that drop frames on virtual functions, and one that does not.
+MULTUS_NETWORKS = "k8s.v1.cni.cncf.io/networks"  # the annotation of pods with several interfaces
+# Versions of TRex that drop frames on virtual functions, each with a version that does not.
 TREX_DROPS_ON_VFS = {"2.92": "2.73"}
 
 OvsSettings = Mapping[str, str]
@@ -33,7 +33,7 @@ OvsSettings = Mapping[str, str]
 
 
 def socket_memory(settings: OvsSettings, node: int) -> Observation:
-    """Hugepage memory of OVS-DPDK on the NUMA node of the NIC, whose DMA and PMD want their buffers there."""
+    """OVS-DPDK needs hugepage memory on the NIC's NUMA node, where DMA and PMD have their buffers."""
     given = settings.get("dpdk-socket-mem")
     if given is None:
         return _sound("socket memory", "dpdk-socket-mem is not set: memory is taken on every node as it is needed")
@@ -47,7 +47,7 @@ def socket_memory(settings: OvsSettings, node: int) -> Observation:
 
 
 def overlapping_masks(settings: OvsSettings) -> Observation:
-    """The CPUs of OVS-DPDK's control threads beside those of its pollers, which share theirs with nobody."""
+    """The control threads of OVS-DPDK must not run on the CPUs of its pollers."""
     lcores, pollers = (_cpus(settings.get(key, "0")) for key in ("dpdk-lcore-mask", "pmd-cpu-mask"))
     shared = lcores & pollers
     if not shared:
@@ -56,17 +56,17 @@ def overlapping_masks(settings: OvsSettings) -> Observation:
         f"CPU {format_cpu_list(shared)} is in dpdk-lcore-mask={settings['dpdk-lcore-mask']} and in "
         f"pmd-cpu-mask={settings['pmd-cpu-mask']}: control threads take time from the poller there"
     )
-    remedy = "a dpdk-lcore-mask of other CPUs; with podperf's own switch, more worker.cpus than worker.switch_cpus"
+    remedy = "a dpdk-lcore-mask of other CPUs; with podperf's own switch, more `cpus` than `switch_cpus` of the worker"
     return _mistake("CPU masks", detail, remedy)
 
 
 def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observation:
-    """The NUMA node of the CPUs on which a switch polls, and that of the NIC which it polls."""
+    """The CPUs on which a switch polls must be on the NUMA node of the NIC."""
     away = [cpu for cpu in switch if cpus.node(cpu) != node]
     if not away:
         return _sound("switch CPUs", f"CPU {format_cpu_list(switch)} is on NUMA node {node}, as the NIC is")
     near = [cpu for cpu in cpus.usable if cpus.node(cpu) == node]
-    remedy = f"worker.switch_cpus of {format_cpu_list(near)}" if near else "a NIC in a slot of the other socket"
+    remedy = f"switch_cpus of {format_cpu_list(near)}" if near else "a NIC in a slot of the other socket"
     elsewhere = format_cpu_list({cpus.node(cpu) for cpu in away})
     detail = f"the switch polls on CPU {format_cpu_list(away)} of NUMA node {elsewhere}, and the NIC is on node {node}"
     return _mistake("switch CPUs", detail, remedy)
@@ -74,7 +74,7 @@ def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observati
 
 @dataclass(frozen=True)
 class Container:
-    """What a container of a Kubernetes pod asks for, by resource: `cpu`, `memory`."""
+    """The requests and limits of a container of a Kubernetes pod, by resource: `cpu`, `memory`."""
 
     requests: Mapping[str, str]
     limits: Mapping[str, str]
@@ -107,11 +107,11 @@ def _why_unpinned(containers: Sequence[Container]) -> str | None:
 
 
 Vlans = Mapping[str, Mapping[int, int]]
-"""The VLAN of virtual functions, 0 for none: by port, by their number there."""
+"""The VLAN of virtual functions (0: no VLAN), by port and by the function's number on the port."""
 
 
 def vlans_of_some(vlans: Vlans) -> Observation:
-    """Frames do not pass from one VLAN to another, and a chain crosses functions of both ports."""
+    """All virtual functions must have a VLAN, or none of them, because a chain crosses functions of both ports."""
     tagged, plain = (
         {port: [number for number, vlan in each.items() if bool(vlan) is wanted] for port, each in vlans.items()}
         for wanted in (True, False)
@@ -131,7 +131,7 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
 
 
 def interrupt_balancer(running: bool) -> Observation:
-    """Irqbalance, which after seconds undoes what a run does with the interrupts of the ports."""
+    """irqbalance must not run. After seconds it moves the ports' interrupts away from the CPUs that the run has set."""
     if not running:
         return _sound("interrupts", "no irqbalance moves those of the ports")
     detail = "irqbalance runs, and moves the ports' interrupts away from the CPUs that a run gives them"
@@ -139,7 +139,7 @@ def interrupt_balancer(running: bool) -> Observation:
 
 
 def trex_on_vfs(version: str, virtual_functions: bool) -> Observation:
-    """A version of TRex beside ports that offer virtual functions: some drop frames there that others do not."""
+    """Some versions of TRex drop frames on virtual functions."""
     found = version.lower().removeprefix("v")
     better = TREX_DROPS_ON_VFS.get(found)
     if better is None or not virtual_functions:
@@ -165,11 +165,12 @@ def _cpus(mask: str) -> set[int]:
 
 
 def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Observation]:
-    """All of them, as far as this worker has what they are about."""
-    node = nic_node(host, topology.worker)
+    """The observations of all checks that apply to the only worker of this topology."""
+    (worker,) = topology.workers
+    node = nic_node(host, worker)
     if node is not None:
         yield switch_beside_nic(placement.switch, cpus, node)
-    # On a single CPU everything is together, and the placement says so.
+    # With a single CPU, all work shares it, and the placement says so.
     if len(placement.sut) > 1 and not topology.external:
         yield from (
             replace(each, subject=f"{each.subject}, planned") for each in _in_switch(planned(topology, cpus), node)
@@ -182,14 +183,14 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     else:
         if pods:
             yield unpinned_pods(pods)
-    ports = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
+    ports = [port.interface for port in (worker.left, worker.right) if port is not None]
     if ports:
         yield interrupt_balancer(host.run("pgrep", "--exact", "irqbalance", check=False).exit_code == 0)
     functions = {port: vlans for port in ports if (vlans := read_vlans(host, port))}
     if functions:
         yield vlans_of_some(functions)
     if "trex" in topology.labels:
-        found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, topology.worker))
+        found = trex_on_vfs(topology.labels["trex"], offers_virtual_functions(host, worker))
         yield replace(found, subject=f"{found.subject}, by label")
 
 
@@ -203,14 +204,14 @@ def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Observation]
 
 
 def planned(topology: Topology, cpus: Cpus) -> OvsSettings:
-    """How podperf would configure Open vSwitch with DPDK on this worker."""
+    """The configuration that podperf gives Open vSwitch with DPDK on this worker."""
     steps = plan(topology, Chain("ovs-dpdk", 1), FrameSize.parse(64), cpus).steps
     found = (re.findall(r'other_config:([\w-]+)="([^"]*)"', step.text) for step in steps)
     return {key: value for each in found for key, value in each}
 
 
 def read_ovs_settings(host: Host) -> OvsSettings:
-    """`other_config` of the Open vSwitch that the host runs by itself; empty without one."""
+    """The `other_config` of the host's own Open vSwitch. Empty without one."""
     if host.run("which", "ovs-vsctl", check=False).exit_code:
         return {}
     question = ("ovs-vsctl", "--no-wait", "--timeout=3", "--format=json", "list", "Open_vSwitch", ".")
@@ -219,20 +220,20 @@ def read_ovs_settings(host: Host) -> OvsSettings:
 
 
 def parse_ovs_settings(answer: str) -> OvsSettings:
-    """The same from `ovs-vsctl --format=json list Open_vSwitch .` (RFC 7047, section 5.1)."""
+    """The `other_config` in the answer of `ovs-vsctl --format=json list Open_vSwitch .` (RFC 7047, section 5.1)."""
     table = json.loads(answer)
     row = dict(zip(table["headings"], table["data"][0], strict=True))
     return {key: str(value) for key, value in row["other_config"][1]}
 
 
-# kubectl logs each of its attempts (klog's header: level, month and day), and then says what is wrong.
+# kubectl logs each attempt (klog's header: level, month and day), and prints the error after these lines.
 _KLOG = re.compile(r"^[EFIW]\d{4} .*\n?", re.MULTILINE)
 
 
 def read_pods(host: Host) -> dict[str, list[Container]]:
-    """Pods of the cluster that have further interfaces, which are those that forward.
+    """The pods of the cluster with additional interfaces; only these forward.
 
-    Unavailable, with the reason, where the host cannot ask the cluster.
+    Raises Unavailable with the reason if the host cannot ask the cluster.
     """
     if host.run("which", "kubectl", check=False).exit_code:
         raise Unavailable(f"kubectl is not installed on {host.name}: whether pods of a cluster are pinned is not known")
@@ -245,7 +246,7 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
 
 
 def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
-    """The same from `kubectl get pods --output=json`."""
+    """The same pods, from the answer of `kubectl get pods --output=json`."""
     return {
         pod["metadata"]["name"]: [
             Container(resources.get("requests", {}), resources.get("limits", {}))
@@ -257,13 +258,13 @@ def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
 
 
 def read_vlans(host: Host, port: str) -> dict[int, int]:
-    """The VLAN of each virtual function of a port; empty without any."""
+    """The VLAN of each virtual function of a port. Empty without virtual functions."""
     answer = host.run("ip", "-json", "link", "show", "dev", port, check=False).stdout
     return {number: vf.vlan for number, vf in parse_vfs(json.loads(answer)[0]).items()} if answer else {}
 
 
 def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:
-    """Whether a port of the worker can have some, though it may have none yet: a run makes its own."""
+    """Whether a port of the worker can have virtual functions. It may have none yet, because a run makes its own."""
     return any(
         port is not None and _total_functions(host, device_of(host, port)) for port in (worker.left, worker.right)
     )
@@ -272,5 +273,5 @@ def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:
 def _total_functions(host: Host, device: str) -> int:
     try:
         return int(host.get(f"{device}/sriov_totalvfs"))
-    except (OSError, ValueError):  # no such device, or one that is no physical function
+    except (OSError, ValueError):  # there is no such device, or it is no physical function
         return 0

@@ -1,11 +1,11 @@
-"""What the preflight says of one thing that it checked."""
+"""The result of one check of the preflight."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-NEEDS_ROOT = "needs root"  # the detail of what is not checked without
+NEEDS_ROOT = "needs root"  # the detail of a check that was left out because only root can do it
 
 
 class State(StrEnum):
@@ -13,15 +13,15 @@ class State(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    WRONG = "wrong"  # it is there, and cannot be used as it is
+    WRONG = "wrong"  # present, but cannot be used as it is
     WARNING = "warning"
-    SKIPPED = "skipped"  # the testbed does not offer it, and the tests that want it will say so
+    SKIPPED = "skipped"  # the testbed does not have it; tests that need it are skipped
     UNCHECKED = "not checked"
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that was checked. Without what is `needed`, the quick run cannot be measured."""
+    """The result of one check. If `needed` is true and the check fails, the quick run cannot be measured."""
 
     area: str
     subject: str
@@ -32,5 +32,5 @@ class Observation:
 
     @property
     def in_the_way(self) -> bool:
-        """True when the quick run cannot be measured because of this."""
+        """True if the quick run cannot be measured because of this check."""
         return self.needed and self.state in {State.MISSING, State.WRONG, State.UNCHECKED}

@@ -1,7 +1,6 @@
-"""A plan: what podperf would do to the hosts of a testbed, found out by the very code that does it.
+"""A plan: the commands of a run on the hosts of a testbed. The code of a run itself makes the plan.
 
-The hosts are imaginary (imaginary_host.py), and what they are told is written down (journal.py). Nothing is sent
-anywhere.
+The hosts are imaginary (imaginary_host.py), and journal.py writes their commands down. No frame is sent.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from podperf.figures import count as count_of
 from podperf.hosts.base import Host
 from podperf.hosts.namespaces import PREFIX
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize, Placement
+from podperf.model import Chain, FrameSize
 from podperf.preflight.imaginary_host import QUEUES, THIS_MACHINE, VETH, Device, ImaginaryHost
 from podperf.preflight.journal import Journal, Kind, RecordingHost, Step
-from podperf.testbed.machines import further_workers
+from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
-from podperf.testbed.scenarios import Placed, Scenario
+from podperf.testbed.scenarios import Scenario
 from podperf.testbed.testbed import Testbed
-from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
+from podperf.topology import SshSettings, Topology, WorkerPortSettings, WorkerSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
-UNNAMED_CPUS = 8  # of an imaginary machine whose topology names none
-UNNAMED_CARD = "0000:ff:00"  # of which the left port is function 0, the right one 1
+UNNAMED_CPUS = 8  # of an imaginary machine, if the topology names no CPUs
+UNNAMED_CARD = "0000:ff:00"  # the left port is function 0 of this card, the right port function 1
 USUAL_DRIVER = "i40e"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be done for one chain. `assumptions` are sentences on what the topology leaves open."""
+    """The steps of a run for one chain. `assumptions` are sentences about values that the topology does not give."""
 
     topology: Topology
     chain: Chain
@@ -45,7 +44,7 @@ class Plan:
 
 
 class _PlannedTestbed(Testbed):
-    """A testbed across which no frame is sent."""
+    """A testbed without frames."""
 
     imaginary = True
 
@@ -53,38 +52,35 @@ class _PlannedTestbed(Testbed):
 def plan(
     topology: Topology, chain: Chain, frame: FrameSize, worker: Cpus | None = None, scenario: Scenario | None = None
 ) -> Plan:
-    """What a run would do to set the chain up and to take it down again. PodperfError where it would refuse to.
+    """The steps of a run to set the chain up and to take it down. Raises PodperfError if the run would refuse that.
 
-    `worker` has the worker's CPUs; without it there are as many as the topology names, on one NUMA node, or, with a
-    scenario that places switch and pods, on two. Ports of the worker that exist already are taken to be those of a NIC,
-    unless the topology says that their driver is veth.
+    `worker` has the worker's CPUs. Without it, the plan assumes the CPUs that the topology names, on one NUMA node, or
+    on two for a scenario that places switch and pods. It assumes that existing ports of the worker belong to a NIC,
+    unless their driver in the topology is veth.
     """
     refuse_unknown_ports(topology)
     journal = Journal()
     apart = not topology.one_machine
-    theirs = worker or (
-        _two_nodes(topology.worker.cpus)
-        if scenario is not None
-        else _imaginary_cpus(topology.worker.cpus, topology.tester.cpus)
-    )
-    ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs
-    tester_ports, worker_ports = _tester_ports(topology), _worker_ports(topology.worker)
-    names = [each.address or THIS_MACHINE for each in (topology.tester.ssh, topology.worker.ssh)]
-    tester = RecordingHost(ImaginaryHost(names[0], ours, tester_ports | ({} if apart else worker_ports)), journal)
-    there = RecordingHost(ImaginaryHost(names[1], theirs, worker_ports), journal) if apart else tester
-    placement = place(topology, ours, theirs if apart else None)
-    others = [_further_host(each, journal) for each in topology.further_workers]
-    further = further_workers(topology, ours, others)
-    steps = record(_PlannedTestbed(topology, placement, tester, there, further), chain, frame, journal, scenario)
-    in_use = (topology.worker, *topology.further_workers)[: chain.workers]
+    theirs = [worker or _cpus_of(each, topology, scenario) for each in topology.workers]
+    ours = _imaginary_cpus(topology.tester.cpus) if apart else theirs[0]
+    ports = [_worker_ports(each) for each in topology.workers]
+    tester_ports = _tester_ports(topology) | ({} if apart else ports[0])
+    tester = _host(topology.tester.ssh, ours, tester_ports, journal)
+    workers = []
+    for number, (settings, cpus) in enumerate(zip(topology.workers, theirs, strict=True)):
+        host = _host(settings.ssh, cpus, ports[number], journal) if apart else tester
+        placement = place(topology, ours, cpus if apart else None, number=number)
+        workers.append(WorkerMachine(settings, host, placement, number))
+    steps = record(_PlannedTestbed(topology, workers, tester), chain, frame, journal, scenario)
+    in_use = topology.workers[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
-    assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs, placement)])]
+    assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs[0], workers[0])])]
     return Plan(topology, chain, steps, assumptions, scenario)
 
 
 def refuse_unknown_ports(topology: Topology) -> None:
-    """PodperfError for a testbed of which no plan is possible."""
-    if topology.worker.connection == "virtual":
+    """Raises PodperfError for a testbed without a possible plan."""
+    if topology.virtual:
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
     if topology.counts_instructions:
         raise PodperfError("a chain on a counted machine is built as on this one: plan it for topologies/local.yaml")
@@ -93,14 +89,26 @@ def refuse_unknown_ports(topology: Topology) -> None:
 def record(
     testbed: Testbed, chain: Chain, frame: FrameSize, journal: Journal, scenario: Scenario | None = None
 ) -> Sequence[Step]:
-    """The steps of setting a chain up on a testbed whose hosts write this journal, and of taking it down."""
+    """The steps that set a chain up and take it down. The hosts of `testbed` write them into `journal`."""
     journal.phase = SET_UP
     with ExitStack() as undo:
         undo.callback(testbed.close)
-        placed = testbed.place_scenario(scenario, chain) if scenario is not None else Placed(testbed.placement)
-        undo.enter_context(testbed.build_placed(placed, chain, frame))
+        if scenario is None:
+            undo.enter_context(testbed.build(chain, frame))
+        else:
+            undo.enter_context(testbed.build_placed(testbed.place_scenario(scenario, chain), chain, frame))
         journal.phase = TEAR_DOWN
     return journal.steps
+
+
+def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:
+    if scenario is not None:
+        return _two_nodes(worker.cpus)
+    return _imaginary_cpus(worker.cpus, topology.tester.cpus)
+
+
+def _host(ssh: SshSettings, cpus: Cpus, ports: dict[tuple[str, str], Device], journal: Journal) -> Host:
+    return RecordingHost(ImaginaryHost(ssh.address or THIS_MACHINE, cpus, ports), journal)
 
 
 def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
@@ -110,9 +118,9 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
 
 
 def _two_nodes(named: Sequence[int] | None) -> Cpus:
-    """CPUs on two NUMA nodes: those that the topology names are on the NIC's, lower ones on the other.
+    """CPUs on two NUMA nodes. The CPUs that the topology names are on the NIC's node, and lower ones on the other node.
 
-    Each node has at least as many as a machine whose topology names none; the further ones have the numbers behind.
+    Each node has at least UNNAMED_CPUS CPUs. Additional CPUs have higher numbers than all others.
     """
     near = list(named or range(UNNAMED_CPUS))
     far = [cpu for cpu in range(max(near)) if cpu not in near]
@@ -123,14 +131,14 @@ def _two_nodes(named: Sequence[int] | None) -> Cpus:
     return Cpus(numbers, numbers, nodes={cpu: int(cpu in far) for cpu in numbers})
 
 
-def _assumed_nodes(cpus: Cpus, placement: Placement) -> str:
+def _assumed_nodes(cpus: Cpus, worker: WorkerMachine) -> str:
     nodes = [[cpu for cpu in cpus.usable if cpus.node(cpu) == node] for node in sorted(set(cpus.nodes.values()))]
     if len(nodes) < 2:
         return "The worker is taken to have one NUMA node."
-    near, far = sorted(nodes, key=lambda node: placement.sut[0] not in node)
+    near, far = sorted(nodes, key=lambda node: worker.placement.sut[0] not in node)
     return (
-        f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} (worker.cpus is "
-        f"there), another one with CPU {format_cpu_list(far)}."
+        f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} "
+        f"({worker.settings.key}.cpus is there), another one with CPU {format_cpu_list(far)}."
     )
 
 
@@ -139,11 +147,6 @@ def _tester_ports(topology: Topology) -> dict[tuple[str, str], Device]:
     return {
         (port.namespace or "", port.interface): Device(USUAL_DRIVER) for port in ports if port.interface is not None
     }
-
-
-def _further_host(worker: WorkerSettings, journal: Journal) -> Host:
-    cpus = _imaginary_cpus(worker.cpus)
-    return RecordingHost(ImaginaryHost(str(worker.ssh.address), cpus, _worker_ports(worker)), journal)
 
 
 def _worker_ports(worker: WorkerSettings) -> dict[tuple[str, str], Device]:
@@ -174,7 +177,7 @@ def _assumed_ports(worker: WorkerSettings) -> Iterator[str]:
 
 
 def render(plan: Plan) -> str:
-    """The plan as an engineer reads it: for each phase and host the commands in their order, and the files."""
+    """The plan as text: for each phase and host the commands in their order, and the files."""
     placed = f", placed as in {plan.scenario.name}" if plan.scenario is not None else ""
     lines = [
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
@@ -201,7 +204,7 @@ _SCRIPT = re.compile(r"""'(?:[^']|'"'"')*\n(?:[^']|'"'"')*'""")
 
 
 def _shown(step: Step, number: int, scripts: dict[str, int]) -> Iterator[str]:
-    """The lines of a step. A script that came before is named by the step that it came in."""
+    """The lines of a step. If an earlier step has the same script, the line names that step instead."""
 
     def short(found: re.Match[str]) -> str:
         first = scripts.setdefault(found[0], number)

@@ -15,17 +15,17 @@ from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.watch import Quietness, read_proc_of
 
 
-def watch(host: Host, cpus: Sequence[int], undo: ExitStack, worker: Quietness | None = None) -> Quietness:
-    """Watch CPUs of a machine, and those of a `worker` as well. Their speed is watched if the machine has Python 3."""
+def watch(host: Host, cpus: Sequence[int], undo: ExitStack, workers: Sequence[Quietness] = ()) -> Quietness:
+    """Watch CPUs of a machine, and those of `workers` as well. Their speed is watched if the machine has Python 3."""
     if isinstance(host, LocalHost):
         speeds = CpuSpeeds(cpus, best=remembered())
         undo.callback(remember, speeds.best)
-        return Quietness(cpus, speeds=speeds, worker=worker)
+        return Quietness(cpus, speeds=speeds, workers=workers)
     ticks = int(host.run("getconf", "CLK_TCK").stdout)
     own = host.servers if isinstance(host, SshHost) else set[int]()
     measure = _times_on(host, undo)
     there = CpuSpeeds(cpus, measure) if measure is not None else None
-    return Quietness(cpus, own, read_proc_of(host), ticks, there, worker)
+    return Quietness(cpus, own, read_proc_of(host), ticks, there, workers)
 
 
 # Follows the text of podperf.quietness.cpu_speed, which needs only Python's standard library.

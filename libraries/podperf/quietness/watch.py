@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -171,7 +171,7 @@ class Quietness:
     """Watches the measuring CPUs of one host.
 
     The work of the processes `own`, and of their descendants, is no noise. With `speeds`, the speed of the CPUs is
-    measured just before and just after a window. With `worker`, the CPUs of the worker's machine are watched as well.
+    measured just before and just after a window. The CPUs of the machines of `workers` are watched as well.
 
     A window begins with `start()` and ends with `stop()`, which returns its Noise.
     """
@@ -183,14 +183,14 @@ class Quietness:
         read: Callable[[], str] = read_local_proc,
         ticks_per_second: int | None = None,
         speeds: CpuSpeeds | None = None,
-        worker: Quietness | None = None,
+        workers: Sequence[Quietness] = (),
     ) -> None:
         self.cpus = tuple(sorted(set(cpus)))
         self.own = own if own is not None else {os.getpid()}
         self._read = read
         self._ticks = ticks_per_second or os.sysconf("SC_CLK_TCK")
         self._before: Sample | None = None
-        self._speeds, self._worker = speeds, worker
+        self._speeds, self._workers = speeds, workers
         self._speed_before: Speed | None = None
         self._speed_after: Speed | None = None
         self._speed_known = -math.inf  # when `_speed_after` was read
@@ -213,8 +213,8 @@ class Quietness:
             waiting(speed)
             speed, waited = self._speed(), time.monotonic() - began
         self._speed_after, self._speed_known = speed, time.monotonic()
-        if self._worker is not None:
-            waited += self._worker.await_speed(max(0.0, patience - waited), waiting)
+        for each in self._workers:
+            waited += each.await_speed(max(0.0, patience - waited), waiting)
         return waited
 
     def start(self) -> None:
@@ -222,8 +222,8 @@ class Quietness:
 
         A look takes milliseconds. So a window that follows another one at once begins at the end of that one.
         """
-        if self._worker is not None:
-            self._worker.start()
+        for each in reversed(self._workers):
+            each.start()
         now = time.monotonic()
         self._speed_before = self._speed_after if now - self._speed_known < _FRESH else self._speed()
         fresh = self._last is not None and now - self._last.taken < _FRESH
@@ -238,7 +238,7 @@ class Quietness:
         noise = compare(before, self._last, self.cpus, self.own, self._ticks)
         self._speed_after, self._speed_known = self._speed(), time.monotonic()
         speed = mean_speed((each, 1.0) for each in (self._speed_before, self._speed_after))
-        return replace(noise, speed=speed, worker=self._worker.stop() if self._worker is not None else None)
+        return replace(noise, speed=speed, workers=tuple(each.stop() for each in self._workers))
 
     def _speed(self) -> Speed | None:
         found = list(self._speeds.sample().values()) if self._speeds else []

@@ -1,7 +1,7 @@
 """Records: the JSON document of one test, and each trial on disk as it ends.
 
-While a test runs, `records/<id>.trials.jsonl` grows by a line a trial; its first line is the record as far as it is
-known. When the test ends, `records/<id>.json` takes its place. `record.schema.json` beside this file is its schema.
+While a test runs, `records/<id>.trials.jsonl` gets a line for each trial. Its first line is the record so far. When the
+test ends, `records/<id>.json` replaces this file. `record.schema.json` in this folder is the schema of the record.
 """
 
 from podperf.records.durations import earlier_durations

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever happens while they are written."""
+"""Writes files so that a reader finds a whole file or none, also after a crash."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that its old or its new content is there at any time, and the new one for good on return.
+    """Write a file. At any time it has its old or its new content. On return the new content is on the disk.
 
-    The half-written file has a name that nobody can know before, and must be new: others may write in the folder, too,
-    and podperf, which is root, follows no link that they put there. OSError when it cannot be written; the old content
-    then stays.
+    Other users may write in the folder, and podperf is root. So the temporary file is new and has a random name, and
+    podperf follows no link there. Raises OSError if the file cannot be written; the old content then stays.
     """
     half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
     file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
@@ -34,10 +33,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The first `most` bytes of a regular file. OSError when there is none.
+    """The first `most` bytes of a regular file. Raises OSError if there is none.
 
-    Others may write in the folder, and put a pipe, or a link to a file of the kernel, where a file was a moment ago:
-    neither keeps the reader waiting.
+    Other users may write in the folder, and replace the file by a pipe or by a link to a file of the kernel. Neither
+    can make this reader wait.
     """
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
@@ -50,13 +49,13 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def write_all(file: int, content: bytes) -> None:
-    """Write everything to an open file, however many calls it takes."""
+    """Write everything to an open file, in as many calls as needed."""
     while content:
         content = content[os.write(file, content) :]
 
 
 def sync_folder(path: Path) -> None:
-    """Bring a folder's entries to the disk."""
+    """Write a folder's entries to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -6,7 +6,7 @@ from hdrh.histogram import HdrHistogram
 
 from podperf.model import Latency, bucket_lower_ns
 
-HIGHEST_NS = 3_600_000_000_000  # one hour: no frame that late is still a measurement
+HIGHEST_NS = 3_600_000_000_000  # one hour, far above every latency that can be measured
 
 
 def to_hdr(latency: Latency) -> str:

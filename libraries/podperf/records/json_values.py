@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -72,11 +72,10 @@ def traffic_from_json(data: Mapping[str, Any]) -> Traffic:
 
 
 def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
-    """One trial as it happened, and its derived figures for readers that are not Python.
+    """One trial with its counts. It also has the derived figures, for readers that are not Python programs.
 
-    `phase` says what asked for it: `mrr`, `ndrpdr`, `latency`, of a comparison the chain that was measured. A `load` of
-    null was as fast as the tester could.
-    The traffic is the record's, so it is not repeated here.
+    `phase` is the method that asked for the trial (`mrr`, `ndrpdr`, `latency`), or the chain in a comparison. A `load`
+    of null means that the tester sent as fast as it could. The traffic is in the record and is not repeated here.
     """
     return {
         "phase": phase,
@@ -111,17 +110,24 @@ def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
 
 
 def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
-    """What `Noise.as_record` says, and what is needed to read it back."""
+    """The fields of `Noise.as_record`, and those that `noise_from_json` needs in addition.
+
+    A record has each next worker under the `worker` of the one before it.
+    """
     if noise is None:
         return None
-    worker = {} if noise.worker is None else {"worker": noise_to_json(noise.worker)}
-    return {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution, **worker}
+    behind: dict[str, Any] = {}
+    for each in reversed((noise, *noise.workers)):
+        data = {**each.as_record(), "stolen_seconds": each.stolen, "resolution": each.resolution, **behind}
+        behind = {"worker": data}
+    return data
 
 
 def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
     """The Noise that `noise_to_json` wrote."""
     if data is None:
         return None
+    behind = noise_from_json(data.get("worker"))
     return Noise(
         cpus=tuple(data["cpus"]),
         window=data["window"],
@@ -131,12 +137,12 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
         run_queue=data["run_queue"],
         resolution=data["resolution"],
         speed=_speed_from_json(data),
-        worker=noise_from_json(data.get("worker")),
+        workers=() if behind is None else (replace(behind, workers=()), *behind.workers),
     )
 
 
 def _rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:
-    """A rate in every unit the report needs; `aggregate_` is the sum of the directions, the rest is per direction."""
+    """A rate in each unit of the report. Names with `aggregate_` are sums of the directions, others per direction."""
     rate, ways = measured.value, len(traffic.directions)
     share = rate / line_rate(link_bits_per_second, traffic.frame) * 100 if link_bits_per_second else None
     return {
@@ -156,7 +162,7 @@ def _rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: fl
 
 
 def _speed_from_json(data: Mapping[str, Any]) -> Speed | None:
-    # Records of podperf's first version have neither, and those of the next no memory_speed.
+    # Records of podperf's first version lack `speed` and `memory_speed`, those of the second lack `memory_speed`.
     return None if data.get("speed") is None else Speed(data["speed"], data.get("memory_speed", 1.0))
 
 

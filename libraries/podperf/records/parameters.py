@@ -1,7 +1,7 @@
-"""The configuration parameters that draft-ietf-bmwg-containerized-infra-08 wants stated beside a result. Pure.
+"""The configuration parameters that draft-ietf-bmwg-containerized-infra-08 wants beside a result. Pure.
 
-They are derived from the chain, its placement and what the components say of themselves. A parameter that nothing tells
-is None: not read.
+They come from the chain, its placement and the descriptions of the components. A parameter is None (*not read*) if none
+of these has it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from podperf.pods.forwarders import IN_KERNEL
 
 Data = Mapping[str, Any]
 
-SPECIAL_CAPABILITY = "special_capability"  # the key under which a component says that it runs for the benchmark's sake
-# Of two dozen switches those that decide how many frames the CPU has to touch, and how often.
+SPECIAL_CAPABILITY = "special_capability"  # the key of a component that runs only for the benchmark
+# The offloads that decide how many frames the CPU handles, and how often.
 _OFFLOADS = (
     "rx-checksumming",
     "tx-checksumming",
@@ -41,10 +41,10 @@ _OFFLOADS = (
 
 @dataclass(frozen=True)
 class SetUp:
-    """One chain that was set up, as far as it is known.
+    """The known facts of one chain that was set up.
 
-    `description` is the data plane's, `interfaces` and `environment` are as podperf.hosts.environment reads them.
-    `shared` are the CPUs among which the scheduler may move the processes of the pods.
+    `description` is the data plane's. podperf.hosts.environment reads `interfaces` and `environment`. `shared` are the
+    CPUs among which the scheduler may move the processes of the pods.
     """
 
     chain: Chain | None = None
@@ -56,12 +56,12 @@ class SetUp:
 
     @property
     def runtime(self) -> Data:
-        """What the pod runtime says of itself."""
+        """The description of the pod runtime."""
         return self.description.get("runtime") or {}
 
     @property
     def in_kernel(self) -> bool:
-        """Whether the kernel forwards in the pods: no process of theirs does."""
+        """Whether the kernel forwards in the pods, and not a process."""
         return self.chain is not None and self.chain.forwarder == IN_KERNEL
 
     @property
@@ -73,7 +73,7 @@ class SetUp:
 
     @property
     def switch_cpus(self) -> Sequence[int]:
-        """The CPUs on which frames are switched between the pods; none where the pods are wired to each other."""
+        """The CPUs that switch frames between the pods. Empty if the pods are wired to each other without a switch."""
         if self.chain is None or self.placement is None:
             return ()
         if DATA_PLANES[self.chain.data_plane].switch_has_cpus:
@@ -233,7 +233,7 @@ def _between_nodes(found: SetUp) -> str | None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A configuration parameter: its name for people, and how a record tells it."""
+    """A configuration parameter: its name for people, and the function that reads it."""
 
     label: str
     read: Callable[[SetUp], str | None]
@@ -263,17 +263,17 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
 
 
 def parameters_of(set_ups: Mapping[str, SetUp]) -> dict[str, str | None]:
-    """Every parameter of the chains of one test, by their names: one value, or each chain's where they differ."""
+    """Every parameter of the chains of one test, by name. Chains with different values are listed one by one."""
     return {name: _told({of: _read(each, found) for of, found in set_ups.items()}) for name, each in PARAMETERS.items()}
 
 
 def special_capabilities(description: Any) -> list[str]:
-    """What runs in the system under test for the benchmark's sake alone (section 5 of the draft), a sentence each."""
+    """One sentence for each part of the system under test that runs only for the benchmark (draft section 5)."""
     return list(dict.fromkeys(map(str, values_of(SPECIAL_CAPABILITY, description))))
 
 
 def _read(parameter: Parameter, found: SetUp) -> str | None:
-    """A component may describe itself in any form. Words of another form than podperf's own are not read."""
+    """The parameter. None if a component of another package describes itself in a form that podperf does not know."""
     try:
         return parameter.read(found)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -281,7 +281,7 @@ def _read(parameter: Parameter, found: SetUp) -> str | None:
 
 
 def _told(values: Mapping[str, str | None]) -> str | None:
-    """One value where all agree, else each with the name of its contender."""
+    """One value if all agree, and otherwise each value with the name of its chain."""
     known = {name: value for name, value in values.items() if value is not None}
     if len(set(known.values())) <= 1 and len(known) in {0, len(values)}:
         return next(iter(known.values()), None)

@@ -1,4 +1,4 @@
-"""One record from its file: a whole one, or what is left of a test that never ended."""
+"""Reads one record from its file: a whole record, or the trials of a test that never ended."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from podperf.records.schema import SCHEMA_VERSION, schema_errors
 from podperf.records.writer import TRIALS_SUFFIX
 
 Record = dict[str, Any]
-"""A record's document, known to fit its schema."""
+"""A record's document, which fits its schema."""
 
 _DEEPEST = 32  # levels; records of chains on several workers have a dozen
 _LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
-_LONGEST = 10_000  # characters of a text that are shown; lines are broken in a time that grows with their square
-_HIGHEST = 1e24  # nothing that is counted or timed gets near it, and what is computed from it is still a number
+_LONGEST = 10_000  # characters of a shown text; the time to wrap its lines grows with the square of its length
+_HIGHEST = 1e24  # far above every count and time, and small enough for further calculations
 
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
 
 
 def read_record(path: Path) -> Record:
-    """The record in this file. PodperfError, which names the field, when it is none that a report can rely on.
+    """The record in this file, with printable texts.
 
-    Its texts are fit to be shown: no character in them steers a terminal.
+    Raises PodperfError with the name of the wrong field if a report cannot use the record.
     """
     try:
         content = read_regular(path, _LARGEST + 1)
@@ -52,7 +52,7 @@ def read_record(path: Path) -> Record:
 
 
 def _interrupted(text: str) -> Record:
-    """What is known of a test that never ended; a last line that was cut off is no trial."""
+    """The record of a test that never ended. An incomplete last line is no trial."""
     lines = text.splitlines()
     if not lines:
         raise PodperfError("empty: the test was interrupted before its first trial")
@@ -80,11 +80,11 @@ def _parsed(text: str, otherwise: str) -> Record:
 
 
 def _sound(value: Any, place: Place) -> Any:
-    """The value with its texts fit to be shown. PodperfError where something in it is beyond what a record may hold."""
+    """The value with printable texts. Raises PodperfError if a part of it is beyond the limits of a record."""
     if isinstance(value, str):
         return printable(cut(value, _LONGEST))
     if isinstance(value, int | float):
-        if not abs(value) <= _HIGHEST:  # nor is NaN
+        if not abs(value) <= _HIGHEST:  # also true for NaN
             raise PodperfError(f"does not fit the record schema: {_path(place)}: a number beyond every figure")
         return value
     if isinstance(value, dict | list) and len(place) >= _DEEPEST:

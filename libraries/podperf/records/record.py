@@ -1,4 +1,4 @@
-"""The record of one test: everything that led to its result."""
+"""The record of one test: its configuration, its trials and its result."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
 @dataclass
 class TestRecord:
-    """One test, filled in as it goes; what stays unknown stays None and is null in the document.
+    """One test. The test fills its fields in while it runs. An unknown value stays None, and is null in the document.
 
-    `id` is made unique by the RecordWriter; `started` and `ended` are seconds since the epoch; `latency` is that of the
-    reporting trial, which `latency_of` names in words; `baseline` is the id of the record whose figures the relative
-    thresholds refer to; `link_bits_per_second` is set where a link speed exists; `log` is the test's place in Robot
-    Framework's log, such as `log.html#s1-t1`.
+    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` is that of one
+    trial, which `latency_of` names in words. `baseline` is the id of the record to which ratios compare.
+    `link_bits_per_second` is None if no port has a link speed. `log` is the test's place in Robot Framework's log, such
+    as `log.html#s1-t1`.
     """
 
     __test__: ClassVar[bool] = False  # not a pytest class
@@ -70,8 +70,8 @@ class TestRecord:
     metrics: Metrics = field(default_factory=dict)
     latency: Latency | None = None
     latency_of: str = ""
-    noises: Mapping[str, Noise] = field(default_factory=dict)  # of the valid trials of each phase that was watched
-    waited: float = 0.0  # seconds spent on waiting for a quiet machine, and on trials that were disturbed
+    noises: Mapping[str, Noise] = field(default_factory=dict)  # by phase: the noise of its valid trials
+    waited: float = 0.0  # seconds of waiting for a quiet machine, and of disturbed trials
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
     verdict: Verdict | None = None
@@ -80,7 +80,7 @@ class TestRecord:
     contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """The document, with trials as `trial_to_json` gives them. JSON types only; see record.schema.json."""
+        """The document, in JSON types only (record.schema.json). `trials` come from `trial_to_json`."""
         return {
             "schema_version": SCHEMA_VERSION,
             "id": self.id,
@@ -121,14 +121,14 @@ class TestRecord:
         }
 
     def _sections(self) -> list[str]:
-        """Those that the tags name, and that of the second category which the data plane turned out to be of."""
+        """The sections that the tags name, and the section of the data plane's second category, if it has one."""
         second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
         known = [each.section for each in NetworkingModel if each in second]
         return list(dict.fromkeys([*sections_of(self.tags), *known]))
 
     @property
     def _set_ups(self) -> dict[str, SetUp]:
-        """The chains of this test: its own, or all that it compares. Those of a tester are not on their path."""
+        """The chains of this test: its own chain, or all chains of a comparison. Without the tester's interfaces."""
         environment, descriptions = self.environment or {}, self.data_plane or {}
         if not self.contenders:
             own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
@@ -145,7 +145,7 @@ class TestRecord:
         return found
 
     def why_noisy(self) -> str | None:
-        """Why figures of this test may be the neighbours', or None."""
+        """The reason why figures of this test may describe foreign work, or None."""
         return why_noisy({PHASES.get(phase, phase): noise for phase, noise in self.noises.items()})
 
     def _quietness(self) -> dict[str, Any] | None:
@@ -164,7 +164,7 @@ class TestRecord:
 
 
 def record_id(*words: str) -> str:
-    """A readable name that any file system takes, from the words that say what is measured; empty ones are left out."""
+    """A readable name for any file system, made of these words. Empty words are left out."""
     safe = (re.sub(r"[^A-Za-z0-9._]+", "-", word).strip("-.") for word in words)
     return "-".join(word for word in safe if word)[:120] or "test"
 
@@ -177,7 +177,7 @@ def sections_of(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def topology_digest(topology: Topology) -> str | None:
-    """SHA-256 of its file; None where that has gone since it was read: its name still says which it was."""
+    """SHA-256 of the topology's file. None if the file is gone; the record has its name nevertheless."""
     try:
         return sha256(Path(topology.path).read_bytes()).hexdigest()
     except OSError:

@@ -1,4 +1,4 @@
-"""A record and its trials on disk, whatever happens while they are written."""
+"""Writes a record and its trials to the disk, also if the disk is full or the run is killed."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TRIALS_SUFFIX = ".trials.jsonl"
 
 
 class NotWritten(PodperfError):
-    """A record is not among those of its run; the text says where it is instead."""
+    """A record is not in the folder of its run. The text names its place."""
 
 
 _of_this_run: set[Path] = set()  # folders of records
 
 
 def set_aside(results: Path) -> Path | None:
-    """Give records that an earlier run left in this folder one of their own: a report is of one run.
+    """Move records of an earlier run in this folder to a new folder, because a report is of one run.
 
-    Returns that folder, or None where there are no such records. PodperfError where they cannot be moved.
+    Returns the new folder, or None if there are no such records. Raises PodperfError if they cannot be moved.
     """
     records = results.resolve() / "records"
-    known = records in _of_this_run  # as when each suite opens the testbed
+    known = records in _of_this_run  # for example if each suite opens the testbed
     _of_this_run.add(records)
     if known or not records.is_dir() or not any(records.iterdir()):
         return None
@@ -53,24 +53,24 @@ def set_aside(results: Path) -> Path | None:
 class RecordWriter:
     """Keeps one test's trials and record on disk.
 
-    A disk that is full or a folder that is read-only never stops a measurement: what could not be written is kept, and
-    `finish` says so in its PodperfError.
+    A full disk or a read-only folder never stops a measurement. The writer keeps the data that it could not write, and
+    `finish` raises a PodperfError about them.
     """
 
     def __init__(self, directory: Path | str, record: TestRecord) -> None:
-        """Open `<directory>/<id>.trials.jsonl`, the id made unique there (and set in the record).
+        """Open `<directory>/<id>.trials.jsonl`. The writer makes the id unique there, and sets it in the record.
 
-        The record as it is now becomes the first line, so that an interrupted test can still be reported: fill in what
-        is known before.
+        The present record becomes the first line, so that a report can show an interrupted test. So fill in all known
+        fields before.
         """
         self.directory = Path(directory)
         self.trials: list[dict[str, Any]] = []
         self._pending: list[Mapping[str, Any]] = [record.to_json()]
         self._file: int | None = None
-        with contextlib.suppress(OSError):  # `finish` tries again, and speaks
+        with contextlib.suppress(OSError):  # `finish` tries again, and reports the error
             self.directory.mkdir(parents=True, exist_ok=True)
             self._file = self._reserve(record)
-            self._pending = [record.to_json()]  # with the id that it got
+            self._pending = [record.to_json()]  # with its new id
             self._flush()
             sync_folder(self.directory)
 
@@ -85,10 +85,10 @@ class RecordWriter:
             record.id = f"{wanted}-{copy}"
 
     def trial(self, result: TrialResult, phase: str) -> None:
-        """Put one trial on disk; it is there when this returns."""
+        """Write one trial to the disk. On return it is there."""
         self.trials.append(trial_to_json(result, phase))
         self._pending.append(self.trials[-1])
-        with contextlib.suppress(OSError):  # stays pending: the next trial tries again, and `finish` speaks
+        with contextlib.suppress(OSError):  # the next trial tries again, and `finish` reports the error
             self._flush()
 
     def _flush(self) -> None:
@@ -104,10 +104,11 @@ class RecordWriter:
             del self._pending[0]
 
     def finish(self, record: TestRecord) -> Path:
-        """Write the whole record and drop the trials' file; returns the record's path.
+        """Write the whole record, remove the trials' file, and return the record's path.
 
-        PodperfError when it does not fit the schema (it is on disk all the same); NotWritten when it could not be
-        written there: then it is in the system's temporary folder where that works, and the trials' file stays.
+        Raises PodperfError if the record does not fit the schema; it is on the disk nevertheless. Raises NotWritten if
+        the record could not be written. The trials' file then stays, and the record is in the system's temporary folder
+        if that folder can be written.
         """
         if record.ended is None:
             record.ended = time.time()
@@ -125,7 +126,7 @@ class RecordWriter:
         return path
 
     def close(self) -> None:
-        """Leave the trials' file as it is. Safe to repeat."""
+        """Close the trials' file and keep it. Safe to repeat."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -145,7 +146,7 @@ def _compact(document: Mapping[str, Any]) -> bytes:
 
 
 def _readable(document: Mapping[str, Any]) -> bytes:
-    """Indented, but for the trials: one line each."""
+    """The document as indented JSON, with one line for each trial."""
     head = json.dumps({**document, "trials": []}, allow_nan=False, indent=2).encode()
     trials = b",\n".join(b"    " + _compact(each) for each in document["trials"])
     return head.removesuffix(b"]\n}") + (b"\n" + trials + b"\n  " if trials else b"") + b"]\n}\n"

@@ -1,4 +1,4 @@
-"""Data planes side by side: a bar a result, its spread as a whisker."""
+"""A bar chart of data planes: a bar for each result, with its spread as a whisker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BAR, _GAP, _GROUP_GAP = 11, 2, 12
 
 
 def comparison(records: Sequence[Record], caption: str) -> str:
-    """An SVG with a group of bars, one a rate, for each record that has any; empty when none has."""
+    """An SVG with a group of bars for each record with rates, one bar for each rate. Empty without any rate."""
     drawn = [each for each in records if _group(each)]
     if not drawn:
         return ""
@@ -55,7 +55,7 @@ def _top(rate: Record) -> float:
 
 
 def _labels(records: Sequence[Record]) -> list[str]:
-    """Each chain as it calls itself; with what forwards in the pods, where chains differ in that alone."""
+    """The name of each chain. If chains differ only in their forwarder, the name includes the forwarder."""
     chains = [each["chain"] for each in records]
     labels = [str(Chain(chain["data_plane"], chain["pods"], workers=chain.get("workers", 1))) for chain in chains]
     return [

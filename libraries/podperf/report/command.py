@@ -1,4 +1,4 @@
-"""Reports from records: at the end of a run, and by `podperf report RESULTS…` at any time after."""
+"""Makes reports from records, at the end of a run and later by `podperf report RESULTS…`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ NAME = "conformance"
 
 
 def write_reports(results: Path | str) -> Path:
-    """Write `conformance.html` and `conformance.json` into the results folder of a run; returns the HTML file's path.
+    """Write `conformance.html` and `conformance.json` into the results folder of a run. Returns the HTML file's path.
 
-    PodperfError when there are no records, or when the reports cannot be written.
+    Raises PodperfError if there are no records, or if the reports cannot be written.
     """
     run = read_run(Path(results))
     return _write([run], run.directory)
 
 
 def summary(results: Path | str, stream: TextIO) -> str:
-    """The text table of a run, for this stream, with a line for each file that could not be read."""
+    """The table of a run as text for `stream`, with a line for each file that could not be read."""
     return _summary(read_run(Path(results)), stream)
 
 
 def main(args: Sequence[str]) -> int:
-    """`podperf report RESULTS… [--output FOLDER]`. Returns the exit code: 0, or 1 when something could not be read."""
+    """`podperf report RESULTS… [--output FOLDER]`. Returns the exit code: 0, or 1 if a file could not be read."""
     parser = argparse.ArgumentParser(
         prog="podperf report", description="Make the reports of a run again, or one report from several runs."
     )

@@ -1,4 +1,4 @@
-"""What the records of one or more runs say about each section of the draft. Pure."""
+"""The status of each section of the draft, from the records of one or more runs. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEMA_VERSION = 1
 
 
 class SectionStatus(StrEnum):
-    """How a section of the draft came out."""
+    """The status of a section of the draft."""
 
     FAILED = "failed"
     REFUTED = "refuted"
@@ -48,7 +48,7 @@ _BAD = (SectionStatus.FAILED, SectionStatus.REFUTED, SectionStatus.INCONCLUSIVE)
 
 @dataclass(frozen=True)
 class SectionReport:
-    """A section, how it came out and why; `records` are the latest of each test, oldest test first."""
+    """A section, its status and the reason. `records` has the latest record of each test, the oldest test first."""
 
     section: Section
     status: SectionStatus
@@ -58,9 +58,9 @@ class SectionReport:
 
 @dataclass(frozen=True)
 class Conformance:
-    """Everything that the report shows."""
+    """The content of the report."""
 
-    root: Path  # where the report will lie: links are relative to it
+    root: Path  # the future folder of the report, to which links are relative
     runs: tuple[Run, ...]  # oldest first
     sections: tuple[SectionReport, ...]
 
@@ -74,16 +74,16 @@ class Conformance:
         return next(run for run in self.runs if any(each is record for each in run.records))
 
     def link(self, record: Record) -> str:
-        """Where the record lies, relative to the report."""
+        """The path of the record, relative to the report."""
         return os.path.relpath(self.run_of(record).path_of(record), self.root)
 
     def log_of(self, record: Record) -> str | None:
-        """Its place in Robot Framework's log, relative to the report; None where it has none."""
+        """The record's place in Robot Framework's log, relative to the report. None if the log has no such place."""
         place = record["test"].get("log")
         return os.path.relpath(self.run_of(record).directory / place, self.root) if place else None
 
     def anchor(self, record: Record) -> str:
-        """The id of the record's place on the page; with the run's number, where several runs have records."""
+        """The id of the record's place on the page. It contains the run's number if several runs have records."""
         number = f"-{self.runs.index(self.run_of(record)) + 1}" if len(self.runs) > 1 else ""
         return f"record-{record['id']}{number}"
 
@@ -93,11 +93,11 @@ class Conformance:
         return tuple(dict.fromkeys(filter(None, map(self._testbed, self.latest))))
 
     def told_apart(self, record: Record) -> str:
-        """The testbed of a record where there are several to be told apart; empty where there is one."""
+        """The testbed of a record if the report has several testbeds, and otherwise an empty text."""
         return self._testbed(record) if len(self.testbeds) > 1 else ""
 
     def _testbed(self, record: Record) -> str:
-        """Its name; with its CPU where there is another machine under the same name, as that of a shipped topology."""
+        """The name of the record's testbed. If machines with different CPUs have this name, it includes the CPU."""
         name = testbed_of(record)
         return ", ".join(filter(None, (name, _cpu(record)))) if len(self._cpus[name]) > 1 else name
 
@@ -110,7 +110,7 @@ class Conformance:
         return found
 
     def name_of(self, record: Record) -> str:
-        """The test's name, with its testbed where there are several."""
+        """The test's name, with its testbed if the report has several."""
         name, testbed = str(record["test"]["name"]), self.told_apart(record)
         return f"{name} ({testbed})" if testbed else name
 
@@ -121,7 +121,7 @@ class Conformance:
 
 
 def assess(runs: Sequence[Run], root: Path) -> Conformance:
-    """Every section of the draft with its status; a test that several runs have counts with its latest record."""
+    """Every section of the draft with its status. If several runs have a test, its latest record counts."""
     records = latest_of(runs)
     reports: dict[str, SectionReport] = {}
     # From the innermost sections outwards, so that a section can sum up those within it.
@@ -133,23 +133,23 @@ def assess(runs: Sequence[Run], root: Path) -> Conformance:
 
 
 def latest_of(runs: Sequence[Run]) -> tuple[Record, ...]:
-    """One record a test: that of the latest run which has it."""
+    """One record for each test, from the latest run that has the test."""
     found = {_identity(record): record for run in runs for record in run.records}
     return tuple(found.values())
 
 
 def testbed_of(record: Record) -> str:
-    """The name of the testbed that a test ran on; empty where that is not known."""
+    """The name of a test's testbed. Empty if it is not known."""
     return str(record["testbed"]["name"]) if record["testbed"] else ""
 
 
 def _cpu(record: Record) -> str:
-    """The CPU model of the worker; empty where it is not known."""
+    """The CPU model of the worker. Empty if it is not known."""
     return str(((record["environment"] or {}).get("cpu") or {}).get("model") or "")
 
 
 def _identity(record: Record) -> tuple[str, ...]:
-    """The same test on another testbed is another one, and that name on another CPU is another testbed."""
+    """The identity of a test, with its testbed. The same testbed name on another CPU is another testbed."""
     return testbed_of(record), _cpu(record), record["test"]["suite"], record["test"]["name"]
 
 
@@ -181,9 +181,9 @@ def _section_report(section: Section, records: tuple[Record, ...], inner: Sequen
 
 
 def status_of(records: Sequence[Record]) -> SectionStatus:
-    """The most severe of what the tests and their findings say; skipped only where nothing was measured.
+    """The worst status of the tests and their findings. A section is skipped only if none of its tests was measured.
 
-    A claim that no document makes is measured, and neither confirms nor refutes a section.
+    A claim of podperf alone counts as measured. It neither confirms nor refutes a section.
     """
     words = {"measured" if only_expected(each) else verdict_word(each) for each in records}
     claims = [finding for each in records if not only_expected(each) for finding in each["findings"]]
@@ -196,7 +196,8 @@ def status_of(records: Sequence[Record]) -> SectionStatus:
         return SectionStatus.INCONCLUSIVE
     if "confirmed" in findings:
         return SectionStatus.CONFIRMED
-    # What had no threshold passes by itself as little as what was skipped, and spoils as little.
+    # A test without a threshold does not make a section pass, and does not stop it from passing. The same is true for a
+    # skipped test.
     order = (SectionStatus.PASSED, SectionStatus.MEASURED)
     return next((each for each in order if each.value in words), SectionStatus.SKIPPED)
 

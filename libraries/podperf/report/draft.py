@@ -1,4 +1,4 @@
-"""The sections of the draft that podperf follows: what each asks for and what podperf does about it. Data only."""
+"""The sections of the draft that podperf follows: their requirements, and podperf's suites for them. Data only."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ BY_CNI_PLUGINS = ("linux-bridge", "ptp", "macvlan", "ipvlan", "docker", "af-xdp"
 class Section:
     """One section of the draft.
 
-    `suites` are the files that have its tests. Without one, `not_covered` says why nothing measures it, unless the
-    section is `informative`: then there is nothing to measure. Tests belong to a section by their tag: `sec-4.1.1`,
-    `appendix-c`.
+    `suites` are the files with its tests. Without a suite, `not_covered` gives the reason, except if the section is
+    `informative` and has nothing to measure. A tag puts a test into a section: `sec-4.1.1`, `appendix-c`.
     """
 
     number: str
@@ -37,7 +36,7 @@ class Section:
         return self.number.count(".") + 1
 
     def holds(self, other: Section) -> bool:
-        """True when the other section lies within this one."""
+        """True if the other section is a part of this one."""
         return other.number.startswith(f"{self.number}.")
 
     @property

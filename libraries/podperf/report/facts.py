@@ -1,4 +1,4 @@
-"""A record's configuration as short lines for people. Pure; what is null in the record is left out."""
+"""A record's configuration as short lines for people. Pure. A null of the record has no line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_PACKAGES = ("iproute2", "containernetworking-plugins", "openvswitch-switc
 
 
 def environment_facts(record: Record) -> dict[str, str]:
-    """The worker: what RFC 8204 section 3.3 asks to be stated beside a result; of further workers the names only."""
+    """The facts of the worker that RFC 8204 section 3.3 wants beside a result. Further workers: only their names."""
     found = record["environment"] or {}
     cpu, kernel, memory = found.get("cpu") or {}, found.get("kernel") or {}, found.get("memory") or {}
     platform, own = found.get("platform") or {}, found.get("podperf") or {}
@@ -57,9 +57,9 @@ def environment_facts(record: Record) -> dict[str, str]:
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """What a component says of itself, nested objects joined to one name: `Ports left mac`. Nothing that is empty.
+    """The description of a component, one line a value. The keys of nested objects make one name: `Ports left mac`.
 
-    The objects of a list have a line each: `Worker links 2`: `name w-left, mtu 1500, master br0`.
+    Empty values have no line. Each object of a list has one: `Worker links 2`: `name w-left, mtu 1500, master br0`.
     """
     facts: dict[str, str] = {}
     for key, value in data.items():

@@ -1,4 +1,4 @@
-"""One test for Robot's log: its result, its configuration and its loss curve as an HTML fragment."""
+"""An HTML fragment of one test for Robot's log: its result, its configuration and its loss curve."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 
 def embed_html(record: Record) -> str:
-    """The fragment, without the `*HTML*` that a log message starts with; styles are inline, so nothing leaks."""
+    """The fragment, without the prefix `*HTML*` of a log message. Styles are inline, so that the log keeps its own."""
     parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
     if cut_short := unfinished(record):
         parts.append(f"<p><b>* search not finished</b> {escape(cut_short)}</p>")
@@ -52,7 +52,7 @@ def embed_html(record: Record) -> str:
     parts.append(_table(rows))
     parts.append(loss_curve(record))
     parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")
-    return f"<div style='font-family:sans-serif'>{''.join(parts)}</div>"  # a message in the log is not proportional
+    return f"<div style='font-family:sans-serif'>{''.join(parts)}</div>"  # the log shows messages in a monospaced font
 
 
 def _gigabits(rate: Record, layer: str) -> str:

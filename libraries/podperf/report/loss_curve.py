@@ -1,4 +1,4 @@
-"""Loss ratio over offered load: every trial of a test as a dot, the results as marks."""
+"""A chart of loss ratio over offered load: each trial of a test is a dot, and each result a line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
 _LEGEND_ROW = 18  # pixels
-_LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, powers of ten of loss: no trial is slower or better than that
+_LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, and powers of ten of loss: beyond every trial
 _Scale = Callable[[float], float]
-_ZERO_BAND = 26  # pixels below the smallest decade, where trials without loss lie
+_ZERO_BAND = 26  # pixels below the smallest decade, for trials without loss
 
 
 def loss_curve(record: Record) -> str:
-    """An SVG of the record's trials; empty when it has none.
+    """An SVG of the record's trials. Empty without trials.
 
-    Both axes are logarithmic: a search narrows in by ratios, and MRR trials may lie ten times higher than its result.
-    Loss goes from 100 % down to the smallest loss seen (at least to 0.001 %), with a band for none at all.
+    Both axes are logarithmic, because the steps of a search are ratios, and an MRR trial may have ten times the load of
+    the search's result. The axis of loss goes from 100 % to the smallest loss (at least to 0.001 %). Trials without
+    loss are in a band below.
     """
     trials = [each for each in record["trials"] if each["achieved_load"] > 0]
     if not trials:
@@ -75,7 +76,7 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
 
 
 def _marks(marks: Mapping[Metric, Record], x: _Scale) -> list[str]:
-    """A dashed line a result, its name above; names that would touch go to a second and third row."""
+    """A dashed line for each result, with its name above. Names that would touch are in a second and third row."""
     lines, labels = [], []
     ends: list[float] = []  # where the last label of each row ends
     for metric, found in sorted(marks.items(), key=lambda each: float(each[1]["frames_per_second"])):
@@ -87,7 +88,7 @@ def _marks(marks: Mapping[Metric, Record], x: _Scale) -> list[str]:
         height = _TOP - 6 - row * 13
         lines.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, metric.colour, width=1.4, dash="5 3"))
         labels.append(svg.text(centre, height, words, size=11, fill=metric.colour, anchor="middle", weight="bold"))
-    return lines + labels  # a label is never crossed out by another result's line
+    return lines + labels  # labels are drawn last, so that no line crosses them
 
 
 def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:
@@ -101,7 +102,7 @@ def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:
 
 
 def _legend(phases: Sequence[str], invalid: bool) -> tuple[list[str], int]:
-    """In rows below the axis, and the height of the whole drawing with them."""
+    """The legend in rows below the axis, and the height of the whole drawing with these rows."""
     entries = [
         (PHASES.get(phase, phase), _PHASE_FILLS[index % len(_PHASE_FILLS)], svg.INK)
         for index, phase in enumerate(phases)

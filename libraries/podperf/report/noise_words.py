@@ -1,4 +1,4 @@
-"""What made rows noisy, said once for all of them."""
+"""The causes of noise, each in one sentence for all rows that have it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _SHARE = re.compile(r"(?P<before>.*?)(?P<share>[0-9]+(?:[.][0-9]+)?)%(?P<after>[
 class _Cause:
     shares: list[float] = field(default_factory=list)
     processes: Counter[str] = field(default_factory=Counter)
-    rows: dict[str, list[str]] = field(default_factory=dict)  # labels, and the phases in which it was
+    rows: dict[str, list[str]] = field(default_factory=dict)  # by label: the noisy phases
 
 
 def noise_words(noises: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """From rows' labels and why each was noisy: a sentence for each cause, and the rows that it is for.
+    """A sentence for each cause of noise, and its rows. `noises` has the label of each row and its reason.
 
-    `CPU 0, 1: memory was at 59 to 64% of its best speed`: rows that differ in the share, the processes or the phase
-    alone are taken together. Where only some figures of a row are noisy, these stand behind its label: `PTP, 64 B
-    (latency)`. A reason in other words stands for itself.
+    Rows whose reasons differ only in share, processes or phase have one sentence: `CPU 0, 1: memory was at 59 to 64% of
+    its best speed`. If only some figures of a row are noisy, the label names them: `PTP, 64 B (latency)`. A reason in
+    other words is a sentence of its own.
     """
     causes: dict[tuple[str, str, str], _Cause] = {}
     for label, reason in noises:
@@ -49,11 +49,11 @@ def noise_words(noises: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _causes(reason: str) -> Iterator[tuple[str, str, str]]:
-    """Of each cause the phase, the machine and its CPUs, and the words."""
+    """The phase, the machine with its CPUs, and the words of each cause."""
     phase = ""
     for part in reason.split("; "):
         if found := _PLACE.fullmatch(part):
-            phase = found["phase"] or phase  # a phase stands before the first of several machines
+            phase = found["phase"] or phase  # the sentence names a phase only before its first machine
             yield from ((phase, found["place"], cause) for cause in _CAUSE.split(found["causes"]))
         else:
             yield phase, "", part

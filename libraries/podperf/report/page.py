@@ -1,7 +1,7 @@
-"""The conformance report as one HTML page: no script, nothing from elsewhere, good on paper and on a telephone.
+"""The conformance report as one HTML page without scripts and external files, for screens, telephones and paper.
 
-First what was measured and how it compares, what failed and what is doubtful; then each section of the draft, the
-tester, the environment and the records; at the end the list of all sections.
+The page has in this order: charts and findings; failed and doubtful tests; each section of the draft; the tester; the
+environment; the records; the list of all sections.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from podperf.report.results import (
 from podperf.report.summary import figure_cell
 
 _STYLE = Path(__file__).with_name("style.css")
-# A page without script has none to run: what a browser is told once more, should markup ever get into it.
+# The page has no script. This policy forbids the browser to run any, also if markup from a record gets into the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _DOUBTFUL = ("failed", "refuted", "interrupted", "inconclusive", "not judged")  # the worst first
 
@@ -89,7 +89,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
 
 
 def _titled(title: str, *content: Html) -> Html:
-    """The content under its heading; NOTHING where there is no content."""
+    """The content under its heading. NOTHING if there is no content."""
     return together(element("h2", title), *content) if any(content) else NOTHING
 
 
@@ -133,7 +133,7 @@ def _head(conformance: Conformance) -> Html:
 
 
 def _coverage(conformance: Conformance) -> str:
-    """How many of the draft's sections were measured, and which of them did not come out well."""
+    """The number of measured sections of the draft, and the sections with a bad status."""
     innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
     found: dict[SectionStatus, list[str]] = {}
     for each in innermost:
@@ -156,10 +156,10 @@ def _coverage(conformance: Conformance) -> str:
 
 
 def _comparison(conformance: Conformance) -> Html:
-    """A ranking for each frame size; no bar of one testbed, or of one direction, stands beside one of another."""
+    """A ranking for each frame size. Each testbed, and each choice of directions, has charts of its own."""
     groups: dict[tuple[bool, tuple[int, ...], int, str], list[Record]] = {}
     for each in conformance.latest:
-        if each["traffic"] and "5" not in each["test"]["sections"]:  # which sends frames, but measures no data plane
+        if each["traffic"] and "5" not in each["test"]["sections"]:  # section 5 measures no data plane
             sizes, ways = tuple(each["traffic"]["frame"]["sequence"]), len(each["traffic"]["directions"])
             groups.setdefault((len(sizes) > 1, sizes, ways, conformance.told_apart(each)), []).append(each)
     charts = [_chart(groups[key], conformance) for key in sorted(groups)]
@@ -167,7 +167,7 @@ def _comparison(conformance: Conformance) -> Html:
 
 
 def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
-    # The bare path is many times faster than anything with a pod in it: drawn to scale it would hide the rest.
+    # The bare path is many times faster than every chain of pods. A bar for it would make all other bars tiny.
     bare = rank([each for each in records if is_bare_path(each)])
     compared = rank([each for each in records if not is_bare_path(each)])
     drawn = compared or bare
@@ -177,7 +177,7 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
     rows: list[tuple[Record, Content, Content]] = []
     for each in drawn:
         label, word = cells.chain_label(each), verdict_word(each)
-        alone = labels[label] == 1  # else names tell more, as with another forwarder or placement
+        alone = labels[label] == 1  # otherwise names of tests differ more, for example by forwarder or placement
         name = element("a", label if alone else each["test"]["name"], href=f"#{conformance.anchor(each)}")
         doubt = () if word in ("passed", "measured") else (" ", cells.state(word))
         rows.append((each, name, together(*doubt, " noisy" if noisy(each) else "")))
@@ -216,7 +216,7 @@ def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _doubtful(conformance: Conformance) -> Html:
-    """What did not come out well, the worst first; what became of claims is told by the findings."""
+    """Tests with a bad outcome, the worst first. Claims are left out, because the findings show them."""
     found = [
         each
         for each in conformance.latest
@@ -249,7 +249,7 @@ def _noisy(conformance: Conformance) -> Html:
 
 
 def _special(conformance: Conformance) -> Html:
-    """What section 5 of the draft says should not be there, and was."""
+    """The special capabilities of the system under test. Section 5 of the draft says that there should be none."""
     found: dict[str, list[str]] = {}
     for each in conformance.latest:
         for sentence in special_capabilities(each):
@@ -283,7 +283,7 @@ def _skipped(records: Sequence[Record]) -> Html:
 
 
 def _limits(records: Sequence[Record]) -> Html:
-    """The limits of the topology that the records were judged by, in words."""
+    """The topology's thresholds by which the records were judged, in words."""
     limits = {}
     for each in (each for record in records if record["results"] for each in record["thresholds"]):
         limits[cells.limit_words(each), cells.limit_scope(each)] = cells.only_forwards(each)
@@ -335,7 +335,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _remark(record: Record) -> str:
-    """Why a row did not pass, and which of its figures are of a search cut short; the noise has a place of its own."""
+    """Why a row did not pass, and which of its figures come from an unfinished search. Noise is shown elsewhere."""
     noise = noisy(record)
     return "; ".join(each for each in remarks(record) if each != f"noisy: {noise}")
 
@@ -362,7 +362,7 @@ def _history_table(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _past(record: Record | None, latest_preset: str) -> str:
-    """With what keeps it from being compared with the latest."""
+    """The figures of an earlier record, with the reason why they cannot be compared with the latest ones, if any."""
     if record is None:
         return "not run"
     if not record["results"]:
@@ -375,7 +375,7 @@ def _past(record: Record | None, latest_preset: str) -> str:
 
 
 def _calibration(conformance: Conformance) -> Html:
-    """What the tester can do by itself: one row a kind of traffic, on each testbed."""
+    """The tester's own limits: one row for each kind of traffic on each testbed."""
     rows: dict[tuple[str, str], Row] = {}
     records = conformance.latest
     for record in records:
@@ -405,7 +405,7 @@ def _calibration(conformance: Conformance) -> Html:
 
 
 def _what_the_limits_mean(records: Sequence[Record]) -> str:
-    """With an MRR above the limit, where the bare path has one: readers ask how it can be."""
+    """An explanation of the limits. If the bare path has an MRR above the limit, it also explains this."""
     words = (
         "The highest load is one that the tester sends at an even pace and gets back with at most 1 % loss. Searches "
         "for NDR and PDR go no higher, and a result within 5 % of it is a lower bound (≥): the system under test may "

@@ -1,6 +1,6 @@
-"""The data planes of a run, the fastest first: a bar for the PDR with its interval, and thin bars below it.
+"""The chart of a run's data planes, the fastest first: a bar for the PDR with its interval, and thin bars below it.
 
-Plain HTML, so that its text keeps its size on a telephone while the bars get shorter.
+The chart is plain HTML, so that on a telephone its bars get shorter and its text keeps its size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podperf.report.results import Record, figure_text
 
 
 def rank(records: Sequence[Record]) -> list[Record]:
-    """Those that have a rate to be drawn, the highest PDR first; what has none counts with its MRR."""
+    """The records with a rate to draw, the highest PDR first. A record without a PDR ranks by its MRR."""
     return sorted((each for each in records if _bars(each)), key=lambda each: -_value(next(iter(_bars(each).values()))))
 
 
@@ -25,12 +25,12 @@ def _bars(record: Record) -> dict[Metric, Record]:
 
 
 def _kind(metric: Metric) -> str:
-    """The class of its bar."""
+    """The CSS class of the metric's bar."""
     return "first" if metric.headline == 1 else "further"
 
 
 def ranking(title: str, rows: Sequence[tuple[Record, Content, Content]]) -> Html:
-    """A chart of ranked records, all on one axis; each with its name and with what is to be said beside its figures."""
+    """A chart of ranked records on one axis. A row is a record, its name, and a remark beside its figures."""
     rates = [rate for record, _, _ in rows for rate in _bars(record).values()]
     if not rates:
         return NOTHING

@@ -1,4 +1,4 @@
-"""Reads what runs left on disk: their records, and the trials of tests that were interrupted."""
+"""Reads the results of runs: their records, and the trials of interrupted tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.printable import printable
 from podperf.records import TRIALS_SUFFIX, read_record
 
-Record = records.Record  # what everything here is about
+Record = records.Record  # the main type of this package
 
-_NEEDS_NO_WORDS = ("passed", "measured")  # the thresholds are counted, and their sentences are in the record
+_NEEDS_NO_WORDS = ("passed", "measured")  # for these, a table needs no sentence about thresholds; the record has it
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Run:
 
     @property
     def started(self) -> str:
-        """When the first test started (ISO 8601, UTC); empty when nothing could be read."""
+        """The start of the first test (ISO 8601, UTC). Empty if no record could be read."""
         return str(self.records[0]["started"]) if self.records else ""
 
     def path_of(self, record: Record) -> Path:
-        """Where the record lies."""
+        """The path of the record."""
         suffix = TRIALS_SUFFIX if record["outcome"] == "interrupted" and record["ended"] is None else ".json"
         return self.directory / "records" / f"{record['id']}{suffix}"
 
 
 def read_runs(directories: Sequence[Path]) -> tuple[list[Run], list[PodperfError]]:
-    """Several runs, oldest first, each once; and why others could not be read. PodperfError when none could."""
+    """Several runs, the oldest first, each once, and the errors of others. Raises PodperfError if none can be read."""
     runs: dict[Path, Run] = {}
     unread: list[PodperfError] = []
     for directory in directories:
@@ -59,14 +59,14 @@ def read_runs(directories: Sequence[Path]) -> tuple[list[Run], list[PodperfError
 
 
 def read_run(directory: Path) -> Run:
-    """One run. PodperfError when there is no folder, or nothing in it that once was a record."""
-    directory = directory.resolve()  # results/latest is the run that it points at
+    """One run. Raises PodperfError if there is no folder, or no record or part of a record in it."""
+    directory = directory.resolve()  # results/latest is a link to the newest run
     if not directory.is_dir():
         raise PodperfError(f"{directory}: no such folder; give the results folder of a run, like results/latest")
     if directory.name == "records":
         directory = directory.parent
     paths = sorted((directory / "records").glob("*.json"))
-    # A record that is complete has replaced its trials, also when the run died before it could remove them.
+    # A complete record replaces its file of trials, also if the run died before it could remove that file.
     complete = {path.stem for path in paths}
     left = sorted((directory / "records").glob(f"*{TRIALS_SUFFIX}"))
     paths += [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
@@ -83,17 +83,17 @@ def read_run(directory: Path) -> Run:
 
 
 def is_bare_path(record: Record) -> bool:
-    """Whether the tester's ports were plugged into each other; a black box is reported in no category either."""
+    """Whether the tester's ports were plugged into each other. (A black box also has no category.)"""
     return record["chain"] is not None and record["chain"]["data_plane"] == Wire.name
 
 
 def verdict_word(record: Record) -> str:
-    """One word for the end of a table row: the outcome, made more precise by the verdict or the findings."""
+    """One word for the end of a table row: the outcome, or the judgement of a passed test."""
     return judgement(record) if record["outcome"] == "passed" else str(record["outcome"])
 
 
 def judgement(record: Record) -> str:
-    """What the verdict or the findings say; `measured` where no threshold could have been missed."""
+    """The status by verdict or findings. `measured` if there was no threshold to miss."""
     if record["verdict"] is None:
         found = {each["verdict"] for each in record["findings"]}
         return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")
@@ -102,24 +102,24 @@ def judgement(record: Record) -> str:
 
 
 def special_capabilities(record: Record) -> list[str]:
-    """What ran in the system under test for the benchmark's sake alone, a sentence each; empty in older records."""
+    """One sentence for each part of the system under test that runs only for the benchmark. Empty in older records."""
     return [str(each) for each in record.get("special_capabilities", ())]
 
 
 def said_by(finding: Record) -> str:
-    """Who makes the claim of a finding, in words; empty in an older record, which does not tell."""
+    """The source of a finding's claim, in words. Empty in an older record."""
     if "source" not in finding:
         return ""
     return str(finding["source"] or "podperf's own expectation; no document says so")
 
 
 def only_expected(record: Record) -> bool:
-    """Whether all claims of this record are podperf's own: what became of them says nothing about the draft."""
+    """Whether all claims of this record are podperf's own. Their verdicts say nothing about the draft."""
     return bool(record["findings"]) and all("source" in each and each["source"] is None for each in record["findings"])
 
 
 def noisy(record: Record) -> str | None:
-    """Why the machine was too noisy for this test; None when it was quiet or nobody looked."""
+    """The reason why the machine was too noisy for this test. None if it was quiet, or if podperf did not watch it."""
     quietness = record["quietness"]
     if not quietness or not quietness["noisy"]:
         return None
@@ -127,36 +127,36 @@ def noisy(record: Record) -> str | None:
 
 
 def preset(record: Record) -> str:
-    """The name of the preset that its search had, and what was otherwise with its tester; empty without a search."""
+    """The name of the search's preset, and the differences from it with this tester. Empty without a search."""
     found = (record["methods"].get("ndrpdr") or {}).get("preset") or {}
     return " with ".join(filter(None, (str(found.get("name", "")), str(found.get("adapted", "")).partition(",")[0])))
 
 
 def adapted(record: Record) -> str:
-    """What was otherwise than the preset's name says, as with a tester that needs longer trials; empty for nothing."""
+    """The differences from the preset, for example because a tester needs longer trials. Empty without a difference."""
     found = (record["methods"].get("ndrpdr") or {}).get("preset") or {}
     return f"preset {found['name']} has {found['adapted']}" if found.get("adapted") else ""
 
 
 def not_comparable(record: Record) -> str | None:
-    """Why the figures of this record must not be compared with those of other testbeds; None when they may be."""
+    """The reason why figures of this record must not be compared with other testbeds, or None."""
     reason = (record["testbed"] or {}).get("not_comparable")
     return str(reason) if reason and (record["results"] or record["findings"]) else None
 
 
 def tester_faults(record: Record) -> list[str]:
-    """What the tester did wrong by itself in this test, a sentence each."""
+    """One sentence for each fault of the tester in this test."""
     return [str(each["sentence"]) for each in (record["tester_limits"] or {}).get("faults", ())]
 
 
 def own_loss(record: Record) -> str:
-    """What part of a loss ratio is the tester's own; empty with a sound tester."""
+    """The tester's own part of a loss ratio, in words. Empty for a tester without a fault."""
     loss = (record["tester_limits"] or {}).get("own_loss_ratio")
     return f"{percent(loss)} of the frames are the tester's own loss" if tester_faults(record) and loss else ""
 
 
 def missing(record: Record) -> list[str]:
-    """Rates that the search was asked for and did not tell, with the reason: `NDR, PDR not found: …`."""
+    """The rates that the search wanted and did not find, with the reason: `NDR, PDR not found: …`."""
     reasons: dict[str, list[str]] = {}
     for name, reason in ((record["methods"].get("ndrpdr") or {}).get("missing") or {}).items():
         reasons.setdefault(str(reason), []).append(str(name))
@@ -164,7 +164,7 @@ def missing(record: Record) -> list[str]:
 
 
 def caveats(record: Record) -> list[str]:
-    """In a word each, what limits the figures of this record."""
+    """One or two words for each thing that limits the figures of this record."""
     found = (
         ("faulty tester", tester_faults(record)),
         ("noisy", noisy(record)),
@@ -174,14 +174,14 @@ def caveats(record: Record) -> list[str]:
 
 
 def explanation(record: Record) -> str:
-    """The sentence behind the verdict: why a test was skipped or failed, or what its thresholds said."""
+    """The sentence behind the verdict: the reason of a skip or a failure, or the result of the thresholds."""
     if record["reason"]:
         return str(record["reason"])
     return str(record["verdict"]["sentence"]) if record["verdict"] else ""
 
 
 def unfinished(record: Record) -> str | None:
-    """Which rates are of a search that was cut short, and why it was; None when there are none."""
+    """The rates of an unfinished search, and why it ended early. None without such rates."""
     rates = [METRICS[name] for name, each in record["results"].items() if each.get("unfinished")]
     if not rates:
         return None
@@ -190,11 +190,11 @@ def unfinished(record: Record) -> str | None:
 
 
 def remarks(record: Record) -> list[str]:
-    """What is to be said below a row: why it did not pass, and what limits its figures."""
+    """The remarks below a row: why it did not pass, and what limits its figures."""
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
     found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
-    for each in (*missing(record), *tester_faults(record)):  # of which the verdict may have told some
+    for each in (*missing(record), *tester_faults(record)):  # the verdict may contain some of them
         found += [] if each in "; ".join(found) else [each]
     found += [own_loss(record)]
     found += [adapted(record)] if record["results"] else []
@@ -210,6 +210,6 @@ def figure_text(found: Record, quantity: Quantity, signs: Signs = IN_TEXT) -> st
 
 
 def shown(records: Iterable[Record]) -> list[Metric]:
-    """The metrics that a table of these records has a column for: those found, and those that a method looked for."""
+    """The metrics with a column in a table of these records: those found, and those that a method looked for."""
     known = {name for record in records for name in (*record["results"], *record["methods"])}
     return [each for each in METRICS.values() if known & {each.name, each.method}]

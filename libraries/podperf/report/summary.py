@@ -1,4 +1,4 @@
-"""The table at the end of a run: figures in rows, tests without figures below, and what is to be said about them."""
+"""The table at the end of a run: rows with figures, tests without figures below, and notes about both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ORDER = (
     "skipped",
 )
 _NAME, _VERDICT = "Test", "Verdict"  # heads of the first and the last column
-_LEAST_NAME = 16  # characters of a name that stay in one line, also where the terminal is narrower than the table
+_LEAST_NAME = 16  # characters of a name in its first line, also on a terminal that is narrower than the table
 _WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
 _INDENT = "    "
 _NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -52,11 +52,11 @@ class _Row:
 
 
 def summary_table(records: Sequence[Record], *, width: int = 80, colour: bool = False) -> str:
-    """All tests of a run in the order of the report, no wider than `width` where figures and words can be so narrow.
+    """All tests of a run in the order of the report, at most `width` characters wide if figures and words permit it.
 
-    There is a column for each metric that one of them found or looked for; `>=` marks a lower bound that the tester
-    set, `<` an upper one, `*` what a search found that was cut short. A note that several rows share is said once,
-    below their names.
+    The table has a column for each metric that a test found or looked for. `>=` marks a lower bound that the tester
+    set, `<` an upper bound, and `*` the result of an unfinished search. A note for several rows is written once, below
+    their names.
     """
     ordered = sorted(records, key=_place)
     with_figures = [each for each in ordered if each["results"]]
@@ -78,13 +78,13 @@ def closing_line(records: Sequence[Record]) -> str:
 
 
 def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
-    """A figure in its unit, `-` when there is none."""
+    """A figure in its unit, or `-` without a figure."""
     found = record["results"].get(metric.name)
     return figure_text(found, metric.quantity, signs) if found else "-"
 
 
 def pods_cell(record: Record) -> str:
-    """The number of pods, and of the workers that they are on where these are several."""
+    """The number of pods. With several workers also the number of workers."""
     chain = record["chain"]
     if not chain:
         return "-"
@@ -93,7 +93,7 @@ def pods_cell(record: Record) -> str:
 
 
 def further_figures(record: Record) -> list[tuple[str, str]]:
-    """Label and figure of each metric that is no rate and no latency: a report has more to say of those."""
+    """Label and figure of each metric that is neither a rate nor a latency. Rates and latencies are shown elsewhere."""
     found = (each for each in METRICS.values() if each.name in record["results"])
     return [
         (each.label, f"{figure_cell(record, each)} {each.quantity.unit}")
@@ -103,7 +103,7 @@ def further_figures(record: Record) -> list[tuple[str, str]]:
 
 
 def figures_line(record: Record) -> str:
-    """The same figures in one line; empty when there are none."""
+    """The figures of a row in one line. Empty without figures."""
     found = by_quantity(each for each in METRICS.values() if each.name in record["results"])
     return ", ".join(
         ", ".join(f"{each.head} {figure_cell(record, each)}" for each in metrics) + f" {quantity.unit}"
@@ -112,7 +112,7 @@ def figures_line(record: Record) -> str:
 
 
 def _place(record: Record) -> int:
-    """Of the draft's sections, the first that the test is about."""
+    """The place of the test's first section in the draft."""
     numbers = [section.number for section in SECTIONS]
     return min((numbers.index(each) for each in record["test"]["sections"] if each in numbers), default=len(numbers))
 
@@ -140,9 +140,9 @@ def _table(records: Sequence[Record], width: int, colour: bool) -> str:
 
 
 def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[int, int]:
-    """Columns for names and for verdicts, which go on in a further line where there is too little room for both.
+    """The widths of names and of verdicts, in characters. Names and verdicts that are too long go on in a second line.
 
-    They are shared out so that the table has the fewest lines. Figures, words and names are never cut.
+    The widths are chosen so that the table has the fewest lines. Figures, words and names are never cut.
     """
 
     def lines(widths: tuple[int, int]) -> int:
@@ -160,7 +160,7 @@ def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric]) ->
 
 
 def _label(record: Record, others: Sequence[Record]) -> str:
-    """The test's name; with data plane, pods and frame where it does not say these, or another test is called so."""
+    """The test's name. If it lacks data plane, pods or frame, or another test has the same name, these are added."""
     name, chain, traffic = _name(record), record["chain"], record["traffic"]
     frame = str(traffic["frame"]["name"]) if traffic else ""
     alike = sum(_name(each) == name for each in others) > 1
@@ -208,11 +208,11 @@ def _coloured(text: str, word: str) -> str:
     return f"\033[{_COLOURS.get(word, _OTHER_COLOUR)}m{text}\033[0m"
 
 
-# --- what is said about rows ------------------------------------------------------------------------------------------
+# --- notes about rows -------------------------------------------------------------------------------------------------
 
 
 def _notes(records: Sequence[Record]) -> dict[str, list[str]]:
-    """Each note on rows with figures, and the labels of the rows that it is for."""
+    """Each note about rows with figures, and the labels of its rows."""
     notes: dict[str, list[str]] = {}
     noises: list[tuple[str, str]] = []
     for record in records:
@@ -226,7 +226,7 @@ def _notes(records: Sequence[Record]) -> dict[str, list[str]]:
 
 
 def _grouped(notes: dict[str, list[str]], width: int) -> Iterator[str]:
-    """The names of rows, and below them all that is said of just these."""
+    """The names of rows, and below them their notes."""
     by_rows: dict[tuple[str, ...], list[str]] = {}
     for note, labels in notes.items():
         by_rows.setdefault(tuple(labels), []).append(note)
@@ -237,11 +237,11 @@ def _grouped(notes: dict[str, list[str]], width: int) -> Iterator[str]:
 
 
 def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]:
-    """Tests without figures: a full line each, and below those that share it the reason."""
+    """Tests without figures, one line each. A reason stands once, below the tests that share it."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for each in records:
         word = verdict_word(each)
-        reason = "; ".join(remarks(each)).removeprefix(f"{word}: ")  # as that of a finding begins
+        reason = "; ".join(remarks(each)).removeprefix(f"{word}: ")  # the reason of a finding begins with its verdict
         groups.setdefault((", ".join([word, *caveats(each)]), reason), []).append(each)
     if not groups:
         return
@@ -269,7 +269,7 @@ def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
 
 
 def _listed(labels: Sequence[str], width: int) -> list[str]:
-    """Names in lines that end between two of them, where they are not longer than a line."""
+    """Names in lines. A line ends between two names, except if a name is longer than a line."""
     width = min(width, _WIDEST_TEXT)
     whole = (each if len(each) >= width else each.replace(" ", _NO_BREAK) for each in labels)
     return _wrapped("; ".join(whole), width)

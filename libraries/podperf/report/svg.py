@@ -1,4 +1,4 @@
-"""The few shapes that the plots are drawn with: SVG as text, escaped, self-contained. Pure."""
+"""The shapes of the plots, as escaped SVG text without external files. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dot(x: float, y: float, radius: float, *, fill: str, stroke: str, title: str
 
 
 def document(width: int, height: int, label: str, *shapes: str) -> str:
-    """The whole drawing; `label` says in words what it shows."""
+    """The whole drawing. `label` describes it in words."""
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' height='{height}' "
         f"style='max-width:100%;height:auto' role='img' aria-label='{escape(label, quote=True)}' {FONT}>"
@@ -54,7 +54,7 @@ def document(width: int, height: int, label: str, *shapes: str) -> str:
 
 
 def ticks(highest: float, about: int = 5) -> list[float]:
-    """`about` so many round values from 0 to at least `highest` (more than 0), 1, 2 or 5 times a power of ten apart."""
+    """About `about` round values from 0 to at least `highest` (above 0), in steps of 1, 2 or 5 times a power of ten."""
     raw = highest / about
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)

@@ -1,18 +1,18 @@
-"""One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework.
+"""One run of the suites on one testbed. The keyword libraries share it. It uses nothing of Robot Framework.
 
 Its parts:
 
     run                                 the tests, one after the other, and the reports at the end
-    session, equipment                  the machines, taken and given back; the testbed and the watch on them
+    session, equipment                  takes the machines and gives them back; the testbed and the watch over noise
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
-    test_in_progress, identity, ended   the record of one test, its trials and its undoing; its name; its end
-    set_up, measurement                 the chain of one test, and the figures that the methods find there
+    test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
+    set_up, measurement                 the chain of one test, and the figures of its methods
     comparison                          several chains by turns in one test
     expected, interfaces                how long tests may take; the interfaces on a path
 """
 
 from podperf.run.identity import TestIdentity
 from podperf.run.run import Run
-from podperf.run.session import Session
+from podperf.run.session import MachineRole, Session
 
-__all__ = ["Run", "Session", "TestIdentity"]
+__all__ = ["MachineRole", "Run", "Session", "TestIdentity"]

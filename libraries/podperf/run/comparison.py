@@ -1,4 +1,4 @@
-"""The comparison of several chains in one test: by turns, each with its own placement, limits and description."""
+"""Compares several chains in one test by turns. Each chain has its own placement, limits and description."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compare(
 ) -> Finding:
     """Measure the contenders of an order, each with its traffic, and judge the order.
 
-    Unavailable, before anything is measured, when this testbed cannot offer one of them.
+    Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
     if equipment.testbed.topology.counts_instructions:
         raise Unavailable(ONLY_COST)
@@ -61,7 +61,7 @@ def compare(
 
 
 class _Contenders:
-    """The contenders of one comparison by their names, each described in the record when it first stands."""
+    """The contenders of one comparison, by name. The record describes each one when it is set up for the first time."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class _Contenders:
 
     @property
     def doubt(self) -> str:
-        """The reasons not to believe the tester, in the order in which they arose."""
+        """The reasons not to believe the tester, in the order of their appearance."""
         return "; ".join(dict.fromkeys(each.doubt for each in self.limits.values() if each.doubt))
 
     @contextmanager
     def standing(self, contender: Contender) -> Iterator[ValidTrials]:
-        """Trials across this contender, which stands as long as the context lasts."""
+        """Trials across this contender. Its chain is set up while the context lasts."""
         name = str(contender)
         traffic = self._traffics[name]
         ways = traffic.directions

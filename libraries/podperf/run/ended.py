@@ -1,4 +1,4 @@
-"""How a test ended, for those who watch the run and those who read its log."""
+"""The end of a test, for the console and for Robot's log."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from podperf.report.summary import figures_line
 
 @dataclass(frozen=True)
 class Ended:
-    """`verdict` is the word for it in the table, `figures` are those of the table in a line, `html` shows them with
-    every trial."""
+    """`verdict` is the word in the table, `figures` is the row's figures in a line, and `html` shows them with every
+    trial."""
 
     verdict: str
     figures: str = ""
     html: str = ""
-    problems: tuple[str, ...] = ()  # what went wrong at the end, in a sentence each
-    lost: bool = False  # its record is not among those of the run
+    problems: tuple[str, ...] = ()  # errors at the end of the test, a sentence each
+    lost: bool = False  # whether the record is missing in the run's folder
 
     @classmethod
     def of(cls, document: Record, problems: Sequence[PodperfError]) -> Self:
-        """The end of the test that has this record, after which these problems arose."""
+        """The end of the test with this record, and the problems that came after it."""
         lost = any(isinstance(each, NotWritten) for each in problems)
         return cls(
-            # Without its record the table finds but the trials of the test, and they do not say that it has ended.
+            # Without the record, the table has only the trials of the test, which do not show that the test has ended.
             verdict="interrupted" if lost else verdict_word(document),
             figures=figures_line(document),
             html=embed_html(document) if document["trials"] else "",

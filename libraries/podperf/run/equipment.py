@@ -1,4 +1,4 @@
-"""Everything that a run measures with, once it has the machines."""
+"""The equipment of a run on its machines: testbed, placement, environment, and the watch over noise."""
 
 from __future__ import annotations
 
@@ -13,76 +13,75 @@ from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.model import Placement
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
-from podperf.testbed.machines import FurtherWorker, further_workers
-from podperf.testbed.placement import nic_node, place, remarks
+from podperf.testbed.machines import WorkerMachine
+from podperf.testbed.placement import remarks
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """The testbed, the CPUs of tester and system under test, and the watch over these CPUs.
+    """The testbed, and the watch over the CPUs of tester and system under test.
 
-    `worker_cpus` are all CPUs of the worker, `environment` is what the records say of the machines.
+    `worker_cpus` are all CPUs of the first worker. `environment` describes the machines in the records.
     """
 
     testbed: Testbed
-    placement: Placement
     worker_cpus: Cpus
     environment: Mapping[str, Any]
     quietness: Quietness
 
     @classmethod
     def on(cls, topology: Topology, machines: Sequence[Host], here: Host, undo: ExitStack) -> Self:
-        """The equipment on the machines of tester, worker and further workers, until `undo`.
+        """The equipment on the machines of the tester and of the workers, until `undo`.
 
-        PodperfError when the testbed's ports are not its own, or its CPUs cannot be had.
+        Raises PodperfError if something else uses the testbed's ports, or if processes cannot be pinned to its CPUs.
         """
-        tester, worker, *others = machines
-        apart = worker is not tester
-        cpus = read_cpus(tester)
-        worker_cpus = read_cpus(worker) if apart else cpus
-        placement = place(topology, cpus, worker_cpus if apart else None, nic_node(worker, topology.worker))
-        testbed = Testbed(topology, placement, tester, worker, further_workers(topology, cpus, others))
+        tester, *workers = machines
+        testbed = Testbed.on(topology, tester, workers)
         testbed.refuse_shared_ports()
         testbed.refuse_unpinnable()
         undo.callback(testbed.close)
-        quietness = _watch(testbed, placement.sut, undo)
-        return cls(testbed, placement, worker_cpus, _environment(testbed, here), quietness)
+        quietness = _watch(testbed, testbed.workers[0].placement.sut, undo)
+        return cls(testbed, read_cpus(workers[0]), _environment(testbed, here), quietness)
+
+    @property
+    def placement(self) -> Placement:
+        """The CPUs that a record has: of the tester, and of a chain on one worker."""
+        return self.testbed.workers[0].placement
 
     def environment_for(self, directions: int) -> dict[str, Any]:
-        """The environment, with what is to be known of the placement in a test that sends in so many directions."""
-        counted = self.testbed.topology.counts_instructions  # where all share one CPU, and none waits for another
+        """The environment, with remarks on the placement for a test that sends in `directions` directions."""
+        counted = self.testbed.topology.counts_instructions  # all share one CPU there, and nothing waits for another
         said = [] if counted else remarks(self.placement, self.worker_cpus, directions)
         return {**self.environment, "placement_remarks": said}
 
     def watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-        """A watch over the tester's CPUs, these of the worker, and those of so many workers in all, until `undo`."""
+        """A watch over the tester's CPUs, CPUs `sut` of the first worker, and those of the next ones, until `undo`."""
         return _watch(self.testbed, sut, undo, workers)
 
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-    tester, worker = testbed.host, testbed.worker_host
-    own = () if testbed.topology.tester.runs_already else testbed.placement.tester
-    if worker is tester:
-        # The tester's CPUs come last: after reading its speed one stays on a CPU, and those of the SUT may be pollers'.
+    tester, (first, *others) = testbed.host, testbed.workers[:workers]
+    own = () if testbed.topology.tester.runs_already else testbed.tester_cpus
+    if first.host is tester:
+        # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
+        # may occupy the CPUs of the SUT.
         return watch(tester, (*sut, *own), undo)
-    beyond: Quietness | None = None
-    for each in reversed(testbed.further[: workers - 1]):
-        beyond = watch(each.host, each.placement.sut, undo, worker=beyond)
-    return watch(tester, own, undo, worker=watch(worker, sut, undo, worker=beyond))
+    watched = [watch(first.host, sut, undo), *(watch(each.host, each.placement.sut, undo) for each in others)]
+    return watch(tester, own, undo, watched)
 
 
 def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:
-    tester, worker = testbed.host, testbed.worker_host
-    further = {each.host.name: _facts(each) for each in testbed.further}
+    tester, (first, *others) = testbed.host, testbed.workers
+    further = {each.host.name: _facts(each) for each in others}
     return {
-        **collect(worker),
+        **collect(first.host),
         "podperf": podperf_version(here),
-        **({"tester": collect(tester)} if worker is not tester else {}),
+        **({"tester": collect(tester)} if first.host is not tester else {}),
         **({"further_workers": further} if further else {}),
     }
 
 
-def _facts(worker: FurtherWorker) -> dict[str, Any]:
+def _facts(worker: WorkerMachine) -> dict[str, Any]:
     return {**collect(worker.host), "placement": asdict(worker.placement)}

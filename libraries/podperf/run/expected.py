@@ -1,4 +1,4 @@
-"""How long each test of a run may take: as long as it took here before, else as long as such tests usually take."""
+"""The expected time of each test of a run: its time in earlier runs here, or the usual time of such tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podperf.testbed.testbed import Testbed
 
 
 def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[float]:
-    """Seconds of each of these tests, in their order. A test that this testbed cannot offer is skipped at once."""
+    """The expected seconds of each test, in the order of `tests`. A test that the testbed must skip takes none."""
     topology, testbed = session.topology, session.equipment.testbed
     earlier = earlier_durations(session.results, topology_digest(topology))
     offered = {each: _offers(testbed, each) for each in DATA_PLANES if any(each in test.tags for test in tests)}
@@ -31,7 +31,7 @@ def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[fl
 
 
 def _offers(testbed: Testbed, data_plane: str) -> bool:
-    """Whether this testbed can offer the data plane at all. A test may need more, and finds that out when it runs."""
+    """Whether the testbed can run the data plane. A test may need more than this, and checks it when it runs."""
     with suppress(PodperfError):
         testbed.demand(Chain(data_plane, DATA_PLANES[data_plane].least_pods))
         return True

@@ -1,4 +1,4 @@
-"""Everything that one test of a run leaves to the next."""
+"""The values that one test of a run leaves to the next test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podperf.run.session import Session
 
 
 class Kept:
-    """The patience that earlier tests did not need, the limits of the tester, and the baselines."""
+    """The unused patience of earlier tests, the limits of the tester, and the baselines."""
 
     def __init__(self, session: Session) -> None:
         self.patience = Patience()

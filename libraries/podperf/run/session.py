@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Literal
 
 from podperf.cleanup import put_back
 from podperf.counted_machine.boot import boot as boot_counted
@@ -12,14 +13,17 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh_login import take_password
+from podperf.hosts.ssh_login import Login, take_password
+from podperf.pods import POD_RUNTIMES
 from podperf.progress import Progress
 from podperf.records import set_aside
 from podperf.run.equipment import Equipment
-from podperf.testbed.access import behind_ssh, lock, machines_of
+from podperf.testbed.access import behind_ssh, lock, login_to, machines_of
 from podperf.testbed.run_lock import RUN, RunLock
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import boot
+
+MachineRole = Literal["tester", "worker"]
 
 
 class Session:
@@ -33,12 +37,12 @@ class Session:
         """`password` is offered to those machines whose login in the topology is by password. Without it, the password
         in the environment is used. It is removed from the environment in any case."""
         take_password()
-        self.topology: Topology = load_topology(topology, DATA_PLANES)
+        self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
         self.results = results
         self.progress = progress or Progress()
         self._host = LocalHost()
         self._password = password
-        self._machines: tuple[Host, ...] = ()  # of tester, worker and further workers
+        self._machines: tuple[Host, ...] = ()  # of tester and workers
         self._losses: list[int] = []  # of the connections over SSH, counted when the machines were taken
         self._undo = ExitStack()
 
@@ -59,13 +63,15 @@ class Session:
             raise PodperfError(
                 "measuring on this machine needs root, for network namespaces and BPF programs: run it with sudo"
             )
+        for line in self.topology.outdated:
+            self.progress.note(line)
         self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
         self._undo.callback(put_back, self._host, keep=True)  # for anything that a signal kept a test from taking down
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
-        if self.topology.worker.connection == "virtual":
+        if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
         if self.topology.counts_instructions:
             self.topology = boot_counted(self._host, self.progress.note, self._undo).as_lab(self.topology)
@@ -84,6 +90,17 @@ class Session:
                 self.progress.note(f"removed what an earlier run left on {machine.name}: {leftover}")
         self.equipment = Equipment.on(self.topology, self._machines, self._host, undo)
         self._losses = [each.losses for each in behind_ssh(self._machines)]
+
+    def login(self, machine: MachineRole, number: int = 1) -> Login:
+        """The login that podperf uses on the tester's machine, or on a worker, which `number` counts from the left.
+
+        PodperfError when there is no such machine, or when it is the one on which podperf runs.
+        """
+        tester, *workers = self._machines
+        machines = [tester] if machine == "tester" else workers
+        if not 1 <= number <= len(machines):
+            raise PodperfError(f"there is no {machine} {number}: the testbed has {len(machines)}")
+        return login_to(machines[number - 1])
 
     def take_lost_machines_again(self) -> None:
         """Log in again if a connection was lost. The lock ended with it, and the set-up of a test still stands."""

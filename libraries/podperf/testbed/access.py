@@ -35,17 +35,24 @@ while timeout --foreground "$2" sh -c 'read -r _'; do :; done
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, ...]:
-    """The machines of tester, worker and further workers, the same one twice where tester and worker share it. See
+    """The machines of the tester and of the workers, the same one twice where tester and worker share it. See
     `log_in`."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
-    worker = tester if topology.one_machine else log_in("worker", topology.worker.ssh, here, undo, password)
-    further = [log_in(each.key, each.ssh, here, undo, password) for each in topology.further_workers]
-    return tester, worker, *further
+    if topology.one_machine:
+        return tester, tester
+    return tester, *(log_in(each.key, each.ssh, here, undo, password) for each in topology.workers)
 
 
 def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
     """Those of the machines that are others than this one, each once."""
     return [each for each in dict.fromkeys(machines) if isinstance(each, SshHost)]
+
+
+def login_to(host: Host) -> Login:
+    """The login that podperf uses on a machine. PodperfError when that is this machine."""
+    if not isinstance(host, SshHost):
+        raise PodperfError("podperf runs on this machine itself: run commands here by the library Process")
+    return host.login
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
 from podperf.testbed.worker_ports import WorkerPorts
@@ -30,27 +30,28 @@ SMALLEST = FrameSize.parse(64)
 
 def set_up(
     machines: Machines,
+    workers: Sequence[WorkerMachine],
     data_plane: DataPlane,
     chain: Chain,
     mtu: int,
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain between ports that exist already, on both sides."""
-    topology, workers = machines.topology, machines.along(chain.workers)
+    """A chain along these workers, between ports that exist already, on both sides."""
+    topology = machines.topology
     machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
-    taken = [_take_ports(each, mtu, undo) for each in workers]
+    taken = [_take_ports(machines, each, mtu, undo) for each in workers]
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     first, *further = (PartOfChain(each, one.received_by) for each, one in zip(running, taken, strict=True))
-    beyond = {each.worker_host.name: part for each, part in zip(workers[1:], further, strict=True)}
+    beyond = {each.host.name: part for each, part in zip(workers[1:], further, strict=True)}
     ports, patience = _tester_ports(machines), _await_links(machines)
     if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
         patience = CARRIER_PATIENCE
@@ -171,19 +172,19 @@ class _Taken:
     received_by: Mapping[str, str]
 
 
-def _take_ports(machines: Machines, mtu: int, undo: ExitStack) -> _Taken:
+def _take_ports(machines: Machines, worker: WorkerMachine, mtu: int, undo: ExitStack) -> _Taken:
     """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
     whether anything is, is not known yet."""
-    settings = machines.topology.worker
+    settings = worker.settings
     assert settings.left is not None and settings.right is not None
-    host = add_namespace(machines.worker_host, "worker", undo)
-    machines.make_run_directory(undo)
-    ports = WorkerPorts(machines.worker_host, host, str(RUN_DIRECTORY), undo)
-    cpus = machines.placement.sut
+    host = add_namespace(worker.host, "worker", undo)
+    worker.make_run_directory(undo)
+    ports = WorkerPorts(worker.host, host, str(RUN_DIRECTORY), undo)
+    cpus = worker.placement.sut
     taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return _Taken(machines.worker(host, left, right, mtu), ports, received_by)
+    return _Taken(machines.worker(worker, host, left, right, mtu), ports, received_by)
 
 
 def _by_an_engine_that_sends(

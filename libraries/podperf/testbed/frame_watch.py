@@ -1,4 +1,4 @@
-"""Watches a host's interfaces for frames with test addresses: where they have no business, there must be none."""
+"""Watches the interfaces of a host for frames with test addresses. No such frame may leave the testbed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_TIMEOUT = 5.0
 
 
 def addresses_in_test_network(host: Host) -> list[str]:
-    """The host's own addresses that are of the test network: some VPNs use it."""
+    """The host's own addresses in the test network. Some VPNs use this network."""
     found = (each for link in ip_json(host, "-4", "address", "show") for each in link["addr_info"])
     return [each["local"] for each in found if IPv4Address(each["local"]) in TEST_NETWORK]
 
@@ -25,14 +25,15 @@ def addresses_in_test_network(host: Host) -> list[str]:
 class FrameWatch:
     """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest.
 
-    Frames from or to one of the addresses `but_for` are somebody else's, and those on `ports` have business there.
+    It ignores frames on `ports`, where test frames belong, and frames from or to the addresses `but_for`, which others
+    use.
     """
 
     def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:
         if host.run("which", "tcpdump", check=False).exit_code:
             raise Unavailable(f"tcpdump is not installed on {host.name} (Debian package tcpdump)")
         self._host = host
-        # It stays root (-Z), as one that changes its user no longer ends with this program.
+        # With `-Z root`, tcpdump does not change its user. After a change, it would no longer end with this program.
         options = ("--interface=any", "-n", "--immediate-mode", "-l", "-Z", "root", "-c", str(ENOUGH))
         numbers = (ip_json(host, "link", "show", "dev", port)[0]["ifindex"] for port in ports)
         others = (*(f"not host {each}" for each in but_for), *(f"not ifindex {each}" for each in numbers))
@@ -45,13 +46,13 @@ class FrameWatch:
             time.sleep(0.01)
 
     def stop(self) -> list[str]:
-        """End watching; the frames that were seen, one line each, at most 100."""
+        """End the watch. Returns the frames that tcpdump saw: one line each, at most 100."""
         self._process.stop()
         seen: list[str] = []
         while True:
             try:
                 line = self._process.receive(1.0)
-            except PodperfError:  # the end of its output
+            except PodperfError:  # the end of tcpdump's output
                 return seen
-            if line.strip():  # it ends an interrupted line of its own
+            if line.strip():  # tcpdump writes an empty line when it is interrupted
                 seen.append(line)

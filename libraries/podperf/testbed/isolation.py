@@ -19,7 +19,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json, is_veth
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.topology import PortSettings, Topology
+from podperf.topology import PortSettings, Topology, WorkerSettings
 
 Link = Mapping[str, Any]  # one element of `ip -json -details address show`
 Route = Mapping[str, Any]  # one element of `ip -json route show table all`
@@ -167,14 +167,15 @@ def refuse_shared_ports(
         raise PodperfError("\n".join(refused))
 
 
-def refuse_shared_worker_ports(topology: Topology, host: Host, ssh: SshSession | None) -> None:
-    """The same for the worker's ports. `host` is the worker's machine, `ssh` the session by which it is reached."""
+def refuse_shared_worker_ports(file: str, worker: WorkerSettings, host: Host, ssh: SshSession | None) -> None:
+    """The same for the ports of a worker in a topology file. `host` is its machine, `ssh` the session by which it is
+    reached."""
     refused = []
     network = None
-    for side, port in (("left", topology.worker.left), ("right", topology.worker.right)):
+    for side, port in (("left", worker.left), ("right", worker.right)):
         if port is not None:
             network = network or read_network(host, ssh)
-            where = f"{topology.path}: {topology.worker.key}.ports.{side} on {host.name}"
+            where = f"{file}: {worker.key}.ports.{side} on {host.name}"
             refused += [f"{where}: {objection}" for objection in objections(port.interface, network, ssh)]
     if refused:
         raise PodperfError("\n".join(refused))

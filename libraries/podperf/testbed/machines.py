@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from podperf.dataplanes.base import Worker, WorkerPort
@@ -13,11 +12,11 @@ from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import CHANGES
-from podperf.kernel.cpus import Cpus, read_cpus
+from podperf.kernel.cpus import read_cpus
 from podperf.kernel.hugepages import BEFORE as HUGEPAGES_BEFORE
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
-from podperf.pods.netns import NamespacePods
+from podperf.pods import POD_RUNTIMES
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
@@ -29,59 +28,68 @@ from podperf.topology import Engine, PortSettings, Topology, WorkerSettings
 
 
 @dataclass(frozen=True)
-class FurtherWorker:
-    """A worker behind the first one, for chains on several."""
+class WorkerMachine:
+    """A worker of a testbed: what the topology says of it, its machine, and the CPUs of the system under test there."""
 
     settings: WorkerSettings
     host: Host
     placement: Placement
+    number: int = 0  # counted from the left
+
+    def make_run_directory(self, undo: ExitStack) -> None:
+        """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
+        self.host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
+        undo.callback(self._remove_run_directory)
+
+    def _remove_run_directory(self) -> None:
+        """But for what the next run needs, where something could not be put back as it was."""
+        left = self.host.run("ls", str(RUN_DIRECTORY), check=False).stdout.split()
+        if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
+            self.host.run("rm", "-rf", str(RUN_DIRECTORY))
 
 
 class Machines:
-    """The tester's machine and the worker, and which of their CPUs are whose."""
+    """The tester's machine and the workers, from left to right, and which of their CPUs are whose."""
 
     imaginary = False  # True: no frame crosses them
 
-    def __init__(
-        self,
-        topology: Topology,
-        placement: Placement,
-        host: Host | None = None,
-        worker: Host | None = None,
-        further: Sequence[FurtherWorker] = (),
-    ) -> None:
-        """`host` is the machine of the tester, this one by default, and `worker` that of the worker, by default the
-        same."""
-        self.topology, self.placement = topology, placement
+    def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], host: Host | None = None) -> None:
+        """`host` is the machine of the tester, this one by default."""
+        self.topology, self.workers = topology, workers
         self.host: Host = host or LocalHost()
-        self.worker_host: Host = worker or self.host
-        self.further = further
-        self.number = 0  # of the worker, counted from the left
-        self._lasting: list[Tester] = []  # the tester with ports of its own, shared with `placed` testbeds
+        self._lasting: list[Tester] = []  # the tester with ports of its own
 
-    def along(self, workers: int) -> list[Self]:
-        """These machines with each of so many workers as the worker, from left to right."""
-        found = [self]
-        for number, further in enumerate(self.further[: workers - 1], start=1):
-            other = copy(self)
-            other.topology = replace(self.topology, worker=further.settings)
-            other.worker_host, other.placement, other.number = further.host, further.placement, number
-            found.append(other)
-        return found
+    @classmethod
+    def on(cls, topology: Topology, tester: Host, workers: Sequence[Host]) -> Self:
+        """The testbed of a topology on these machines, with its CPUs placed. The tester's machine can be the worker's.
+
+        PodperfError if CPUs that the topology names cannot be had.
+        """
+        cpus = read_cpus(tester)
+        found = []
+        for number, (settings, host) in enumerate(zip(topology.workers, workers, strict=True)):
+            theirs, node = (None, None) if host is tester else (read_cpus(host), nic_node(host, settings))
+            found.append(WorkerMachine(settings, host, place(topology, cpus, theirs, node, number), number))
+        return cls(topology, found, tester)
+
+    @property
+    def tester_cpus(self) -> tuple[int, ...]:
+        """The CPUs of the tester, which the placement of each worker has."""
+        return self.workers[0].placement.tester
 
     def refuse_shared_ports(self, workers: int | None = None) -> None:
         """PodperfError, one line a reason, unless the existing ports of the tester and of so many workers, or of all,
         are the testbed's own."""
         refuse_shared_ports(self.topology, self.host, ssh=session_to(self.host))
-        for each in self.along(1 + len(self.further) if workers is None else workers):
-            refuse_shared_worker_ports(each.topology, each.worker_host, session_to(each.worker_host))
+        for each in self.workers[:workers]:
+            refuse_shared_worker_ports(self.topology.path, each.settings, each.host, session_to(each.host))
 
     def refuse_unpinnable(self) -> None:
         """PodperfError, with the remedy, where threads of the kernel receive on a worker's ports and cannot be held to
         a CPU."""
-        for each in self.along(1 + len(self.further)):
-            if received_by_threads(each.topology, each.worker_host):
-                refuse_unpinnable(each.worker_host, each.placement.sut[0])
+        for each in self.workers:
+            if not self.topology.external and received_by_threads(each.settings, each.host):
+                refuse_unpinnable(each.host, each.placement.sut[0])
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
@@ -90,7 +98,7 @@ class Machines:
         if self.topology.tester.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
         ends = _tester_port(left), _tester_port(right)
-        site = Site(self.host, self.topology.tester, engine, self.placement.tester, *ends, engine_remark)
+        site = Site(self.host, self.topology.tester, engine, self.tester_cpus, *ends, engine_remark)
         return closing(self._kind.at(site))
 
     @property
@@ -103,7 +111,7 @@ class Machines:
             self.close()
         if not self._lasting:
             settings = self.topology.tester
-            self._lasting.append(self._kind.at(Site(self.host, settings, settings.engine, self.placement.tester)))
+            self._lasting.append(self._kind.at(Site(self.host, settings, settings.engine, self.tester_cpus)))
         return self._lasting[0]
 
     def close(self) -> None:
@@ -111,20 +119,11 @@ class Machines:
         while self._lasting:
             self._lasting.pop().close()
 
-    def make_run_directory(self, undo: ExitStack) -> None:
-        """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
-        self.worker_host.run("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
-        undo.callback(self._remove_run_directory)
-
-    def _remove_run_directory(self) -> None:
-        """But for what the next run needs, where something could not be put back as it was."""
-        left = self.worker_host.run("ls", str(RUN_DIRECTORY), check=False).stdout.split()
-        if not {PORTS_BEFORE, HUGEPAGES_BEFORE, CHANGES} & set(left):
-            self.worker_host.run("rm", "-rf", str(RUN_DIRECTORY))
-
-    def worker(self, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int) -> Worker:
-        """The worker as data planes see it, with these ports in this namespace."""
-        pods = NamespacePods(self.worker_host, namespace)
+    def worker(
+        self, machine: WorkerMachine, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int
+    ) -> Worker:
+        """A worker as data planes see it, with these ports in this namespace."""
+        pods = POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace)
         return Worker(
             namespace,
             namespace.namespace,
@@ -132,20 +131,11 @@ class Machines:
             right,
             pods,
             mtu,
-            self.placement,
+            machine.placement,
             str(RUN_DIRECTORY),
-            self.topology.worker.sriov,
-            self.number,
+            machine.settings.sriov,
+            machine.number,
         )
-
-
-def further_workers(topology: Topology, tester: Cpus, hosts: Sequence[Host]) -> list[FurtherWorker]:
-    """The further workers of a topology on these machines, each with its own CPUs placed; `tester` are the tester's."""
-    found = []
-    for settings, host in zip(topology.further_workers, hosts, strict=True):
-        alone = replace(topology, worker=settings)
-        found.append(FurtherWorker(settings, host, place(alone, tester, read_cpus(host), nic_node(host, settings))))
-    return found
 
 
 def _tester_port(port: PortSettings) -> TesterPort | None:

@@ -11,7 +11,7 @@ from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_addre
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.model import Chain
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
@@ -30,10 +30,12 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     return SystemUnderTest(Chain(Wire.name, 0), tester, path, path.entries)
 
 
-def set_up(machines: Machines, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack) -> SystemUnderTest:
-    """A chain between ports that are made for it."""
+def set_up(
+    machines: Machines, machine: WorkerMachine, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack
+) -> SystemUnderTest:
+    """A chain on one worker, between ports that are made for it."""
     tester_host = add_namespace(machines.host, "tester", undo)
-    worker = _worker(machines, tester_host, mtu, undo)
+    worker = _worker(machines, machine, tester_host, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
     return SystemUnderTest(chain, tester, running, running.entries)
@@ -43,8 +45,10 @@ def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> Abstr
     return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
 
 
-def _worker(machines: Machines, tester_host: NetworkNamespace, mtu: int, undo: ExitStack) -> Worker:
-    host = add_namespace(machines.host, "worker", undo)
+def _worker(
+    machines: Machines, machine: WorkerMachine, tester_host: NetworkNamespace, mtu: int, undo: ExitStack
+) -> Worker:
+    host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
         add_veth(
             machines.host,
@@ -57,13 +61,13 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, mtu: int, undo: E
     if machines.topology.counts_instructions:
         _receive_at_once(host, "w-left", "w-right")
     else:
-        _dedicate(host, "w-left", "w-right", machines.placement.sut)
-    machines.make_run_directory(undo)
+        _dedicate(host, "w-left", "w-right", machine.placement.sut)
+    machine.make_run_directory(undo)
     left, right = (
         WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
         for port in ("left", "right")
     )
-    return machines.worker(host, left, right, mtu)
+    return machines.worker(machine, host, left, right, mtu)
 
 
 def _receive_at_once(host: NetworkNamespace, *interfaces: str) -> None:

@@ -20,28 +20,31 @@ from podperf.model import Placement
 from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
 
 
-def place(topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: int | None = None) -> Placement:
-    """The CPUs of tester and system under test: what the topology says, else the automatic rule.
+def place(
+    topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: int | None = None, number: int = 0
+) -> Placement:
+    """The CPUs of tester and of the system under test on one worker: what the topology says, else the automatic rule.
 
-    `worker` has the CPUs of a worker on another machine, where those on `nic_node` come first. PodperfError when the
-    topology names a CPU that is offline or not allowed.
+    `worker` has the CPUs of a worker on another machine, where those on `nic_node` come first. `number` is that of the
+    worker in the topology. PodperfError when the topology names a CPU that is offline or not allowed.
     """
+    settings = topology.workers[number]
     theirs = worker or cpus
     for key, named, there in (
         ("tester.cpus", topology.tester.cpus, cpus),
-        (f"{topology.worker.key}.cpus", topology.worker.cpus, theirs),
+        (f"{settings.key}.cpus", settings.cpus, theirs),
     ):
         _require_usable(f"{topology.path}: {key}", named or (), there)
     if not cpus.usable or not theirs.usable:
         raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
     ways = len(topology.traffic.directions)
-    switch, hugepages = topology.worker.switch_cpus or (), topology.worker.hugepages
+    switch, hugepages = settings.switch_cpus or (), settings.hugepages
     if worker is not None:
         tester = topology.tester.cpus or _first_free(cpus, ())
-        sut = topology.worker.cpus or _beside((), worker, ways, set() if nic_node is None else {nic_node})
+        sut = settings.cpus or _beside((), worker, ways, set() if nic_node is None else {nic_node})
         return Placement(tester, sut, switch, hugepages, apart=True)
-    tester = topology.tester.cpus or _first_free(cpus, topology.worker.cpus or ())
-    sut = topology.worker.cpus or _beside(tester, cpus, ways, {cpus.node(cpu) for cpu in tester})
+    tester = topology.tester.cpus or _first_free(cpus, settings.cpus or ())
+    sut = settings.cpus or _beside(tester, cpus, ways, {cpus.node(cpu) for cpu in tester})
     return Placement(tester, sut, switch, hugepages)
 
 

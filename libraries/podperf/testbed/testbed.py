@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from copy import copy
+from dataclasses import replace
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize, Placement
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -48,10 +49,12 @@ class Testbed(Machines):
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
         self._demand_workers(chain, kind)
-        for machines in self.along(chain.workers):
-            reason = kind.unavailable(machines.worker_host)
+        for worker in self.workers[: chain.workers]:
+            reason = kind.unavailable(worker.host)
+            if reason is None and chain.pods:
+                reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
             if reason is None and forwarder in FORWARDERS:
-                reason = FORWARDERS[forwarder].missing(machines.worker_host)
+                reason = FORWARDERS[forwarder].missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -60,36 +63,29 @@ class Testbed(Machines):
         """Unavailable when the testbed has not as many."""
         if chain.workers == 1:
             return
-        offered = 1 + len(self.further)
+        offered = len(self.workers)
         if chain.workers > offered:
-            raise Unavailable(
-                f"{chain} needs {chain.workers} workers, and the topology names {offered} (see further_workers)"
-            )
+            raise Unavailable(f"{chain} needs {chain.workers} workers, and the topology names {offered}")
         if kind.cabling is not Cabling.WORKER:
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
-    def placed(self, placement: Placement) -> Testbed:
-        """The same testbed with switch and pods on these CPUs."""
-        other = copy(self)
-        other.placement = placement
-        return other
-
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
-        """CPUs of this worker for a published placement. Unavailable, with what is missing, where it lacks them."""
+        """CPUs of the worker for a published placement. Unavailable, with what is missing, where it lacks them."""
         if chain.workers > 1:
             raise Unavailable(f"a published placement is that of one worker, and there are {chain.workers}")
-        cpus = read_cpus(self.worker_host)
-        node = nic_node(self.worker_host, self.topology.worker)
+        worker, *_ = self.workers
+        cpus, usual = read_cpus(worker.host), worker.placement
+        node = nic_node(worker.host, worker.settings)
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
             chain.pods,
-            self.placement,
+            usual,
             cpus,
-            nic_node=cpus.node(self.placement.sut[0]) if node is None else node,
-            taken=() if self.placement.apart else self.placement.tester,
+            nic_node=cpus.node(usual.sut[0]) if node is None else node,
+            taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
         if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
@@ -98,32 +94,39 @@ class Testbed(Machines):
 
     @contextmanager
     def build(
-        self, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+        self,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        placement: Placement | None = None,
     ) -> Iterator[SystemUnderTest]:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends.
 
         `directions` are those of the frames, by default the topology's: a chain on several workers can have one.
+        `placement` has the CPUs of switch and pods on the first worker, by default the usual ones.
         """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
+        first, *others = self.workers[: chain.workers]
+        workers = [replace(first, placement=placement or first.placement), *others]
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
-                yield cabled.set_up(self, data_plane, chain, _mtu(frame), ways, undo)
+                yield cabled.set_up(self, workers, data_plane, chain, _mtu(frame), ways, undo)
             else:
-                yield made.set_up(self, data_plane, chain, _mtu(frame), undo)
+                yield made.set_up(self, workers[0], data_plane, chain, _mtu(frame), undo)
 
     @contextmanager
     def build_placed(
         self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
     ) -> Iterator[SystemUnderTest]:
         """The same with switch and pods where a scenario has them."""
-        with self.placed(placed.placement).build(chain, frame, directions) as sut:
+        with self.build(chain, frame, directions, placed.placement) as sut:
             if placed.shared:
                 for application in sut.data_plane.applications:
                     application.allow(placed.shared)

@@ -29,7 +29,7 @@ from podperf.hosts.namespaces import namespaces_named
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
-from podperf.topology import Topology, WorkerPortSettings
+from podperf.topology import WorkerPortSettings, WorkerSettings
 
 BEFORE = "ports-before"  # in the run directory
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
@@ -71,13 +71,11 @@ class TakenPort:
     received_by: str
 
 
-def received_by_threads(topology: Topology, host: Host) -> bool:
+def received_by_threads(settings: WorkerSettings, host: Host) -> bool:
     """Whether threads of the kernel receive on the ports of the worker, which `host` is: on veths they do, and ports
     that the run makes are veths."""
-    named = [port.interface for port in (topology.worker.left, topology.worker.right) if port is not None]
-    if topology.external or not named:
-        return not topology.external
-    return any(is_veth(_link(host, interface)) for interface in named)
+    named = [port.interface for port in (settings.left, settings.right) if port is not None]
+    return not named or any(is_veth(_link(host, interface)) for interface in named)
 
 
 class WorkerPorts:

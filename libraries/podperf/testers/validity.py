@@ -1,4 +1,4 @@
-"""Whether a trial is valid. Testers count, and give their own account of the trial; the verdict is made here. Pure."""
+"""Whether a trial is valid. Testers count frames and report their own troubles; this module decides. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from podperf.model import DirectionResult, TrialResult
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, UNPACED
 
-OVERRUN_LIMIT = 0.02  # of the planned duration
+OVERRUN_LIMIT = 0.02  # share of the planned duration by which a valid trial may be late
 DISTURBED = "repeated, as the machine was noisy"
 
 
@@ -15,22 +15,22 @@ DISTURBED = "repeated, as the machine was noisy"
 class Account:
     """A tester's own account of a trial, beside its counts.
 
-    `took` is given by a tester whose time is virtual: it sends the planned number of frames, only later. Its sending
-    took at least so many seconds by the clock on the wall, and the durations that it counts are estimates.
+    Only a tester with virtual time gives `took`. If it is too slow, it sends all planned frames, but later. `took` is
+    the least number of seconds that the sending took in real time. The durations in its counts are then estimates.
     """
 
-    trouble: str = ""  # the reason why the counts tell nothing
-    own_drops: str = ""  # where the tester itself lost frames, if it did
+    trouble: str = ""  # the reason why the counts are useless
+    own_drops: str = ""  # the place where the tester itself lost frames
     took: float | None = None
 
 
 def judged(result: TrialResult, account: Account) -> TrialResult:
-    """The result, with the reason where the tester has spoilt the trial."""
+    """The result. Its `invalid` has the reason if the tester has spoilt the trial."""
     return replace(result, invalid=_why_invalid(result, account))
 
 
 def disturbance(result: TrialResult) -> str | None:
-    """The reason why a valid trial is repeated while there is patience, or None on a quiet machine."""
+    """The reason why a valid trial is repeated while patience lasts. None if the machine was quiet."""
     reason = result.noise.reason if result.noise and result.invalid is None else None
     return reason and f"{DISTURBED}: {reason}"
 
@@ -50,9 +50,9 @@ def _why_invalid(result: TrialResult, account: Account) -> str | None:
 
 
 def _share_of_load(result: DirectionResult, load: float, *, exact: bool) -> float:
-    """The share of the intended load that was sent: of the frames and, where durations are exact, of the rate.
+    """The share of the intended load that the tester sent: by frames and, if durations are exact, also by rate.
 
-    A trial that was cut short sends at the right rate, and yet too few frames.
+    Both are needed: a trial that was cut short sends too few frames, although at the right rate.
     """
     frames = result.sent / result.intended if result.intended else 1.0
     return min(frames, result.achieved_load / load) if exact else frames

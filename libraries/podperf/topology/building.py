@@ -10,6 +10,7 @@ from podperf.documents.yaml_document import Document
 from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, VirtualFunctionSettings
 from podperf.topology.settings import (
     MethodSettings,
+    PodSettings,
     PortSettings,
     SshSettings,
     TesterSettings,
@@ -25,7 +26,7 @@ from podperf.topology.settings import (
 
 def build(document: Document, data: Mapping[str, Any]) -> Topology:
     """The topology of a document without problems. `data` has the document's content and the schema's defaults."""
-    tester, worker, traffic, method = (data[key] for key in ("tester", "worker", "traffic", "method"))
+    tester, traffic, method = (data[key] for key in ("tester", "traffic", "method"))
     left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
     both = traffic["directions"] == "bidirectional"
     return Topology(
@@ -42,7 +43,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             tester.get("maximum_load"),
             _ssh(tester["ssh"]),
         ),
-        worker=_worker(worker, "worker"),
+        workers=tuple(_worker(each, document.key(("workers", number))) for number, each in enumerate(data["workers"])),
         traffic=TrafficSettings(
             BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
         ),
@@ -53,10 +54,7 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
             float(method["patience"]),
         ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
-        further_workers=tuple(
-            _worker({"connection": "ssh", **each}, f"further_workers[{number}]")
-            for number, each in enumerate(data["further_workers"])
-        ),
+        pods=PodSettings(data["pods"]["runtime"]),
         labels={key: document.texts["labels", key] for key in data["labels"]},
         not_comparable=data["not_comparable"].strip(),
     )

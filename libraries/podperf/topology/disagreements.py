@@ -1,4 +1,4 @@
-"""What is wrong with a topology file although the schema has nothing against it, in the schema's words."""
+"""Checks of a topology file that a JSON Schema cannot express. Their messages use the words of the schema."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from podperf.metrics import METRICS, RATIO
 from podperf.model import FrameSize
 
 _SIDES = ("left", "right")
-_WORKER: Pointer = ("worker",)
+_TESTER: Pointer = ("tester",)
 
 
 class Sound:
-    """The part of a document that the schema has nothing against: what the other checks can rely on."""
+    """The part of a document that satisfies the schema. All other checks read only this part."""
 
     def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
         self.document = document
         self._violations = violations
 
     def given(self, *pointer: str | int) -> bool:
-        """True when the file has this key, with whatever value."""
+        """True if the file has this key, with any value."""
         return pointer in self.document.lines
 
     def value(self, *pointer: str | int) -> Any:
-        """The value here; None when it is absent or not sound."""
+        """The value at `pointer`. None if it is absent or violates the schema."""
         value: Any = self.document.data
         for length, step in enumerate(pointer, start=1):
             if pointer[:length] in self._violations:
@@ -41,16 +41,18 @@ class Sound:
         return value
 
     def problem(self, pointer: Pointer, allowed: str, *, found: str = "") -> Problem:
-        """The problem of what stands here, or of `found`."""
+        """The problem of the value at `pointer`, or of `found`, which describes it in words."""
         return self.document.problem(
             pointer, f"found {found or self.document.shown(pointer, self.value(*pointer))}; allowed: {allowed}"
         )
 
 
-def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator[Problem]:
-    """What a schema cannot say: one key against another, CPU lists, addresses."""
-    workers = [_WORKER, *_further_workers(sound)]
-    for pointer in (("tester", "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
+def disagreements(
+    sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None
+) -> Iterator[Problem]:
+    """The problems that a schema cannot find: keys that contradict each other, wrong CPU lists, wrong addresses."""
+    workers = _workers(sound)
+    for pointer in ((*_TESTER, "cpus"), *((*each, key) for each in workers for key in ("cpus", "switch_cpus"))):
         cpus = sound.value(*pointer)
         if cpus not in {None, "auto"}:
             try:
@@ -62,15 +64,19 @@ def disagreements(sound: Sound, data_planes: Collection[str] | None) -> Iterator
     yield from _port_disagreements(sound)
     yield from _trex_disagreements(sound)
     yield from _tester_machine_disagreements(sound)
-    yield from _worker_disagreements(sound)
-    yield from _further_worker_disagreements(sound)
+    for each in workers:
+        yield from _worker_disagreements(sound, each, of_several=len(workers) > 1)
+    yield from _address_clashes(sound)
+    yield from _cable_disagreements(sound)
+    yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
     thresholds = sound.value("thresholds")
     for position in range(len(thresholds or ())):
         yield from _threshold_disagreements(sound, ("thresholds", position), data_planes)
 
 
-def _further_workers(sound: Sound) -> list[Pointer]:
-    return [("further_workers", number) for number in range(len(sound.value("further_workers") or ()))]
+def _workers(sound: Sound) -> list[Pointer]:
+    """The workers, from left to right. There is one also if the file names none."""
+    return [("workers", number) for number in range(max(1, len(sound.value("workers") or ())))]
 
 
 def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
@@ -81,7 +87,7 @@ def _switch_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
     if worker in {None, "auto"}:
         yield sound.problem(pointer, "auto, unless `cpus` beside it names the worker's CPUs")
         return
-    with suppress(ValueError):  # a list that is none is a problem of its own
+    with suppress(ValueError):  # a malformed list is reported elsewhere
         if not set(parse_cpu_list(str(cpus))) <= set(parse_cpu_list(str(worker))):
             yield sound.problem(pointer, f"CPUs of `cpus` beside it, which are {worker}")
 
@@ -110,7 +116,7 @@ def _is_trex(sound: Sound) -> bool:
 
 
 def _has_own_ports(sound: Sound) -> bool:
-    """Whether the tester's ports are those of a TRex and not the kernel's."""
+    """Whether the tester's ports are ports of a TRex server, and not interfaces that podperf knows."""
     server = ("tester", "trex", "server")
     return _is_trex(sound) and (not sound.given(*server) or sound.given(*server, "devices"))
 
@@ -136,8 +142,8 @@ def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
 
 
-def _address_disagreements(sound: Sound, machine: str) -> Iterator[Problem]:
-    remote, address = sound.value(machine, "connection") == "ssh", (machine, "ssh", "address")
+def _address_disagreements(sound: Sound, machine: Pointer) -> Iterator[Problem]:
+    remote, address = sound.value(*machine, "connection") == "ssh", (*machine, "ssh", "address")
     if remote and not sound.given(*address):
         yield sound.problem(address, "a host name or an IP address, as `connection: ssh` needs it", found="nothing")
     elif sound.given(*address) and not remote:
@@ -145,50 +151,63 @@ def _address_disagreements(sound: Sound, machine: str) -> Iterator[Problem]:
 
 
 def _one_machine(sound: Sound) -> bool:
-    return bool(sound.value("tester", "ssh") == sound.value("worker", "ssh"))
+    return all(sound.value(*each, "ssh") == sound.value(*_TESTER, "ssh") for each in _workers(sound))
+
+
+def _virtual(sound: Sound) -> bool:
+    return any(sound.value(*each, "connection") == "virtual" for each in _workers(sound))
+
+
+def _counted(sound: Sound) -> bool:
+    return any(sound.value(*each, "connection") == "counted" for each in _workers(sound))
 
 
 def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
-    yield from _address_disagreements(sound, "tester")
+    yield from _address_disagreements(sound, _TESTER)
     here = ("tester", "connection")
     if sound.value(*here) != "ssh":
         return
     if _is_trex(sound) and not sound.given("tester", "trex", "server"):
         allowed = "local with a TRex that runs already, which is reached at tester.trex.address"
         yield sound.problem(here, allowed)
-    elif sound.value("worker", "connection") == "virtual":
+    elif _virtual(sound):
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
-    elif sound.value("worker", "connection") == "counted":
+    elif _counted(sound):
         yield sound.problem(here, "local with a counted machine, which has the tester inside")
     elif not (_one_machine(sound) or _has_own_ports(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
 
 
-def _worker_disagreements(sound: Sound) -> Iterator[Problem]:
-    yield from _address_disagreements(sound, "worker")
-    connection = sound.value("worker", "connection")
+def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) -> Iterator[Problem]:
+    connection = sound.value(*worker, "connection")
+    if of_several and connection != "ssh":
+        there = (*worker, "connection")
+        if sound.value(*worker) is not None and (connection is not None or not sound.given(*there)):
+            yield sound.problem(there, "ssh, as each of several workers is another machine")
+        return
+    yield from _address_disagreements(sound, worker)
     if connection in {"virtual", "counted"}:
-        yield from _virtual_disagreements(sound)
+        yield from _virtual_disagreements(sound, worker)
         if connection == "counted" and _is_trex(sound):
             yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
-    existing = _existing_ports(sound, _WORKER)
+    existing = _existing_ports(sound, worker)
     for port, exists in existing.items():
-        if exists and not all(existing.values()):
+        if of_several and not exists:
+            yield sound.problem((*port, "interface"), "an interface of this worker", found="nothing")
+        elif exists and not of_several and not all(existing.values()):
             yield sound.problem(
                 (*port, "interface"), "one for both ports, or for neither", found="one for this port only"
             )
-    yield from _worker_port_disagreements(sound, _WORKER)
-    if connection == "ssh" and not any(existing.values()) and not _one_machine(sound):
+    yield from _worker_port_disagreements(sound, worker)
+    if connection == "ssh" and not of_several and not any(existing.values()) and not _one_machine(sound):
         allowed = "interfaces for left and right, as a run makes no cable to another machine"
-        yield sound.problem(("worker", "ports"), allowed, found="nothing")
-    if all(existing.values()):
-        yield from _cable_disagreements(sound)
+        yield sound.problem((*worker, "ports"), allowed, found="nothing")
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
-    """The ports of a worker, and whether each is an interface that exists."""
+    """The ports of a worker, and whether the topology names an interface for each."""
     ports: list[Pointer] = [(*worker, "ports", side) for side in _SIDES]
     return {port: sound.given(*port, "interface") for port in ports}
 
@@ -205,50 +224,44 @@ def _worker_port_disagreements(sound: Sound, worker: Pointer) -> Iterator[Proble
             yield sound.problem((*worker, "ports", "right", key), "another one than the left port's")
 
 
-def _further_worker_disagreements(sound: Sound) -> Iterator[Problem]:
-    """Each is a machine of its own behind SSH, and the first worker is one, too."""
-    further = _further_workers(sound)
-    if further and (sound.value("worker", "connection") != "ssh" or not all(_existing_ports(sound, _WORKER).values())):
-        allowed = "nothing, unless `worker` is behind SSH, too, and names its ports"
-        yield sound.problem(("further_workers",), allowed, found=f"{len(further)} beside a worker that is not")
-    taken = [sound.value(part, "ssh", "address") for part in ("tester", "worker")]
-    for worker in further:
-        pointer = (*worker, "ssh", "address")
+def _address_clashes(sound: Sound) -> Iterator[Problem]:
+    """Each of several workers is a separate machine."""
+    workers = _workers(sound)
+    addresses = [(*each, "ssh", "address") for each in workers if len(workers) > 1]
+    taken = [sound.value(*_TESTER, "ssh", "address")]
+    for pointer in addresses:
         address = sound.value(*pointer)
-        if not sound.given(*pointer):
-            yield sound.problem(pointer, "a host name or an IP address", found="nothing")
-        elif address is not None and address in taken:
+        if address is not None and address in taken:
             yield sound.problem(pointer, "a machine that is neither the tester's nor another worker")
         taken.append(address)
-        for port, exists in _existing_ports(sound, worker).items():
-            if not exists:
-                yield sound.problem((*port, "interface"), "an interface of this worker", found="nothing")
-        yield from _worker_port_disagreements(sound, worker)
 
 
-def _virtual_disagreements(sound: Sound) -> Iterator[Problem]:
+def _virtual_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
     """The run makes both ends of the cables of a virtual worker."""
-    for machine in ("tester", "worker"):
+    for machine in (_TESTER, worker):
         for side in _SIDES:
             for key in ("interface", "pci", "driver"):
-                if sound.given(machine, "ports", side, key):
+                if sound.given(*machine, "ports", side, key):
                     allowed = "nothing, as the run makes the ports of a virtual worker"
-                    yield sound.problem((machine, "ports", side, key), allowed)
+                    yield sound.problem((*machine, "ports", side, key), allowed)
     if _has_own_ports(sound):
         allowed = "with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"
         yield sound.problem(("tester", "type"), allowed)
 
 
 def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
-    """The tester's side of cables whose other ends are the worker's ports."""
-    for side in _SIDES:
+    """Checks the tester's ends of the cables to the first worker's left port and to the last worker's right port."""
+    workers = _workers(sound)
+    if _virtual(sound) or not all(exists for each in workers for exists in _existing_ports(sound, each).values()):
+        return
+    for side, worker in zip(_SIDES, (workers[0], workers[-1]), strict=True):
         port = ("tester", "ports", side)
         if (sound.value("tester", "type") or "software") == "software" and not sound.given(*port, "interface"):
-            allowed = f"the interface that is cabled to worker.ports.{side}"
+            allowed = f"the interface that is cabled to {sound.document.key((*worker, 'ports', side))}"
             yield sound.problem((*port, "interface"), allowed, found="nothing")
         for key in ("destination_mac", "destination_address"):
             if sound.given(*port, key):
-                yield sound.problem((*port, key), "only for a black box, without worker.ports")
+                yield sound.problem((*port, key), "only for a black box, without ports of a worker")
 
 
 def _in_test_network(address: str) -> bool:
@@ -279,6 +292,11 @@ def _threshold_disagreements(sound: Sound, here: Pointer, data_planes: Collectio
             FrameSize.parse(frame)
         except ValueError:
             yield sound.problem((*here, "frame"), "a frame size of 64 to 3000 bytes (with FCS) or IMIX")
-    data_plane = sound.value(*here, "data_plane")
-    if data_planes is not None and data_plane is not None and data_plane not in data_planes:
-        yield sound.problem((*here, "data_plane"), ", ".join(sorted(data_planes)) + suggestion(data_plane, data_planes))
+    yield from _unknown_name(sound, (*here, "data_plane"), data_planes)
+
+
+def _unknown_name(sound: Sound, pointer: Pointer, known: Collection[str] | None) -> Iterator[Problem]:
+    """The name of a part that podperf does not have."""
+    name = sound.value(*pointer)
+    if known is not None and name is not None and name not in known:
+        yield sound.problem(pointer, ", ".join(sorted(known)) + suggestion(name, known))

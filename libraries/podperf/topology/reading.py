@@ -1,9 +1,10 @@
-"""The way from a topology file to its values: read, held against the schema, checked, built."""
+"""Loads a topology file: reads the YAML, checks it against the schema and for disagreements, and builds the values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from podperf.errors import PodperfError
 from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
+from podperf.topology.old_keys import without_old_keys
 from podperf.topology.settings import Topology
 
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
 
 
 class TopologyError(PodperfError):
-    """A topology file that cannot be used: `problems` has one line each, with file, line, key, found and allowed."""
+    """A topology file that cannot be used. Each line of `problems` has file, line, key, found and allowed values."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -42,7 +44,7 @@ def _schema_with(metrics: tuple[Metric, ...]) -> Mapping[str, Any]:
 
 
 def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any]]:
-    """The words of the schema about a threshold's keys that depend on which metrics there are."""
+    """The parts of the schema of a threshold's keys that depend on `metrics`."""
     names = [each.name for each in metrics]
     quantities = by_quantity(metrics)
     units = {unit.name: unit.meaning for each in quantities for unit in each.units}
@@ -59,20 +61,23 @@ def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any
     }
 
 
-def load_topology(path: str | Path, data_planes: Collection[str] | None = None) -> Topology:
+def load_topology(
+    path: str | Path, data_planes: Collection[str] | None = None, pod_runtimes: Collection[str] | None = None
+) -> Topology:
     """Read and check a topology file.
 
-    With `data_planes`, the names that thresholds select must be among them. TopologyError reports everything that is
-    wrong with the file at once.
+    With `data_planes`, thresholds may name only these data planes; with `pod_runtimes`, the runtime is one of these.
+    TopologyError lists all problems of the file.
     """
     try:
-        document = read_yaml(Path(path))
+        document, outdated = without_old_keys(read_yaml(Path(path)))
     except PodperfError as error:
         raise TopologyError([str(error)]) from error
     violations = schema_problems(document, topology_schema())
     sound = Sound(document, violations)
-    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes)]
+    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes, pod_runtimes)]
     if problems:
         ordered = sorted(problems, key=lambda each: (each.line, each.key))
         raise TopologyError([each.render(document.path) for each in ordered])
-    return build(document, with_defaults(topology_schema(), document.data))
+    topology = build(document, with_defaults(topology_schema(), document.data))
+    return replace(topology, outdated=tuple(each.render(document.path) for each in outdated))

@@ -1,4 +1,4 @@
-"""A testbed as its topology file describes it. Values; no I/O."""
+"""The values of a topology file. No I/O."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and
 class PortSettings:
     """One tester port.
 
-    Without an `interface` the run makes a veth pair and gives the other end to the worker. With one, the existing
-    interface is used as it is, inside `namespace` where given: cabled to the worker's port of the same side where the
-    worker names its ports, else to a black box.
+    Without `interface`, the run makes a veth pair and gives the other end to the worker. With `interface`, the run uses
+    this existing interface, which is inside `namespace` if that is given. If the worker names its ports, the interface
+    is cabled to the worker's port of the same side, and otherwise to a black box.
     """
 
     interface: str | None = None
     namespace: str | None = None
-    destination_mac: str | None = None  # where frames sent from this port go; None: the other port's MAC
-    destination_address: str | None = None  # IPv4 within 198.18.0.0/15, or None for the flow's own
+    destination_mac: str | None = None  # of frames that this port sends; None: the other port's MAC
+    destination_address: str | None = None  # IPv4 within 198.18.0.0/15; None: each flow has its own
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class TrexServerSettings:
 
     directory: str  # holds t-rex-64
     devices: tuple[str, str] | None = None  # PCI addresses of left and right; None: interfaces of the kernel
-    low_end: bool | None = None  # all threads on one CPU; None: with fewer than three CPUs
+    low_end: bool | None = None  # all threads on one CPU; None: only if there are fewer than three CPUs
     options: tuple[str, ...] = ()  # of t-rex-64
 
 
 @dataclass(frozen=True)
 class TrexSettings:
-    """Where a TRex server is, and the client that speaks to it. Without `server` it runs already, and is left alone."""
+    """The address of a TRex server, and its client. Without `server`, podperf uses a running server as it is."""
 
     address: str = "127.0.0.1"
     port: int = 4501
     publisher_port: int = 4500
-    client: str | None = None  # its folder on this machine; None: of the server's folder, or trex-stl-lib
+    client: str | None = None  # the client's folder on this machine; None: the server's client, or trex-stl-lib
     interpreter: str = "/usr/bin/python3"
     left: int = 0  # numbers of the server's ports
     right: int = 1
@@ -52,20 +52,20 @@ class TrexSettings:
 
 @dataclass(frozen=True)
 class SshSettings:
-    """How to log in on a machine. There is no password here: that comes from the environment only."""
+    """How to log in on a machine. A password comes from the environment only."""
 
     address: str | None = None  # a name or an IP address; None unless the connection is `ssh`
     port: int = 22
     user: str = "root"
     key: str | None = None  # path of a private key; None: an agent, or the usual keys
     known_hosts: str = "~/.ssh/known_hosts"
-    login: Literal["key", "password"] = "key"  # password: that one is offered, too
+    login: Literal["key", "password"] = "key"  # password: podperf offers the password, too
     socket: str | None = None  # the path of a UNIX socket that leads to the SSH server, in place of the network
 
 
 @dataclass(frozen=True)
 class TesterSettings:
-    """The tester of the testbed. `trex` says where a TRex is, if it is one."""
+    """The tester of the testbed. `trex` describes the server, for testers of type `trex`."""
 
     type: Literal["software", "trex"]
     engine: Engine
@@ -78,18 +78,18 @@ class TesterSettings:
 
     @property
     def runs_already(self) -> bool:
-        """True for a TRex that podperf does not start: wherever that runs, it is not on `cpus`."""
+        """True for a TRex that podperf does not start. Such a TRex does not use `cpus`."""
         return self.type == "trex" and self.trex.server is None
 
     @property
     def has_ports_of_its_own(self) -> bool:
-        """True when the ports are those of a TRex and not the kernel's."""
+        """True if the ports are ports of a TRex server, and not interfaces that podperf knows."""
         return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)
 
 
 @dataclass(frozen=True)
 class WorkerPortSettings:
-    """One port of the worker: an existing interface, and of the device behind it what is given."""
+    """One port of the worker: an existing interface. `pci` and `driver` describe the device behind it, if given."""
 
     interface: str
     pci: str | None = None  # its PCI address
@@ -97,23 +97,30 @@ class WorkerPortSettings:
 
     @property
     def device(self) -> str:
-        """The folder of its device in the worker's sysfs; none is there behind a virtual interface."""
+        """The folder of the port's device in the worker's sysfs. A virtual interface has no such folder."""
         return f"/sys/bus/pci/devices/{self.pci}" if self.pci else f"/sys/class/net/{self.interface}/device"
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """A host that runs the system under test, or a part of it. Its ports are both given, or neither."""
+    """A host that runs the system under test, or a part of it. Either both ports are given, or none."""
 
     connection: Literal["local", "ssh", "virtual", "counted"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
-    switch_cpus: tuple[int, ...] | None = None  # of `cpus`, those on which a user-space switch polls; None: the first
-    hugepages: bool = True  # for what can use them, where the worker has some
+    switch_cpus: tuple[int, ...] | None = None  # the part of `cpus` on which a user-space switch polls; None: the first
+    hugepages: bool = True  # whether applications may use them, if the worker has some
     ssh: SshSettings = SshSettings()
     left: WorkerPortSettings | None = None  # None: the run makes a veth pair
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
-    key: str = "worker"  # where in the topology file this stands
+    key: str = "workers[0]"  # the key of these settings in the topology file
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """The pods of all workers."""
+
+    runtime: str = "namespaces"  # a name of podperf.pods.POD_RUNTIMES
 
 
 @dataclass(frozen=True)
@@ -126,20 +133,20 @@ class TrafficSettings:
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """How results are measured: the search preset, and the MRR trials."""
+    """The settings of the methods: the search preset, and the MRR trials."""
 
     search: str  # a preset of podperf.methods.presets: quick, csit, tst009, rfc2544
     mrr_trials: int
     mrr_trial_duration: float  # seconds
-    patience: float = 0.0  # seconds that a test may wait for a quiet machine, and repeat trials that were disturbed
+    patience: float = 0.0  # seconds that a test may wait for a quiet machine and repeat disturbed trials
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A bound that a result must keep to. It applies where every selector that is set matches.
+    """A bound that a result must keep. It applies to tests that match every selector that is set.
 
-    `minimum` where more of the metric is better, `maximum` where less is, in `unit`. A ratio is of the same run's
-    `wire` result at the same frame size.
+    The bound is `minimum` if more of the metric is better, and otherwise `maximum`. It is in `unit`. A ratio refers to
+    the `wire` result of the same run at the same frame size.
     """
 
     metric: str
@@ -153,19 +160,20 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Topology:
-    """Everything that one topology file says."""
+    """The values of one topology file."""
 
     path: str
     name: str
     description: str
     tester: TesterSettings
-    worker: WorkerSettings
+    workers: tuple[WorkerSettings, ...]  # one or more, from left to right
     traffic: TrafficSettings
     method: MethodSettings
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
-    further_workers: tuple[WorkerSettings, ...] = ()  # for chains on several, from left to right behind `worker`
-    not_comparable: str = ""  # why figures of this testbed say nothing about others; empty: they may be compared
+    pods: PodSettings = PodSettings()
+    not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
+    outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 
     @property
     def existing_ports(self) -> bool:
@@ -175,20 +183,25 @@ class Topology:
     @property
     def external(self) -> bool:
         """True when the tester's ports exist already and the black box between them is measured."""
-        return self.existing_ports and self.worker.left is None
+        return self.existing_ports and not any(each.left for each in self.workers)
 
     @property
     def one_machine(self) -> bool:
-        """True when the tester's machine is the worker's, or nobody's: a black box has none."""
-        return self.external or (self.worker.connection != "virtual" and self.tester.ssh == self.worker.ssh)
+        """True if tester and worker share a machine, or if there is no worker because a black box is measured."""
+        return self.external or not (self.virtual or any(each.ssh != self.tester.ssh for each in self.workers))
+
+    @property
+    def virtual(self) -> bool:
+        """True if the run boots the worker."""
+        return any(each.connection == "virtual" for each in self.workers)
 
     @property
     def counts_instructions(self) -> bool:
         """True when tester and system under test run inside a counted machine, where only cost can be measured."""
-        return self.worker.connection == "counted"
+        return any(each.connection == "counted" for each in self.workers)
 
     @property
     def uses_this_machine(self) -> bool:
-        """True when podperf runs on the machine of the tester, of a worker, or of a virtual one."""
-        workers = [] if self.one_machine else [self.worker.ssh, *(each.ssh for each in self.further_workers)]
+        """True if podperf runs on the machine of the tester, of a worker, or of a virtual worker."""
+        workers = [] if self.one_machine else [each.ssh for each in self.workers]
         return any(each.address is None for each in (self.tester.ssh, *workers))

@@ -57,13 +57,13 @@ class VirtualWorker:
             replace(settings, interface=port.interface, namespace=port.namespace)
             for settings, port in zip((topology.tester.left, topology.tester.right), self.tester_ports, strict=True)
         )
-        worker = replace(
-            topology.worker, connection="ssh", ssh=self.ssh, left=self.worker_ports[0], right=self.worker_ports[1]
-        )
+        (settings,) = topology.workers
+        left_port, right_port = self.worker_ports
+        worker = replace(settings, connection="ssh", ssh=self.ssh, left=left_port, right=right_port)
         load = topology.tester.maximum_load or MAXIMUM_LOAD
         tester = replace(topology.tester, left=left, right=right, maximum_load=load)
         reason = topology.not_comparable or NOT_COMPARABLE
-        return replace(topology, tester=tester, worker=worker, not_comparable=reason)
+        return replace(topology, tester=tester, workers=(worker,), not_comparable=reason)
 
 
 def unavailable(host: Host) -> str | None:

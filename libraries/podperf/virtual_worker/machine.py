@@ -40,12 +40,12 @@ class NumaNode:
 # Four CPUs each: a published placement puts a switch, two pods and all other work on one node.
 LEFT = NumaNode((0, 1, 2, 3), 1536, 256, 0x21, "podperf-left", "52:54:00:70:66:00")
 RIGHT = NumaNode((4, 5, 6, 7), 1536, 256, 0x41, "podperf-right", "52:54:00:70:66:01")
-ISOLATED = "6-7"  # CPUs for which the kernel chooses no process by itself, like the measuring CPUs of a lab
+ISOLATED = "6-7"  # The kernel moves no process to these CPUs by itself, as on the measuring CPUs of a lab.
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One virtual worker. Its SSH server is `ssh_port` of this machine's loopback. From inside it reaches nothing."""
+    """One virtual worker. `ssh_port` of this machine's loopback leads to its SSH server. It has no other network."""
 
     image: Image
     accelerator: Accelerator
@@ -62,7 +62,7 @@ def _words(machine: Machine) -> Iterator[str]:
     image, nodes = machine.image, machine.nodes
     yield from (QEMU, "-name", "podperf-worker", "-nodefaults", "-no-user-config", "-no-reboot")
     yield from ("-display", "none", "-monitor", "none", "-serial", "stdio")
-    # Without these two QEMU places the memory of virtual functions above 4 GB, where they do not answer.
+    # Without these two options, QEMU places the memory of virtual functions above 4 GB, where they do not answer.
     yield from ("-machine", "q35", "-global", "q35-pcihost.pci-hole64-size=0", "-cpu", "max,phys-bits=36")
     # The kernel's interrupt controller cannot remap interrupts for an emulated IOMMU by itself.
     kvm, tcg = "kvm,kernel-irqchip=split", "tcg,thread=multi,tb-size=512"
@@ -89,7 +89,7 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
     yield from ("-object", memory)
     yield from ("-numa", f"node,nodeid={number},cpus={node.cpus[0]}-{node.cpus[-1]},memdev=memory{number}")
     root_port = f"pcie-root-port,id=port{number},bus=bus{number},chassis={number + 1},slot={number + 1}"
-    # The root port has the bus before to itself. The first bus number behind it is the port's bus.
+    # The root port alone uses the bus number before the NIC port's. So the bus behind the root port is the NIC port's.
     bridge = f"pxb-pcie,id=bus{number},bus=pcie.0,bus_nr={node.bus - 1},numa_node={number},addr={8 + number}"
     yield from ("-device", bridge, "-device", root_port)
     yield from ("-netdev", f"tap,id=tap{number},ifname={node.tap},script=no,downscript=no")
@@ -98,8 +98,8 @@ def _node_words(number: int, node: NumaNode) -> Iterator[str]:
 
 def _kernel_words(nodes: tuple[NumaNode, ...]) -> str:
     hugepages = ",".join(f"{number}:{node.hugepages}" for number, node in enumerate(nodes))
-    # Emulated CPUs read the clock (TSC) of this machine, so their clocks agree. But they fail the kernel's test of
-    # that. Without `tsc=reliable` the kernel reads the time from a device: this is slow, and may stop the machine.
+    # Emulated CPUs read the clock (TSC) of this machine, so their clocks agree. The kernel's test does not find this.
+    # Without `tsc=reliable` the kernel then reads the time from a device, which is slow and may stop the machine.
     return (
         "console=ttyS0 root=/dev/vda rw init=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable "
         f"intel_iommu=on iommu=pt mitigations=off nopti hugepagesz=2M hugepages={hugepages} isolcpus={ISOLATED}"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
+from podperf.kernel.xdp_sockets import describe_sockets
+from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Share
 
 DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
@@ -34,11 +38,20 @@ def missing_drivers(host: Host, *drivers: str) -> str | None:
 class DpdkApplication:
     """A running one."""
 
-    name: str
-    host: Host
+    pod: Pod
     process: Process
     command: Sequence[str]
     cpu: int
+
+    @property
+    def name(self) -> str:
+        """The pod's."""
+        return self.pod.name
+
+    @property
+    def host(self) -> Host:
+        """The pod's network."""
+        return self.pod.host
 
     def settle(self) -> None:
         """Hold its main thread to its CPU, too; while it starts, any CPU may help."""
@@ -51,7 +64,19 @@ class DpdkApplication:
 
     def page_size(self) -> int | None:
         """MiB of the hugepages that its memory is in, read back from the kernel. None: it is in ordinary pages."""
-        return hugepages.PAGE_MIB if hugepages.held(self.host, self.process.pid) else None
+        return hugepages.PAGE_MIB if self.hugepages_mib() else None
+
+    def hugepages_mib(self) -> Mapping[str, int]:
+        """MiB of its memory that are in hugepages, by NUMA node, read back from the kernel."""
+        return hugepages.held(self.host, self.process.pid)
+
+    def sockets(self) -> list[dict[str, Any]]:
+        """Its AF_XDP sockets."""
+        return describe_sockets(self.host, self.process.pid)
+
+    def await_file(self, path: str, timeout: float) -> bool:
+        """Wait until the application has made this file. False after `timeout` seconds, or when it has ended."""
+        return await_success(self.host, self.process, timeout, "test", "-e", path)
 
     def check(self) -> None:
         """PodperfError when it is gone, with the last that it said."""
@@ -64,8 +89,7 @@ class DpdkApplication:
 
 def command_line(
     program: str,
-    host: Host,
-    name: str,
+    pod: Pod,
     devices: Sequence[str],
     arguments: Sequence[str],
     share: Share,
@@ -79,8 +103,8 @@ def command_line(
     node of the CPU with its number, wherever it runs, and puts memory there: so both have numbers of the node of the
     share's CPU.
     """
-    anywhere = format_cpu_list(allowed_cpus(host.get("/proc/self/status").decode()))
-    nodes = numa_nodes(host)
+    anywhere = format_cpu_list(allowed_cpus(pod.host.get("/proc/self/status").decode()))
+    nodes = numa_nodes(pod.host)
     node = nodes.get(share.cpu, 0)
     numbers = [each for each in (share.cpu, *(cpu for cpu in nodes if nodes[cpu] == node), 0, 1) if each < MAX_LCORES]
     poller = numbers[0]
@@ -93,7 +117,7 @@ def command_line(
         "--no-telemetry",
         f"--lcores={','.join(lcores)}",
         f"--main-lcore={main}",
-        f"--file-prefix=podperf-{name}",
+        f"--file-prefix=podperf-{pod.name}",
         *memory,
     ]
     physical = [f"--allow={device}" for device in devices if pci.ADDRESS.fullmatch(device)]
@@ -107,9 +131,7 @@ def in_port_order(devices: Sequence[str]) -> list[str]:
     return [*physical, *(device for device in devices if not pci.ADDRESS.fullmatch(device))]
 
 
-def spawn(host: Host, command: Sequence[str], undo: ExitStack) -> Process:
-    """Start it, until `undo`."""
+def spawn(pod: Pod, command: Sequence[str], undo: ExitStack) -> Process:
+    """Start it in the pod, until `undo`."""
     # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
-    process = host.spawn("env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command)
-    undo.callback(process.stop)
-    return process
+    return pod.start_application(["env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command], undo)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
@@ -57,8 +58,8 @@ class L2fwd:
             )
         return None
 
-    def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
+    def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
         """Start it; see Forwarder.launch."""
         arguments = ["-p", hex(2**PORTS - 1), "-q", str(PORTS), "-T", "0", "--no-mac-updating"]
-        command = command_line(PROGRAM, host, name, devices, arguments, share, polls_on_main=True)
-        return L2fwdApplication(name, host, spawn(host, command, undo), command, share.cpu)
+        command = command_line(PROGRAM, pod, devices, arguments, share, polls_on_main=True)
+        return L2fwdApplication(pod, spawn(pod, command, undo), command, share.cpu)

@@ -10,6 +10,7 @@ from typing import Literal
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import threads_named
+from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
@@ -81,10 +82,10 @@ class TestpmdForwarder:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 
-    def launch(self, host: Host, name: str, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
+    def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
         """Start it; see Forwarder.launch."""
         arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
         arguments += [*self.arguments, "-i"]
         arguments += ["--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
-        command = command_line("dpdk-testpmd", host, name, devices, arguments, share)
-        return Testpmd(name, host, spawn(host, command, undo), command, share.cpu)
+        command = command_line("dpdk-testpmd", pod, devices, arguments, share)
+        return Testpmd(pod, spawn(pod, command, undo), command, share.cpu)

@@ -1,0 +1,65 @@
+"""How interfaces get into pods whose networks are network namespaces of the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import add_veth, ip, mac_address, package_versions
+from podperf.hosts.local import NetworkNamespace
+from podperf.pods.base import Attachment, PodInterface
+from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
+
+
+class NetworkedPod:
+    """A pod whose applications are processes of the worker in the pod's network."""
+
+    def __init__(self, name: str, host: NetworkNamespace) -> None:
+        self.name, self.host = name, host
+        self.interfaces: dict[str, PodInterface] = {}
+
+    def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
+        add_veth(host, near=host_interface, far=interface, mtu=mtu, far_namespace=self.host.namespace)
+        if address is not None:
+            ip(self.host, "address", "add", address, "dev", interface)
+        plain = None if address is None else address.split("/")[0]
+        self.interfaces[interface] = PodInterface(interface, mac_address(self.host, interface), plain, host_interface)
+
+    def add_device(self, name: str, mac: str) -> None:
+        self.interfaces[name] = PodInterface(name, mac)
+
+    def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
+        process = self.host.spawn(*command)
+        undo.callback(process.stop)
+        return process
+
+
+class PodNetworks:
+    """The networks that CNI plug-ins attach a worker's pods to."""
+
+    def __init__(self, machine: Host, worker: Host) -> None:
+        self._machine, self._plugins = machine, CniPlugins(worker)
+        self._attached: list[tuple[str, Attachment]] = []
+
+    def attach(self, pod: NetworkedPod, attachments: Sequence[Attachment], undo: ExitStack) -> None:
+        """Give a pod these interfaces until `undo`."""
+        for attachment in attachments:
+            where = (pod.name, pod.host.namespace, attachment)
+            pod.interfaces[attachment.interface] = self._plugins.add(*where)
+            undo.callback(self._plugins.delete, *where)
+            self._attached.append((pod.name, attachment))
+            undo.callback(self._attached.remove, (pod.name, attachment))
+
+    def describe(self) -> Mapping[str, Any]:
+        """The plug-ins, and the networks that they attach pods to now."""
+        versions = package_versions(self._machine, ["containernetworking-plugins"])
+        return {
+            "cni_directory": PLUGIN_DIRECTORY,
+            "cni_plugins": versions.get("containernetworking-plugins"),
+            "cni_networks": [
+                {"pod": pod, "interface": each.interface, "network": each.network, "plugins": list(each.plugins)}
+                for pod, each in self._attached
+            ],
+        }
