@@ -113,7 +113,7 @@ def test_without_qemu_one_line_says_what_to_install() -> None:
 def test_tester_and_worker_are_inside() -> None:
     topology = boot.CountedMachine(WHERE).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
     assert topology.counts_instructions and topology.one_machine
-    assert topology.tester.ssh == topology.worker.ssh == WHERE
+    assert [each.ssh for each in (topology.tester, *topology.workers)] == [WHERE, WHERE]
     assert topology.not_comparable == boot.NOT_COMPARABLE
 
 

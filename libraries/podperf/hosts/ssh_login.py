@@ -52,7 +52,7 @@ class Login:
     known_hosts: str = "~/.ssh/known_hosts"  # the host keys that are trusted; no other is
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # of the topology, whose login this is
-    socket: str | None = None  # the path of a UNIX socket that leads to the SSH server, in place of the network
+    socket: str = ""  # the path of a UNIX socket that leads to the SSH server; empty: the network does
     timeouts: Timeouts = Timeouts()
 
     @property
@@ -105,7 +105,7 @@ def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.S
 
 
 def _reach(login: Login) -> socket.socket:
-    if login.socket is not None:
+    if login.socket:
         connected = socket.socket(socket.AF_UNIX)
         connected.connect(login.socket)
         return connected

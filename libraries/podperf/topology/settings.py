@@ -60,7 +60,7 @@ class SshSettings:
     key: str | None = None  # path of a private key; None: an agent, or the usual keys
     known_hosts: str = "~/.ssh/known_hosts"
     login: Literal["key", "password"] = "key"  # password: podperf offers the password, too
-    socket: str | None = None  # the path of a UNIX socket that leads to the SSH server, in place of the network
+    socket: str = ""  # the path of a UNIX socket that leads to the SSH server; empty: the network does
 
 
 @dataclass(frozen=True)
