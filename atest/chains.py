@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Placement, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -65,14 +66,11 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
 
 
 def forward(
-    chain: Chain,
-    sizes: Sequence[str] = ("64",),
-    testbed: Testbed | None = None,
-    placement: Placement | None = None,
+    chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None, cpus: CpuPlan | None = None
 ) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
-    with (testbed or local_testbed()).build(chain, largest, placement=placement) as sut:
+    with (testbed or local_testbed()).build(chain, largest, cpus=cpus) as sut:
         for size in sizes:
             send(sut, size)
         return dict(sut.describe())

@@ -12,6 +12,7 @@ import pytest
 
 from chains import forward, local_testbed, need
 from podperf.cleanup import put_back
+from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import openvswitch_dpdk
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
@@ -48,11 +49,11 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert description["dpdk_initialized"] is True
     config = description["other_config"]
     assert {"pmd-cpu-mask", "dpdk-lcore-mask", "dpdk-extra"} <= set(config)
-    (switch,) = local_testbed().workers[0].placement.switch
+    (cpus,) = local_testbed().cpu_plans(Chain("ovs-dpdk", 1))
+    (switch,) = cpus.switch
     assert config["pmd-cpu-mask"] == hex(1 << switch)
-    *_, control = local_testbed().workers[0].placement.pods
-    assert config["dpdk-lcore-mask"] == hex(1 << control)
-    assert description["control_held_to"] == [str(control)]
+    assert config["dpdk-lcore-mask"] == hex(1 << cpus.main)
+    assert description["control_held_to"] == [format_cpu_list(cpus.control)]
     if hugepages.offered(LocalHost()):
         assert sum(description["hugepages_mib"]["ovs-vswitchd"].values()) >= openvswitch_dpdk.SWITCH_MEMORY
         assert sum(description["hugepages_mib"]["pod1"].values()) >= POD_MEMORY

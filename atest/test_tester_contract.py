@@ -34,7 +34,7 @@ from podperf.testers.software import TESTER_BINARY
 from podperf.testers.trex import CLIENT_BELOW_SERVER, TrexTester, request_line
 from podperf.testers.trex_rpc import Endpoint, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, running
-from podperf.topology import PortSettings, TesterSettings, TrexServerSettings, TrexSettings
+from podperf.topology import PortSettings, SoftwareSettings, TesterSettings, TrexServerSettings, TrexSettings
 from test_trex_contract import dialogue_of
 from tester_contract import *  # noqa: F403
 from tester_contract import ATTEMPTS, ELSEWHERE, LOW, SECONDS, SMALL, valid
@@ -125,7 +125,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
                 pytest.skip(f"{TESTER_BINARY} is not built")
             bench = RealBench(undo)
             bench.seconds = 0.3
-            settings = TesterSettings("software", "auto", None, PortSettings(), PortSettings())
+            settings = TesterSettings(SoftwareSettings(), "auto", None, PortSettings(), PortSettings())
             ports = [TesterPort(side, bench.ports.namespace) for side in ("left", "right")]
             site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), *ports)
             bench.tester = undo.enter_context(closing(TESTERS["software"].at(site)))

@@ -181,10 +181,11 @@ class TestInside:
     @pytest.mark.parametrize("name", ["S1", "S5"])  # two minutes each; the others differ in which pod is where
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
         scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
-        placement = lab.testbed.place_scenario(scenario, chain).placement
-        described = forward(chain, testbed=lab.testbed, placement=placement)
+        placed = lab.testbed.place_scenario(scenario, chain)
+        assert placed.cpus is not None
+        described = forward(chain, testbed=lab.testbed, cpus=placed.cpus)
         nodes = {cpu: each["numa_node"] for each in described["pollers"] for cpu in each["held_to"]}
-        parts = zip(placement.sut, (scenario.switch, *scenario.pods), strict=False)  # the last CPU only controls
+        parts = zip((*placed.cpus.switch, *placed.cpus.pods), (scenario.switch, *scenario.pods), strict=True)
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
         memory = [list(described["hugepages_mib"][pod]) for pod in ("pod1", "pod2")]
         assert memory == [[f"node{0 if where is Node.NIC else 1}"] for where in scenario.pods]

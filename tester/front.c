@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * podperf-tester: sends test frames on two ports and counts what comes back.
+ * podperf-tester: sends test frames on two ports and counts the frames that come back.
  *
  *     podperf-tester --left IF[@NETNS] --right IF[@NETNS] [--engine xdp|packet-ring] [--cpu N]
  *
- * It says {"ready": ...} or {"error": ...}, then answers each request line on standard input (see request.c) by a line
- * {"trial": ...} or {"error": ...}. It ends with standard input, or by SIGTERM.
+ * It prints {"ready": ...} or {"error": ...}. Then it answers each request line on standard input (see request.c) with
+ * a line {"trial": ...} or {"error": ...}. It ends at the end of standard input, or by SIGTERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,7 +83,7 @@ void wait_for_arrivals(const struct plan *plan, const struct request *request, u
 			changed = now;
 		} else if ((there[0] >= plan->stream[0].sent && there[1] >= plan->stream[1].sent) ||
 			   now - changed >= settle) {
-			return; /* one quiet pause at least, for copies of the last frames */
+			return; /* after at least one pause, for copies of the last frames */
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -130,7 +130,7 @@ static void print_ready(const struct engine *engine, const struct port ports[2])
 	fflush(stdout);
 }
 
-/* From the first frame to the last, and one gap: so that N frames at rate R took N / R. */
+/* The time from the first frame to the last one, plus one gap. So N frames at rate R take N / R. */
 static double sending_ns(const struct stream *stream, double load)
 {
 	double span = stream->last - stream->first;
@@ -174,7 +174,7 @@ static void print_windows(const struct request *request, const struct outcome *o
 	printf("]");
 }
 
-/* What the ports' NICs lost on receiving is the tester's loss, and a trial with a link away is none. */
+/* Frames that the ports' NICs lost on receiving are the tester's loss. A trial in which a link was down is invalid. */
 static void judge_ports(const struct port ports[2], const struct port_events before[2], unsigned int largest,
 			struct outcome *outcome)
 {
@@ -255,7 +255,7 @@ static void on_stop(int signal)
 
 static void on_alarm(int signal)
 {
-	/* Its purpose is to interrupt the system call that sends. */
+	/* The signal only interrupts the system call that sends. */
 }
 
 static void handle_signals(void)
@@ -303,8 +303,8 @@ static int read_arguments(int argc, char **argv, struct port ports[2], const str
 }
 
 /*
- * Ahead of everything else on this CPU, but not in a real-time class: those are stopped for 50 ms in every second when
- * the machine is busy. Where the kernel groups tasks by session, the group has a nice value of its own.
+ * Gives this process precedence on its CPU. It gets no real-time class, because on a busy machine the kernel stops such
+ * a class for 50 ms in every second. If the kernel groups tasks by session, the group has its own nice value.
  */
 static void take_precedence(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The engine that needs no BPF: packet sockets. Frames go out by sendmmsg past the queueing discipline and come in by a
- * TPACKET_V3 ring, in one thread. The ring is emptied whenever no frame is due; its frames carry the kernel's time of
- * arrival, so latencies do not depend on when that is.
+ * The engine without BPF: packet sockets, in one thread. It sends by sendmmsg without a queueing discipline, and
+ * receives by a TPACKET_V3 ring. It empties the ring when no frame is due. The frames in the ring have the kernel's
+ * time of arrival, so latencies do not depend on the time of reading.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 #define BLOCK_BYTES (1 << 20)
 #define BLOCKS 16
 #define BLOCK_TIMEOUT_MS 1
-#define SEND_BUFFER_BYTES (256 << 20) /* frames within the system under test still count as unsent: it must not throttle us */
+#define SEND_BUFFER_BYTES (256 << 20) /* large, because frames in the SUT still count as unsent */
 #define BURST 32
 
 struct ring_port {
@@ -34,7 +34,7 @@ struct ring_port {
 	struct iovec vectors[BURST];
 	unsigned char frames[BURST][MAX_LENGTH];
 	unsigned int filled;
-	uint64_t unsent; /* its NIC had no room for them */
+	uint64_t unsent; /* frames that did not fit into the NIC's ring */
 	int tso_was_on;
 };
 
@@ -97,8 +97,8 @@ static int open_receiver(struct ring_port *side)
 }
 
 /*
- * A veth whose TCP segmentation offload is on keeps frames from sockets out of its peer's NAPI context: the receiving
- * side's work, the SUT's, would be done here, in the sender, and slow it down.
+ * If TCP segmentation offload of a veth is on, frames from sockets do not enter the peer's NAPI context. The sender
+ * would then do the work of the system under test, and would be slower.
  */
 static int hand_work_to_peer(struct ring_port *side)
 {
@@ -148,7 +148,7 @@ static void account_block(struct tpacket_block_desc *block, int direction)
 	}
 }
 
-/* Empty one block of each ring, where the kernel has handed one over. */
+/* Empty one block of each ring, if the kernel has handed one over. */
 static void receive(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -169,7 +169,7 @@ static uint64_t arrived(int direction)
 	return counters[direction].received + counters[direction].corrupted;
 }
 
-/* Send what is filled. A frame that the system under test has no room for is sent all the same, as on a NIC. */
+/* Send the filled frames. A frame that does not fit into the system under test counts as sent, as on a NIC. */
 static int send_out(struct ring_port *side)
 {
 	unsigned int done = 0;
@@ -218,7 +218,7 @@ static int send_all(void)
 	return send_out(&sides[LEFT]) || send_out(&sides[RIGHT]);
 }
 
-/* Frames that the ring had no room for; reading starts the count anew. */
+/* The number of frames that did not fit into the ring since the last call. */
 static uint64_t ring_drops(struct ring_port *side)
 {
 	struct tpacket_stats_v3 statistics = { 0 };
@@ -232,7 +232,7 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 {
 	if (request->burst)
 		return complain(BAD_REQUEST, "request: the engine packet-ring has no closed loop");
-	arrived(0); /* what is left of the trial before */
+	arrived(0); /* drop the remaining frames of the previous trial */
 	for (int i = 0; i < 2; i++) {
 		counters_reset(&counters[i]);
 		arrivals[i].highest = HIGHEST_AT_START;

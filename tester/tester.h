@@ -16,7 +16,7 @@
 extern const char *const port_name[2];
 extern const char *const direction_name[2];
 
-/* The one clear sentence about what went wrong; every function that fails leaves one. */
+/* One clear sentence about an error. Every function that fails writes it. */
 enum complaint_kind { BAD_REQUEST, BROKEN, NO_BPF };
 extern char complaint[512];
 extern enum complaint_kind complaint_kind;
@@ -34,7 +34,7 @@ struct port {
 	unsigned int ifindex;
 	unsigned char mac[6];
 	char driver[32];
-	const char *mode; /* how the engine sits on it: native, generic, packet-ring */
+	const char *mode; /* how the engine uses the port: native, generic, packet-ring */
 };
 
 int port_open(struct port *port, const char *name, const char *specification);
@@ -42,12 +42,12 @@ int port_enter(const struct port *port); /* make the port's namespace the curren
 int port_leave(const struct port *port); /* and go back */
 int port_ready(const struct port *port, unsigned int largest); /* is it up, and does a frame of this length fit? */
 int port_is_veth(const struct port *port);
-int port_is_nic(const struct port *port); /* or is what it is given the system under test's at once? */
+int port_is_nic(const struct port *port); /* no: a frame belongs to the system under test at once */
 
 /* What happened to a port since it was made. */
 struct port_events {
-	uint64_t missed;     /* frames that its NIC's receive ring had no room for */
-	uint32_t links_lost; /* how often its carrier went away */
+	uint64_t missed;     /* frames that did not fit into the NIC's receive ring */
+	uint32_t links_lost; /* number of times that the carrier was lost */
 };
 
 int port_events(const struct port *port, struct port_events *events);
@@ -82,15 +82,15 @@ struct outcome {
 	char own_drops_reason[256];
 	uint64_t windows[MAX_WINDOWS]; /* ns of each window of a closed loop */
 	unsigned int early;            /* bursts of a closed loop that began before the one before had arrived */
-	char unready[512]; /* what became of a port in the trial; empty: both were ready all the time */
+	char unready[512]; /* why a port was not ready in the trial; empty: both were ready all the time */
 };
 
 struct engine {
 	const char *name;
 	int (*open)(struct port ports[2]);
-	struct plan *(*plan)(void);                                  /* where the next trial's plan is to be made */
+	struct plan *(*plan)(void);                                  /* the memory for the next trial's plan */
 	int (*run)(const struct request *request, struct outcome *); /* send, wait, count */
-	void (*close)(void); /* give back what the kernel does not take back by itself */
+	void (*close)(void); /* undo changes that the kernel does not undo by itself */
 };
 
 extern const struct engine xdp_engine, packet_ring_engine;
@@ -100,8 +100,8 @@ void counters_reset(struct counters *counters);
 void counters_add(struct counters *total, const struct counters *more);
 
 /*
- * Wait until everything sent came back, or nothing came for the settle time. `arrived` gives the frames of a direction
- * that are accounted for so far.
+ * Wait until all sent frames came back, or no frame came for the settle time. `arrived` gives the number of frames of a
+ * direction so far.
  */
 void wait_for_arrivals(const struct plan *plan, const struct request *request, uint64_t (*arrived)(int direction));
 

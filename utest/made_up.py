@@ -29,7 +29,15 @@ from podperf.model import (
 from podperf.noise import Noise
 from podperf.records import RecordWriter, TestRecord, record_id
 from podperf.testers import base
-from podperf.topology import MethodSettings, PortSettings, Threshold, Topology, TrafficSettings, WorkerSettings
+from podperf.topology import (
+    MethodSettings,
+    PortSettings,
+    SoftwareSettings,
+    Threshold,
+    Topology,
+    TrafficSettings,
+    WorkerSettings,
+)
 from podperf.topology import TesterSettings as Tester
 from podperf.verdicts.thresholds import judge
 
@@ -39,7 +47,7 @@ TOPOLOGY = Topology(
     path="topologies/local.yaml",
     name="local",
     description="one machine",
-    tester=Tester("software", "auto", None, PortSettings(), PortSettings()),
+    tester=Tester(SoftwareSettings(), "auto", None, PortSettings(), PortSettings()),
     workers=(WorkerSettings("local", None),),
     traffic=TrafficSettings(LEFT_TO_RIGHT, 1),
     method=MethodSettings("quick", 5, 1.0),

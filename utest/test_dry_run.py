@@ -30,7 +30,7 @@ from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question,
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
 from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
-from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
+from podperf.topology import SCHEMA_PATH, PortSettings, SoftwareSettings, Topology, WorkerPortSettings, load_topology
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
@@ -322,7 +322,7 @@ def test_interrupts_of_a_card_are_served_by_the_cpus_of_the_worker(first_lab: To
 
 def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab: Topology) -> None:
     ports = PortSettings("enp3s0f0"), PortSettings("enp3s0f1", "cabled")
-    tester = replace(first_lab.tester, type="software", engine="auto", left=ports[0], right=ports[1])
+    tester = replace(first_lab.tester, kind=SoftwareSettings(), engine="auto", left=ports[0], right=ports[1])
     made = text(plan(replace(first_lab, tester=tester), Chain("linux-bridge", 1), SMALL))
     assert "lladdr '<MAC of enp3s0f0>' dev net1" in made
     assert "lladdr '<MAC of enp3s0f1 in cabled>' dev net2" in made
@@ -385,6 +385,18 @@ def test_what_only_the_host_knows_has_a_name() -> None:
     assert "02:00:5e" not in made
     assert "taskset --cpu-list --pid 7 '<thread 1 of those named napi/w-left-*>'" in made
     assert "1000000" not in made
+
+
+def test_a_plan_begins_with_the_role_of_each_cpu() -> None:
+    local = topology("local")
+    lab = replace(local, workers=(replace(local.workers[0], cpus=(2, 3, 4), switch_cpus=(2,)),))
+    head = render(plan(lab, Chain("ovs-dpdk", 2), SMALL)).splitlines()[:8]
+    assert (
+        "CPUs of the worker: tester 0, receives left 2, receives right 4, switch 2, control 3-4, pod 1 3, pod 2 4, "
+        "neighbour 1,5-7." in head
+    )
+    assert "CPU 4 of the worker has 3 roles: receives right, control, pod 2." in head
+    assert not [line for line in render(plan(lab, Chain("wire", 0), SMALL)).splitlines() if line.startswith("CPU")]
 
 
 def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
         "third_party",
     },
     {"model"},
-    {"documents", "metrics", "progress"},
+    {"cpu_plan", "documents", "metrics", "progress"},
     {"topology"},
     {"hosts"},
     {"kernel", "quietness"},

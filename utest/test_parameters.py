@@ -8,14 +8,17 @@ from typing import Any
 from unittest.mock import Mock
 
 import made_up
+from podperf.cpu_plan import plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Process
+from podperf.kernel.cpus import Cpus
 from podperf.kernel.poller_sharing import TurnsOnCpu
 from podperf.model import Chain, Placement
 from podperf.records import schema_errors
 from podperf.records.parameters import PARAMETERS, SetUp, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_PATH
 from podperf.report import command
-from podperf.testbed.scenarios import Placed
+from podperf.testbed.scenarios import SCENARIOS, Placed, place_scenario
 from scripted_host import ScriptedHost
 from test_reports import Balanced
 
@@ -47,7 +50,8 @@ ENVIRONMENT = {**made_up.ENVIRONMENT, "cpu": {**made_up.ENVIRONMENT["cpu"], "iso
 
 
 def told(description: Any, chain: Chain, **others: Any) -> dict[str, str | None]:
-    return parameters_of({"": SetUp(chain, Placement((0,), (1,)), (), description, INTERFACES, ENVIRONMENT, **others)})
+    cpus = plan_cpus(Placement((0,), (1,)), chain.pods, with_switch=False)
+    return parameters_of({"": SetUp(chain, cpus, (), description, INTERFACES, ENVIRONMENT, **others)})
 
 
 def test_a_chain_in_the_kernel_tells_every_parameter() -> None:
@@ -84,8 +88,10 @@ def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
 
 def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
     """How a chain is placed on CPU 1 and 2."""
-    placement, environment = Placement((0,), (1, 2)), {**ENVIRONMENT, "cpu": {"isolated": None}}
-    found = parameters_of({"": SetUp(chain, placement, (), description, INTERFACES, environment)})
+    environment = {**ENVIRONMENT, "cpu": {"isolated": None}}
+    with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
+    cpus = plan_cpus(Placement((0,), (1, 2)), chain.pods, with_switch=with_switch)
+    found = parameters_of({"": SetUp(chain, cpus, (), description, INTERFACES, environment)})
     return [str(found["cpu_isolation"]).split(";", maxsplit=1)[0], found["cores_of_pod"]]
 
 
@@ -99,6 +105,21 @@ def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
         "pods and vSwitch share CPU 1-2",
         "none of its own: the kernel forwards on CPU 1-2",
     ]
+
+
+def test_the_node_of_the_control_threads_is_not_the_pods() -> None:
+    """In scenario S1 switch and control threads are on the NIC's node, and both pods on the other one."""
+    nodes = [{"node": 0, "cpus": "0-3"}, {"node": 1, "cpus": "4-7"}]
+    worker = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
+    placed = place_scenario(SCENARIOS["S1"], 2, Placement((0,), (4, 5, 6, 7)), worker, nic_node=1, taken=(0,))
+    record, trials = made_up.forwarding_record("ovs-dpdk", 3e5)
+    record.contenders = {"S1": (Chain("ovs-dpdk", 2, "testpmd-io"), placed)}
+    record.data_plane = {"S1": POLLED}
+    record.environment = {**ENVIRONMENT, "numa_nodes": nodes}
+    told = record.to_json(trials)["parameters"]
+    assert told["numa_of_switch"] == "node 1: CPU 4"
+    assert told["numa_of_pods"] == "node 0: CPU 1-2"
+    assert told["cores_of_pod"] == "1 (CPU 1-2)"
 
 
 def test_what_nobody_reads_is_not_read() -> None:

@@ -38,6 +38,11 @@ def topology() -> Callable[..., Topology]:
     return make
 
 
+def chosen(placement: Placement) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The CPUs of tester and system under test."""
+    return placement.tester, placement.sut
+
+
 def cpus(count: int, *, threads: int = 1, nodes: int = 1) -> Cpus:
     """CPUs numbered as Linux does on Intel: first one thread of each core, node by node in blocks, then the others."""
     cores = count // threads
@@ -68,20 +73,20 @@ def test_the_automatic_rule(
     one_way: tuple[tuple[int, ...], tuple[int, ...]],
     both_ways: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> None:
-    assert place(topology(), machine) == Placement(*one_way)
-    assert place(topology(directions=BOTH_DIRECTIONS), machine) == Placement(*both_ways)
+    assert chosen(place(topology(), machine)) == one_way
+    assert chosen(place(topology(directions=BOTH_DIRECTIONS), machine)) == both_ways
 
 
 def test_what_the_topology_says_is_kept_and_the_other_side_makes_room(topology: Callable[..., Topology]) -> None:
-    assert place(topology(tester=(3,), sut=(0, 1)), cpus(4)) == Placement((3,), (0, 1))
-    assert place(topology(sut=(0,)), cpus(2)) == Placement((1,), (0,))
-    assert place(topology(sut=(0,)), cpus(4, threads=2)) == Placement((1,), (0,))
-    assert place(topology(tester=(1,)), cpus(2)) == Placement((1,), (0,))
-    assert place(topology(tester=(0, 1)), cpus(2)) == Placement((0, 1), (0, 1))
+    assert chosen(place(topology(tester=(3,), sut=(0, 1)), cpus(4))) == ((3,), (0, 1))
+    assert chosen(place(topology(sut=(0,)), cpus(2))) == ((1,), (0,))
+    assert chosen(place(topology(sut=(0,)), cpus(4, threads=2))) == ((1,), (0,))
+    assert chosen(place(topology(tester=(1,)), cpus(2))) == ((1,), (0,))
+    assert chosen(place(topology(tester=(0, 1)), cpus(2))) == ((0, 1), (0, 1))
 
 
 def test_only_cpus_that_the_process_may_use_are_taken(topology: Callable[..., Topology]) -> None:
-    assert place(topology(), replace(cpus(8), allowed=(2, 5))) == Placement((2,), (5,))
+    assert chosen(place(topology(), replace(cpus(8), allowed=(2, 5)))) == ((2,), (5,))
     with pytest.raises(PodperfError, match="no CPU is both online and allowed"):
         place(topology(), replace(cpus(2), allowed=(7,)))
 
@@ -106,6 +111,8 @@ def test_tester_and_sut_share_nothing_that_the_machine_lets_them_have_apart(
     assert {*placement.tester, *placement.sut} <= allowed
     assert 1 <= len(placement.sut) <= len(directions)
     assert bool(placement.shared) == (len(allowed) == 1)
+    assert {*placement.tester, *placement.sut, *placement.neighbour} == allowed
+    assert set(placement.neighbour).isdisjoint((*placement.tester, *placement.sut))
     cores = {machine.siblings[cpu] for cpu in allowed}
     assert any(machine.same_core(cpu, placement.tester) for cpu in placement.sut) == (len(cores) == 1)
 
@@ -144,10 +151,11 @@ def test_this_machine_can_be_read() -> None:
 
 def test_a_worker_on_another_machine_has_cpus_of_its_own(topology: Callable[..., Topology]) -> None:
     worker = cpus(8, nodes=2)
-    assert place(topology(), cpus(1), worker, nic_node=0) == Placement((0,), (3,), apart=True)
-    assert place(topology(directions=BOTH_DIRECTIONS), cpus(2), worker, nic_node=1) == Placement(
-        (0,), (6, 7), apart=True
+    assert place(topology(), cpus(1), worker, nic_node=0) == Placement(
+        (0,), (3,), apart=True, neighbour=(0, 1, 2, 4, 5, 6, 7)
     )
+    both_ways = place(topology(directions=BOTH_DIRECTIONS), cpus(2), worker, nic_node=1)
+    assert chosen(both_ways) == ((0,), (6, 7))
     same_numbers = place(topology(tester=(0,), sut=(0, 1)), cpus(1), worker)
     assert not same_numbers.shared
     assert not remarks(same_numbers, worker, 2)

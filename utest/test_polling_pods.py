@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.polling_pods import PollingPods, together
@@ -84,8 +85,9 @@ def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[Polling
     left, right = (WorkerPort(side, "", "") for side in ("left", "right"))
     runtime: Any = None
     vfs = VirtualFunctionSettings()
-    worker = Worker(HOST, "", left, right, runtime, 1500, Placement((0,), cpus, hugepages=False), "/run", vfs)
-    pods, events = PollingPods(worker, Chain("memif", count), cpus, undo), []  # type: ignore[var-annotated]
+    plan_of_cpus = plan_cpus(Placement((0,), cpus), count, with_switch=False)
+    worker = Worker(HOST, "", left, right, runtime, 1500, plan_of_cpus, "/run", vfs, hugepages=False)
+    pods, events = PollingPods(worker, Chain("memif", count), undo), []  # type: ignore[var-annotated]
     forwarders = [Recorded(events) for _ in range(count)]
     for number, each in enumerate(forwarders, start=1):
         pods.launch(each, pod(number), [])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from podperf.cpu_plan import plan_cpus
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -126,7 +127,8 @@ def test_what_podperf_itself_would_configure_is_sound() -> None:
     assert settings["pmd-cpu-mask"] == hex(0b11 << 20)
     assert overlapping_masks(settings).state is State.OK
     assert socket_memory(settings, node=1).state is State.OK
-    assert switch_beside_nic(place(topology, cpus).switch, cpus, node=1).state is State.OK
+    switch = plan_cpus(place(topology, cpus), 1, with_switch=True).switch
+    assert switch_beside_nic(switch, cpus, node=1).state is State.OK
 
 
 # --- what is read -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_every_table_is_sound_and_so_is_its_lab(name: str) -> None:
     table = published_table(name)
     assert table.rows
     topology = load_topology(TOPOLOGIES / f"{table.testbed}.yaml")
-    assert topology.tester.type == "trex"
+    assert topology.tester.kind.type == "trex"
     assert topology.workers[0].connection == "ssh"
     assert topology.labels["trex"] in {"2.4", "2.92"}
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cpu_plan import CpuPlan
 from podperf.errors import Unavailable
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Scenario, place_scenario
+from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Placed, Scenario, place_scenario
 
 
 def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:
@@ -25,6 +26,12 @@ def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:
     )
 
 
+def roles(placed: Placed) -> CpuPlan:
+    """The roles that a scenario gives to the CPUs."""
+    assert placed.cpus is not None
+    return placed.cpus
+
+
 LAB = worker(cores=20, nodes=2)
 USUAL = Placement((0,), (20, 21, 22, 23, 24), (20, 21))
 
@@ -35,11 +42,11 @@ USUAL = Placement((0,), (20, 21, 22, 23, 24), (20, 21))
 )
 def test_the_six_placements_of_the_draft(name: str, switch: int, pods: tuple[int, int]) -> None:
     """Appendix C.3: its table says NUMA0 and NUMA1, and that the NIC is on node 1."""
-    placement = place_scenario(SCENARIOS[name], 2, USUAL, LAB, nic_node=1).placement
-    assert {LAB.node(cpu) for cpu in placement.switch} == {switch}
-    assert tuple(LAB.node(cpu) for cpu in placement.pods[:2]) == pods
-    assert LAB.node(placement.pods[-1]) == switch, "control threads are where the switch is"
-    assert len(placement.switch) == len(USUAL.named_switch)
+    cpus = roles(place_scenario(SCENARIOS[name], 2, USUAL, LAB, nic_node=1))
+    assert {LAB.node(cpu) for cpu in cpus.switch} == {switch}
+    assert tuple(LAB.node(cpu) for cpu in cpus.pods) == pods
+    assert {LAB.node(cpu) for cpu in cpus.control} == {switch}
+    assert len(cpus.switch) == len(USUAL.named_switch)
 
 
 def test_everything_on_the_nics_node_is_the_usual_placement() -> None:
@@ -52,7 +59,7 @@ def test_pools_are_shared_after_the_start_only() -> None:
         for name in ("exclusive-same-node", "shared-same-node", "no-isolation")
     )
     assert exclusive.shared == ()
-    assert shared.shared == tuple(sorted(shared.placement.pods[:2]))
+    assert shared.shared == tuple(sorted(roles(shared).pods))
     assert set(none.shared) == set(LAB.usable), "appendix A.2: any node, all CPUs of the host"
 
 
@@ -81,7 +88,7 @@ def test_without_a_switch_the_pods_have_their_cpus_first() -> None:
         for name in ("exclusive-same-node", "exclusive-different-node", "shared-same-node", "no-isolation")
     }
     assert placed["exclusive-same-node"].placement.sut == (20,)
-    assert LAB.node(placed["exclusive-different-node"].placement.sut[0]) == 0
+    assert LAB.node(roles(placed["exclusive-different-node"]).pods[0]) == 0
     assert placed["shared-same-node"].shared == (20, 21)
     assert placed["no-isolation"].shared == LAB.usable
 
@@ -107,13 +114,20 @@ def test_parts_have_cpus_of_their_own_or_the_scenario_is_not_offered(
         assert scenario.name in str(reason)
         assert nodes == 1 or cores * threads < pods + 4
         return
-    sut = placed.placement.sut
-    assert len(set(sut)) == len(sut)
-    assert 0 not in sut, "the tester's"
-    assert (cpus.node(placed.placement.switch[0]) == nic) == (scenario.switch is Node.NIC)
+    found = roles(placed)
+    assert len(set(found.sut)) == len(found.sut)
+    assert set(found.sut) >= {*found.switch, *found.pods, *found.control, found.receives_left, found.receives_right}
+    assert 0 not in found.sut, "the tester's"
+    for cpu in (*found.switch, found.main):
+        assert (cpus.node(cpu) == nic) == (scenario.switch is Node.NIC)
+    assert set(found.switch).isdisjoint(found.beside_switch)
+    assert set(found.neighbour).isdisjoint((0, *found.sut))
+    assert {0, *found.sut, *found.neighbour} == set(cpus.usable)
+    assert len(found.pods) == pods
     if scenario.isolation is Isolation.EXCLUSIVE:
-        assert len(placed.placement.pods) == pods + 1
-        for number, cpu in enumerate(placed.placement.pods[:pods]):
+        assert found.control == (found.main,)
+        assert len({*found.pods, found.main}) == pods + 1
+        for number, cpu in enumerate(found.pods):
             where = scenario.pods[min(number, len(scenario.pods) - 1)]
             assert (cpus.node(cpu) == nic) == (where is Node.NIC)
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.errors import Unavailable
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, Entry, Placement, VirtualFunctionSettings
@@ -51,7 +52,8 @@ def worker(number: int) -> Worker:
     left, right = (WorkerPort(f"ens{side}", f"port{number}{side}", "") for side in "ab")
     pods: Any = None
     sriov = VirtualFunctionSettings()
-    return Worker(pods, "", left, right, pods, 1500, Placement((0,), (1,)), "", sriov, number)
+    cpus = plan_cpus(Placement((0,), (1,)), 1, with_switch=False)
+    return Worker(pods, "", left, right, pods, 1500, cpus, "", sriov, number)
 
 
 def by_mac(number: int, **more: Any) -> Part:

@@ -24,6 +24,7 @@ from podperf.topology import (
     SCHEMA_PATH,
     MethodSettings,
     PortSettings,
+    SoftwareSettings,
     Threshold,
     Topology,
     TopologyError,
@@ -64,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(file: Path) -> None:
         path=str(file),
         name="t",
         description="",
-        tester=SettingsOfTester("software", "auto", None, PortSettings(), PortSettings()),
+        tester=SettingsOfTester(SoftwareSettings(), "auto", None, PortSettings(), PortSettings()),
         workers=(WorkerSettings("local", None),),
         traffic=TrafficSettings((Direction.LEFT_TO_RIGHT,), 1),
         method=MethodSettings("quick", 5, 1.0),
@@ -93,7 +94,7 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
 """,
     )
     left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
-    assert topology.tester == SettingsOfTester("software", "packet-ring", (0,), left, PortSettings("t1"))
+    assert topology.tester == SettingsOfTester(SoftwareSettings(), "packet-ring", (0,), left, PortSettings("t1"))
     assert topology.external
     assert topology.workers[0].cpus == (1, 2, 4)
     assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)
@@ -530,19 +531,19 @@ def test_the_schema_is_valid_and_helps_editors() -> None:
 def test_a_trex_that_runs_already_has_ports_of_its_own(file: Path) -> None:
     topology = loaded(file, "tester: {type: trex, trex: {address: 192.0.2.10, ports: {left: 2, right: 3}}}")
     assert topology.tester.engine == "trex"
-    assert topology.tester.has_ports_of_its_own
+    assert topology.tester.kind.has_ports_of_its_own
     assert topology.external
-    trex = topology.tester.trex
+    trex = topology.tester.kind
     assert (trex.address, trex.port, trex.left, trex.right, trex.server) == ("192.0.2.10", 4501, 2, 3, None)
 
 
 def test_a_trex_that_podperf_starts_gets_the_runs_ports_or_devices(file: Path) -> None:
     topology = loaded(file, "tester: {type: trex, trex: {server: {directory: /opt/trex, low_end: no}}}")
     assert not topology.existing_ports
-    assert topology.tester.trex.server == TrexServerSettings("/opt/trex", low_end=False)
+    assert topology.tester.kind.server == TrexServerSettings("/opt/trex", low_end=False)
     devices = "[0000:81:00.0, 0000:81:00.1]"
     topology = loaded(file, f"tester: {{type: trex, trex: {{server: {{directory: /opt/trex, devices: {devices}}}}}}}")
-    assert topology.tester.has_ports_of_its_own
+    assert topology.tester.kind.has_ports_of_its_own
 
 
 def test_local_works_untouched_and_template_loads() -> None:

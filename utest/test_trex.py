@@ -361,7 +361,7 @@ def test_a_publisher_port_that_is_not_the_servers_is_said() -> None:
 
 def test_an_interpreter_that_is_not_there_is_one_clear_line() -> None:
     settings = load_topology(SCHEMA_PATH.parent / "local.yaml").tester
-    settings = replace(settings, trex=TrexSettings(interpreter="/usr/bin/python3.9"))
+    settings = replace(settings, kind=TrexSettings(interpreter="/usr/bin/python3.9"))
     with pytest.raises(PodperfError) as raised:
         TrexTester.at(Site(OneCommand(1), settings, "auto", (0,)))  # type: ignore[arg-type]
     assert str(raised.value) == (
@@ -567,7 +567,7 @@ def test_three_cpus_are_for_master_latency_and_data() -> None:
 
 def test_a_card_whose_driver_stays_with_the_kernel_is_refused() -> None:
     server = TrexServerSettings("/opt/trex", devices=("0000:81:00.0", "0000:81:00.1"))
-    settings = replace(load_topology(SCHEMA_PATH.parent / "local.yaml").tester, trex=TrexSettings(server=server))
+    settings = replace(load_topology(SCHEMA_PATH.parent / "local.yaml").tester, kind=TrexSettings(server=server))
     host = ScriptedHost(answers={"readlink": "../../../bus/pci/drivers/mlx5_core\n", "sh -c test": ""})
     with pytest.raises(PodperfError, match=r"drives 0000:81:00\.0 only together with mlx5_core"):
         TrexTester.at(Site(host, settings, "auto", (0,)))
@@ -576,7 +576,7 @@ def test_a_card_whose_driver_stays_with_the_kernel_is_refused() -> None:
 @pytest.mark.parametrize("namespaces", [(None, None), ("one", "another")])
 def test_a_trex_is_not_started_where_others_reach_its_rpc(namespaces: tuple[str | None, str | None]) -> None:
     settings = load_topology(SCHEMA_PATH.parent / "local.yaml").tester
-    settings = replace(settings, trex=TrexSettings(server=TrexServerSettings("/opt/trex")))
+    settings = replace(settings, kind=TrexSettings(server=TrexServerSettings("/opt/trex")))
     ports = [TesterPort(side, each) for side, each in zip(("left", "right"), namespaces, strict=True)]
     with pytest.raises(PodperfError, match="needs both interfaces in one network namespace, as its RPC is open to"):
         TrexTester.at(Site(ScriptedHost(patient=True), settings, "auto", (0,), *ports))

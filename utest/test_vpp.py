@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.dataplanes.vpp import Vpp, drives_cards, missing, parse_runtime
 from podperf.dataplanes.vpp_segments import segments
@@ -102,9 +103,9 @@ def test_a_vpp_without_memif_is_known_before_it_is_started(files: list[str], rea
 def test_a_vpp_that_has_not_loaded_memif_says_so_instead_of_refusing_a_command() -> None:
     loaded = "     Plugin           Version       Description\n  1. af_packet_plugin.so   26.10-rc0   ...\n"
     with ExitStack() as undo, pytest.raises(PodperfError, match=f"VPP on scripted host has not loaded {REASON}"):
-        Vpp(Machine([], loaded), "/run/podperf/vpp", [0], undo)
+        Vpp(Machine([], loaded), "/run/podperf/vpp", 0, (), undo)
     with ExitStack() as undo:
-        Vpp(Machine([], loaded + "  2. memif_plugin.so   26.10-rc0   ...\n"), "/run/podperf/vpp", [0], undo)
+        Vpp(Machine([], loaded + "  2. memif_plugin.so   26.10-rc0   ...\n"), "/run/podperf/vpp", 0, (), undo)
 
 
 @pytest.mark.parametrize(("ends", "found"), [("usr/lib/x86_64-linux-gnu", True), ("usr/lib", True), ("opt", False)])
@@ -130,8 +131,8 @@ def test_plug_ins_are_looked_for_beside_the_program(
 def worker() -> Worker:
     left = WorkerPort("w-left", "02:00:00:00:00:01", "02:00:00:00:00:aa")
     right = WorkerPort("w-right", "02:00:00:00:00:02", "02:00:00:00:00:bb")
-    placement, vfs = Placement((0,), (1,)), VirtualFunctionSettings()
-    return Worker(None, "", left, right, None, 1500, placement, "/run", vfs)  # type: ignore[arg-type]
+    cpus, vfs = plan_cpus(Placement((0,), (1,)), 1, with_switch=True), VirtualFunctionSettings()
+    return Worker(None, "", left, right, None, 1500, cpus, "/run", vfs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("pods", [1, 2, 5])

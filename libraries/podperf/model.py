@@ -7,12 +7,14 @@ MRR as in FD.io CSIT.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
+from statistics import fmean
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from podperf.noise import Noise
 
@@ -80,7 +82,7 @@ class FrameSize:
     @property
     def mean_bytes(self) -> float:
         """Mean size in bytes, with FCS."""
-        return sum(self.sequence) / len(self.sequence)
+        return fmean(self.sequence)
 
     @property
     def largest(self) -> int:
@@ -190,9 +192,8 @@ class Latency:
 
     def merged(self, other: Latency) -> Latency:
         """The latency of both sets of frames taken together."""
-        counts = dict(self.counts)
-        for index, count in other.counts.items():
-            counts[index] = counts.get(index, 0) + count
+        counts = Counter(self.counts)
+        counts.update(other.counts)
         mine, theirs = sum(self.counts.values()), sum(other.counts.values())
         mean = (self.mean * mine + other.mean * theirs) / max(1, mine + theirs)
         return Latency(min(self.minimum, other.minimum), mean, max(self.maximum, other.maximum), counts)
@@ -304,8 +305,7 @@ class TrialResult:
     @property
     def receive_rate(self) -> float:
         """Frames per second received, mean over the directions."""
-        rates = [each.receive_rate for each in self.directions]
-        return sum(rates) / len(rates) if rates else 0.0
+        return fmean(each.receive_rate for each in self.directions) if self.directions else 0.0
 
     @property
     def duration(self) -> float:
@@ -349,28 +349,29 @@ class Chain:
 
 @dataclass(frozen=True)
 class Placement:
-    """Which CPUs each component has. Numbers are the kernel's CPU numbers."""
+    """The CPUs that tester and system under test have. Numbers are the kernel's. podperf.cpu_plan gives them roles."""
 
     tester: tuple[int, ...]
     sut: tuple[int, ...]
     named_switch: tuple[int, ...] = ()  # of the SUT's, those that the topology gives to a user-space switch
     hugepages: bool = True  # for what can use them, where the worker has some
     apart: bool = False  # the tester's CPUs are another machine's: the same number is not the same CPU
-
-    @property
-    def switch(self) -> tuple[int, ...]:
-        """CPUs on which a user-space switch polls: by default the first of the SUT's."""
-        return self.named_switch or self.sut[:1]
-
-    @property
-    def pods(self) -> tuple[int, ...]:
-        """CPUs of the pods beside such a switch: those that it leaves, or its own where it leaves none."""
-        return tuple(cpu for cpu in self.sut if cpu not in self.switch) or self.sut
+    neighbour: tuple[int, ...] = ()  # those of the worker that neither has
 
     @property
     def shared(self) -> Sequence[int]:
         """CPUs that tester and SUT have in common: none on a sound testbed."""
         return [] if self.apart else sorted(set(self.tester) & set(self.sut))
+
+    def as_record(self) -> dict[str, Any]:
+        """What was chosen, as records have it."""
+        return {
+            "tester": list(self.tester),
+            "sut": list(self.sut),
+            "named_switch": list(self.named_switch),
+            "hugepages": self.hugepages,
+            "apart": self.apart,
+        }
 
 
 @dataclass(frozen=True)

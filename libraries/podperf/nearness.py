@@ -1,4 +1,4 @@
-"""Names that a person may have meant, for one that is not known."""
+"""Proposes known names for an unknown name that a person has typed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MOST = 4  # names that are proposed
 
 
 def near(wanted: str, known: Iterable[str]) -> list[str]:
-    """The known names that are spelled like this one, contain it, or have a word that is spelled like it.
+    """The known names with a similar spelling, that contain this name, or that have a word with a similar spelling.
 
-    The best come first. Upper and lower case are alike.
+    The best come first. Upper and lower case are equal.
     """
     lower = {name.lower(): name for name in known}
     alike = get_close_matches(wanted.lower(), lower, n=MOST)
@@ -23,12 +23,12 @@ def near(wanted: str, known: Iterable[str]) -> list[str]:
 
 
 def proposal(wanted: str, known: Iterable[str]) -> str:
-    """`; near: …` to follow a sentence, or nothing where nothing is near."""
+    """`; near: …` for the end of a sentence, or an empty text without a similar name."""
     return _sentence(near(wanted, known))
 
 
 def proposed_paths(wanted: str, known: Iterable[str]) -> str:
-    """The same for paths, by the names of the files and folders, without the suffixes that all have."""
+    """`proposal` for paths. It compares names of files and folders, without the suffix that all of them have."""
     by_name = {_stem(path): path for path in known}
     return _sentence([by_name[name] for name in near(_stem(wanted), by_name)])
 

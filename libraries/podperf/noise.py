@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from statistics import fmean
 from typing import Any
 
 # Shares of the measuring CPUs' time above which a measurement counts as noisy.
@@ -132,14 +133,11 @@ class Noise:
 
 def mean_speed(weighed: Iterable[tuple[Speed | None, float]]) -> Speed | None:
     """The mean of those that are known, by their weights."""
-    known = [(speed, weight) for speed, weight in weighed if speed is not None]
-    whole = max(1e-9, sum(weight for _, weight in known))
+    known = [(speed, max(1e-9, weight)) for speed, weight in weighed if speed is not None]
     if not known:
         return None
-    return Speed(
-        sum(speed.work * weight for speed, weight in known) / whole,
-        sum(speed.memory * weight for speed, weight in known) / whole,
-    )
+    speeds, weights = zip(*known, strict=True)
+    return Speed(fmean((each.work for each in speeds), weights), fmean((each.memory for each in speeds), weights))
 
 
 def why_noisy(phases: Mapping[str, Noise]) -> str | None:

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    Security considerations (draft section 5): the test network is isolated from all others, and devices
-...              are measured on it alone. A port that anything else uses is refused; no test frame leaves it.
+Documentation    Security considerations (draft section 5): the test network is isolated from all other networks.
+...              podperf refuses a port that anything else uses. No test frame leaves the test network.
 
 Library          ../../libraries/Testbed.py
 Library          ../../libraries/Traffic.py

@@ -2,7 +2,7 @@
 Documentation    The experiment of appendix C of the draft: two pods behind OVS-DPDK or VPP with memif. S1 to S6 are its
 ...              placements of switch, first and second pod on two NUMA nodes (C.3). Its figures are in
 ...              resources/published/appendix_c_multi_pod.yaml, its lab is topologies/appendix_c_multi_pod.yaml;
-...              docs/appendices.md says what is compared.
+...              docs/appendices.md explains what is compared.
 
 Resource         ../../resources/published_order.resource
 

@@ -45,10 +45,10 @@ class AfXdp(DataPlane):
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         for left, right in pairwise(pods):
             right.add_veth("net1", left.host, "net2", worker.mtu)
-        outer = {"net1": worker.cpus[0], "net2": worker.cpus[-1]}
+        outer = {"net1": worker.cpus.receives_left, "net2": worker.cpus.receives_right}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
-        polling = PollingPods(worker, chain, worker.cpus, undo)
+        polling = PollingPods(worker, chain, undo)
         for pod in pods:
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
+from podperf.cpu_plan import CpuPlan
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
-from podperf.model import Chain, Direction, Entry, NetworkingModel, Placement, VirtualFunctionSettings
+from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
 from podperf.pods.forwarders.base import Application
 
@@ -50,15 +51,16 @@ class Worker:
     right: WorkerPort
     pods: PodRuntime
     mtu: int
-    placement: Placement
+    cpus: CpuPlan
     directory: str  # for sockets, databases and logs of this set-up; removed at its end
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
+    hugepages: bool = True  # whether the topology lets them be used
 
     @property
-    def cpus(self) -> tuple[int, ...]:
-        """All CPUs that the data plane and its pods may use."""
-        return self.placement.sut
+    def receiving(self) -> Sequence[tuple[WorkerPort, int]]:
+        """Both ports, and the CPU on which the kernel receives at each."""
+        return (self.left, self.cpus.receives_left), (self.right, self.cpus.receives_right)
 
     @property
     def ports(self) -> Mapping[str, Host]:
@@ -75,7 +77,7 @@ class Worker:
 
     def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
         """Reserve `mib` MiB on each NUMA node until `undo`. False if host or topology has no hugepages."""
-        if not (self.placement.hugepages and hugepages.offered(self.host)):
+        if not (self.hugepages and hugepages.offered(self.host)):
             return False
         hugepages.reserve(self.host, mib, self.directory, undo)
         return True
@@ -133,7 +135,7 @@ class DataPlane(Protocol):
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""
 
     switch_has_cpus: ClassVar[bool] = False
-    """Whether the data plane has a switch in user space, which runs on its own CPUs (`Placement.switch`)."""
+    """Whether the data plane has a switch in user space, which runs on its own CPUs (`CpuPlan.switch`)."""
 
     uses_virtual_functions: ClassVar[bool] = False
     """Whether the data plane uses virtual functions of the NIC. Their links may take seconds to come up."""

@@ -16,18 +16,13 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.linux import ip_json
 from podperf.hosts.programs import on_host
+from podperf.hosts.shell_script import shell_script
 
 OBJECTS = Path(__file__).parents[3] / "build" / "bpf"
 TC_REDIRECT, TC_PEER, XDP_REDIRECT = "tc_redirect", "tc_redirect_peer", "xdp_redirect"  # names of object files
 # iproute2 leaves folders behind in the mounted BPF file system, so it gets a private one.
 _LOADING = ("unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh")
-# Ubuntu's `bpftool` is a wrapper that runs only the bpftool of the running kernel. podperf can use any version.
-_FIND_BPFTOOL = """
-for tool in bpftool /usr/lib/linux-tools*/bpftool /usr/lib/linux-tools/*/bpftool; do
-  ! "$tool" version >/dev/null 2>&1 || { echo "$tool"; exit; }
-done
-exit 1
-"""
+_FIND_BPFTOOL = shell_script("find_bpftool.sh", beside=__file__)
 NATIVE, GENERIC, OFFLOADED = "native", "generic", "offloaded"
 XDP_MODES = {1: NATIVE, 2: GENERIC, 3: OFFLOADED}  # XDP_ATTACHED_* of linux/if_link.h
 _XDP_KEYWORDS = {NATIVE: "xdpdrv", GENERIC: "xdpgeneric", OFFLOADED: "xdpoffload"}  # of ip-link(8)

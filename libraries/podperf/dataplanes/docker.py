@@ -1,8 +1,8 @@
 """A Docker-style network: bridges with masquerade and port mapping, by the CNI plug-ins `bridge` and `portmap`.
 
-A frame from outside is addressed to the worker, whose port mapping translates it to the pod; the pod is a proxy that
-sends it on; what leaves the worker carries the worker's own address. So the path crosses connection tracking on the
-worker twice.
+A frame from outside has the worker's address. The worker's port mapping translates it to the pod's address. The pod is
+a proxy and sends the frame on. A frame that leaves the worker has the worker's own address as its source. So a frame
+crosses the worker's connection tracking twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from podperf.pods.forwarders.kernel import NextHop, route_via
 
 
 class Docker(KernelPods):
-    """One bridge for each segment, the worker its gateway; every pod translates addresses to the next one."""
+    """One bridge for each segment, with the worker as its gateway. Each pod translates addresses to the next pod."""
 
     name: ClassVar[str] = "docker"
 

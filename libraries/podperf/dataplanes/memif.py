@@ -40,9 +40,9 @@ class Memif(DataPlane):
         refuse_large_frames(worker.mtu, "memif")
         leave_one_queue_each(worker)
         sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
-        polling = PollingPods(worker, chain, worker.cpus, undo)
+        polling = PollingPods(worker, chain, undo)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
-        outer = {"net1": polling.cpu(0), "net2": polling.cpu(chain.pods - 1)}
+        outer = {"net1": worker.cpus.pods[0], "net2": worker.cpus.pods[-1]}
         for interface, cpu in outer.items():
             dedicate_receive_processing(ports[interface], interface, cpu)
         # Start from left to right, so that each server listens before its client connects.

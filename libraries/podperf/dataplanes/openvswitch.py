@@ -34,14 +34,6 @@ def cpu_mask(cpus: Sequence[int]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
-def poller_cpus(switch: Sequence[int], ports: int) -> list[int]:
-    """The CPU of the switch that polls each port, from left to right.
-
-    Neighbouring ports share a poller. With two CPUs, one polls the left half of the chain, and one the right half.
-    """
-    return [switch[place * len(switch) // ports] for place in range(ports)]
-
-
 def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """The threads that share each CPU: the kernel's receive threads of the worker's ports, and the pollers.
 
@@ -50,8 +42,9 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
     """
     left, right = (threads_named(worker.host, f"napi/{each.interface}-") for each in (worker.left, worker.right))
     busy = {cpu: list(threads) for cpu, threads in pollers.items()}
-    busy[worker.cpus[0]] = left + busy.get(worker.cpus[0], [])
-    busy[worker.cpus[-1]] = busy.get(worker.cpus[-1], []) + right
+    cpus = worker.cpus
+    busy[cpus.receives_left] = left + busy.get(cpus.receives_left, [])
+    busy[cpus.receives_right] = busy.get(cpus.receives_right, []) + right
     return busy
 
 

@@ -49,17 +49,16 @@ def device_driver(host: Host) -> str | None:
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
-def configuration(worker: Worker, control: int, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
-    """The `other_config` of a switch with these ports and `sockets` sockets to pods. Its control thread runs on the CPU
-    `control`."""
-    host, pollers = worker.host, worker.placement.switch
+def configuration(worker: Worker, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
+    """The `other_config` of a switch with these ports and `sockets` sockets to pods."""
+    host, pollers, main = worker.host, worker.cpus.switch, worker.cpus.main
     allowed = [f"-a {device}" for device in ports.devices.values() if pci.ADDRESS.fullmatch(device)]
     extra = " ".join(allowed or ["--no-pci"])
     settings = {"dpdk-init": "true", "pmd-cpu-mask": cpu_mask(pollers)}
-    if control < MAX_LCORES:
-        settings["dpdk-lcore-mask"] = cpu_mask([control])
+    if main < MAX_LCORES:
+        settings["dpdk-lcore-mask"] = cpu_mask([main])
     else:
-        extra += f" --lcores=0@{control}"
+        extra += f" --lcores=0@{main}"
     if in_hugepages:
         # Every NUMA node gets memory, because a card and the CPU that polls it may be on different nodes.
         nodes = hugepages.nodes(host)

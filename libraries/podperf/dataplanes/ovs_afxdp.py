@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
-from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing, poller_cpus
+from podperf.dataplanes.openvswitch import PLAIN, OpenVSwitch, busy_threads, cpu_mask, missing
 from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
@@ -18,9 +18,9 @@ from podperf.model import Chain, NetworkingModel
 
 
 class OvsAfxdp(OvsKernel):
-    """Every port, that of a pod as well as the physical one, is of type afxdp; all are polled on the switch's CPUs.
+    """Every port of the switch, to a pod or to the network, is of type afxdp. The switch polls all on its CPUs.
 
-    The kernel's receive threads, which fill the sockets of the worker's ports, take turns with the poller.
+    The kernel's receive threads fill the sockets of the worker's ports. They take turns with the poller.
     """
 
     name: ClassVar[str] = "ovs-afxdp"
@@ -41,21 +41,20 @@ class OvsAfxdp(OvsKernel):
         return super().set_up(worker, chain, undo)
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
-        configuration = {"pmd-cpu-mask": cpu_mask(worker.placement.switch)}
+        configuration = {"pmd-cpu-mask": cpu_mask(worker.cpus.switch)}
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, configuration=configuration)
 
     def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         for name in names:
-            worker.host.run("ethtool", "-K", name, "gro", "on")  # a veth has its receive ring only then
+            worker.host.run("ethtool", "-K", name, "gro", "on")  # only then a veth has a receive ring
         settings = {"type": "afxdp", "options:xdp-mode": "best-effort"}
-        cpus = poller_cpus(worker.placement.switch, len(names))
         return {
             name: settings | {"other_config:pmd-rxq-affinity": f'"0:{cpu}"'}
-            for name, cpu in zip(names, cpus, strict=True)
+            for name, cpu in zip(names, worker.cpus.pollers_of(len(names)), strict=True)
         }
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
-        switch.confine(worker.placement.pods)
+        switch.confine(worker.cpus.beside_switch)  # no pod polls
         return take_turns(worker.host, busy_threads(worker, switch.pollers()), undo)
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:

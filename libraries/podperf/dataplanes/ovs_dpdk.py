@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes import openvswitch_dpdk as dpdk
 from podperf.dataplanes.base import ALSO_MODEL, DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
-from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, missing, poller_cpus
+from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, missing
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.hosts.base import Host
@@ -50,7 +50,7 @@ class OvsDpdk(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "DPDK")
-        polling = PollingPods(worker, chain, worker.placement.pods, undo, switch_memory=dpdk.SWITCH_MEMORY)
+        polling = PollingPods(worker, chain, undo, switch_memory=dpdk.SWITCH_MEMORY)
         # Each end of a pod is a socket to the switch, or a device beside the switch.
         ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
         beside = self._ends.beside_switch(chain) if self._ends else {}
@@ -61,13 +61,11 @@ class OvsDpdk(DataPlane):
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
         ports = dpdk.Ports() if beside else dpdk.ports_of(worker, undo)
-        # Control threads run on a CPU where no pod polls. If there is none, they take turns with the pods' pollers.
-        control = worker.placement.pods[chain.pods :] or worker.placement.pods
-        settings = dpdk.configuration(worker, control[-1], ports, len(sockets), in_hugepages=polling.in_hugepages)
+        settings = dpdk.configuration(worker, ports, len(sockets), in_hugepages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
         _connect(worker, switch, ports, sockets, polling.applications)
         polling.begin()
-        switch.confine(control)
+        switch.confine(worker.cpus.control)
         return polling.running(
             busy_threads(worker, together(switch.pollers(), *polling.pollers())),
             lambda: _describe(worker, switch, ports, polling),
@@ -84,7 +82,7 @@ def _connect(
     switch.ofctl("del-flows", BRIDGE)
     names = [*(["left"] if ports.devices else []), *sockets, *(["right"] if ports.devices else [])]
     numbers: list[int] = []
-    for name, cpu in zip(names, poller_cpus(worker.placement.switch, len(names)), strict=True):
+    for name, cpu in zip(names, worker.cpus.pollers_of(len(names)), strict=True):
         if name in sockets:
             # The pod makes its sockets one by one. A switch that connects too early waits 1 s before it tries again.
             pod = next(each for each in pods if each.name == name[:-1])

@@ -58,7 +58,7 @@ class OvsKernel(KernelPods):
         return running_pods(worker, pods, entries, describe_switch, [switch, turns])
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
-        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus)
+        return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus.sut)
 
     def _prepared(self, worker: Worker, names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Prepare the interfaces of the chain for the switch. Returns the switch's settings for each."""

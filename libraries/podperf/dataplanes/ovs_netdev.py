@@ -31,7 +31,7 @@ class OvsNetdev(OvsKernel):
         return missing(host, PLAIN)
 
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
-        cpu, process = worker.placement.switch[0], switch.process.pid
+        (cpu,), process = worker.cpus.pollers_of(1), switch.process.pid
         worker.host.run("taskset", "--cpu-list", "--pid", str(cpu), str(process))
         return take_turns(worker.host, busy_threads(worker, {cpu: [process]}), undo)
 

@@ -24,19 +24,17 @@ def _describe(application: Application) -> Mapping[str, Any]:
 
 
 class PollingPods:
-    """The applications of a chain's pods, from left to right. Each polls on one CPU; `cpus` are given out by turns."""
+    """The applications of a chain's pods, from left to right. Each polls on the CPU that the plan gives to its pod."""
 
-    def __init__(
-        self, worker: Worker, chain: Chain, cpus: Sequence[int], undo: ExitStack, *, switch_memory: int = 0
-    ) -> None:
+    def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
         """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
         self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
         self.applications: list[Application] = []
-        self._worker, self._cpus, self._undo = worker, cpus, undo
+        self._worker, self._undo = worker, undo
 
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
-        share = Share(self.cpu(len(self.applications)), self.in_hugepages)
+        share = Share(self._worker.cpus.pods[len(self.applications)], self.in_hugepages)
         application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
@@ -50,13 +48,9 @@ class PollingPods:
         for application in self.applications:
             application.begin()
 
-    def cpu(self, place: int) -> int:
-        """The CPU of the pod at this place of the chain, counted from 0."""
-        return self._cpus[place % len(self._cpus)]
-
     def pollers(self) -> list[Pollers]:
         """The pollers of each pod."""
-        return [{self.cpu(place): each.pollers()} for place, each in enumerate(self.applications)]
+        return [{cpu: each.pollers()} for cpu, each in zip(self._worker.cpus.pods, self.applications, strict=False)]
 
     def running(
         self,

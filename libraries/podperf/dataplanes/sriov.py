@@ -55,7 +55,7 @@ class Sriov(DataPlane):
             pods = _start_kernel_pods(worker, chain, functions, undo)
             describe = partial(_describe, worker, pods, functions, pods)
             return RunningDataPlane(forward_along(pods, worker), worker.ports, describe)
-        polling = PollingPods(worker, chain, worker.cpus, undo)
+        polling = PollingPods(worker, chain, undo)
         pods = _start_testpmd_pods(worker, chain, functions, polling, undo)
         describe = partial(_describe, worker, pods, functions)
         pollers = together(*polling.pollers())
@@ -93,7 +93,7 @@ def _start_kernel_pods(
         sriov.set_queues(pod.host, interface, worker.sriov.queues)
         # A driver requests its interrupts when its interface is brought up. So steer them only now.
         its = list(interrupts.affinities(worker.host, vf.address))
-        interrupts.steer(worker.host, its, worker.cpus[place // 2 % len(worker.cpus)])
+        interrupts.steer(worker.host, its, worker.cpus.pods[place // 2])
     for number, pod in enumerate(pods):
         sriov.await_links(pod.host, dict(zip(("net1", "net2"), functions[2 * number :], strict=False)))
     return pods

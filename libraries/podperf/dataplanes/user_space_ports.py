@@ -1,4 +1,4 @@
-"""The worker's two ports in the hands of a program in user space: driven by its DPDK, or read through AF_XDP."""
+"""The worker's two ports for a program in user space, which drives them by DPDK or uses them through AF_XDP."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from podperf.pods.base import Attachment, Pod
 
 
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
-    """Take both ports from the kernel until `undo`: the PCI addresses of `left` and `right`.
+    """Take both ports from the kernel until `undo`. Returns the PCI addresses of `left` and `right`.
 
-    Empty where they stay with it, because there is no card behind one, no IOMMU, or its driver serves both. Unavailable
-    when one has virtual functions, which would be gone with its driver.
+    The result is empty if the ports stay with the kernel: a port has no card behind it, there is no IOMMU, or DPDK
+    works through the kernel's driver. Raises Unavailable if a port has virtual functions, which would end with its
+    driver.
     """
     ports = {"left": worker.left, "right": worker.right}
     addresses = {name: port.pci for name, port in ports.items() if port.pci and _can_be_had(worker.host, port)}
@@ -27,8 +28,8 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     for port in ports.values():
         _refuse_virtual_functions(worker.host, port)
     for port in ports.values():
-        # They come back into the first network namespace; whoever takes the testbed down looks for them here. One that
-        # never left, because it could not be taken, is here already.
+        # The ports come back into the first network namespace, but the testbed's undo expects them in the worker's. A
+        # port that could not be taken is there already.
         arguments = (worker.host, port.interface, worker.namespace, port.interface)
         undo.callback(pci.move_into_namespace, *arguments, check=False)
     way_back = WayBack(worker.host, worker.directory, undo)
@@ -39,10 +40,10 @@ def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
 
 
 def start_pods_with_ports(worker: Worker, count: int, undo: ExitStack) -> tuple[list[Pod], Mapping[str, Host]]:
-    """Pods of which the first has the left port, as its net1, and the last the right port, as its net2. With them who
-    sees the ports now.
+    """The pods, and the hosts of the worker's ports now. The first pod has the left port as its net1, and the last pod
+    the right port as its net2.
 
-    The CNI plug-in `host-device` moves a port. Its receive thread ends with the move, and a new one begins anywhere.
+    The CNI plug-in `host-device` moves a port. The port's receive thread ends, and a new one starts on any CPU.
     """
     pods = []
     for number in range(1, count + 1):
@@ -57,11 +58,11 @@ def _attachment(interface: str, port: WorkerPort) -> Attachment:
 
 
 def leave_one_queue_each(worker: Worker) -> None:
-    """Let all frames of a port go to one queue, for who takes the ports by AF_XDP: a socket has one queue's frames.
+    """Let all frames of a port go to one queue, for programs that use the ports by AF_XDP: a socket serves one queue.
 
-    The port's queues are put back when the port is given back.
+    The port gets its queues back when the worker gets the port back.
     """
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+    for port, cpu in worker.receiving:
         if port.pci is not None:
             leave_one_queue(worker.host, port.interface, port.pci, cpu)
 

@@ -53,28 +53,30 @@ _WAIT_FOR_ANSWER = 'until "$@"; do [ -e "/proc/$VPP/exe" ] || exit 1; sleep 0.05
 
 
 class Vpp:
-    """A running VPP in the network of `host`. The first of `cpus` is its main core. Each other CPU has a worker thread.
+    """A running VPP in the network of `host`, with its main thread on the CPU `main` and a worker thread on each CPU of
+    `workers`.
 
-    With one CPU there is no worker thread, and the main thread forwards. `devices` has the addresses of the PCI devices
-    that VPP drives by DPDK, by their names in VPP. With `in_hugepages`, DPDK's memory is in hugepages.
+    Without a worker thread, the main thread forwards. `devices` has the addresses of the PCI devices that VPP drives by
+    DPDK, by their names in VPP. With `in_hugepages`, DPDK's memory is in hugepages.
     """
 
     def __init__(
         self,
         host: Host,
         directory: str,
-        cpus: Sequence[int],
+        main: int,
+        workers: Sequence[int],
         undo: ExitStack,
         devices: Mapping[str, str] = MappingProxyType({}),
         *,
         in_hugepages: bool = False,
     ) -> None:
-        self._host, self._cpus, self._socket = host, cpus, unix_socket(directory, "cli.sock")
-        main_core, *workers = cpus
+        self._host, self._main, self._workers = host, main, workers
+        self._socket = unix_socket(directory, "cli.sock")
         self.start_up = _START_UP.format(
             directory=directory,
             shared_memory=shared_memory_prefix(),
-            main_core=main_core,
+            main_core=main,
             page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
             plugin=_WITH_DPDK if devices else "",
             devices=_dpdk_section(devices, in_hugepages) if devices else "",
@@ -84,7 +86,7 @@ class Vpp:
         undo.callback(free_shared_memory, host)
         # DPDK keeps its files under RUNTIME_DIRECTORY.
         start = ("env", f"RUNTIME_DIRECTORY={directory}", "vpp", "-c", f"{directory}/startup.conf")
-        self.process: Process = host.spawn(*start, cpus=cpus)
+        self.process: Process = host.spawn(*start, cpus=(main, *workers))
         undo.callback(self.process.stop)
         # `timeout` limits the wait. The shell asks again until VPP answers or has ended.
         done = host.run(
@@ -112,8 +114,8 @@ class Vpp:
         """The threads that forward, by CPU: the worker threads, or the main thread if there are none."""
         workers = threads_named(self._host, "vpp_wk", of=self.process.pid)
         if not workers:
-            return {self._cpus[0]: [self.process.pid]}
-        return {cpu: [thread] for cpu, thread in zip(self._cpus[1:], workers, strict=True)}
+            return {self._main: [self.process.pid]}
+        return {cpu: [thread] for cpu, thread in zip(self._workers, workers, strict=True)}
 
     def ask(self, question: str) -> list[str]:
         """The lines of VPP's answer to a command."""

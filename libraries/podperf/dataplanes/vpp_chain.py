@@ -1,6 +1,6 @@
-"""Chains whose segments VPP switches: the worker's ports by DPDK or host interfaces, memif to applications in the pods.
+"""Chains whose segments VPP switches. VPP uses the worker's ports by DPDK or as host interfaces, and memif to the pods.
 
-How VPP forwards within a segment is what tells its data planes apart.
+The data planes of VPP differ in the way in which VPP forwards within a segment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
 from podperf.pods.forwarders.dpdk import missing_drivers
 
-SWITCH_MEMORY = 128  # MiB that DPDK needs where it drives the ports
+SWITCH_MEMORY = 128  # MiB that DPDK needs if it drives the ports
 
 
 class VppChain(DataPlane):
@@ -34,9 +34,9 @@ class VppChain(DataPlane):
 
     name: ClassVar[str]
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
-    forwarders: ClassVar[Sequence[str]] = TRANSPARENT  # frames are switched by the MACs that they came with
+    forwarders: ClassVar[Sequence[str]] = TRANSPARENT  # VPP switches by MAC, so pods must not change MACs
     switch_has_cpus: ClassVar[bool] = True
-    shown: ClassVar[Sequence[str]]  # the questions whose answers show how segments are switched
+    shown: ClassVar[Sequence[str]]  # commands of VPP whose answers show how segments are switched
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         self._ends = ends
@@ -47,22 +47,23 @@ class VppChain(DataPlane):
 
     @abstractmethod
     def connect(self, vpp: Vpp, worker: Worker, segment: Segment) -> None:
-        """Let the frames of one segment pass between its two interfaces, in both directions."""
+        """Forward frames between the two interfaces of one segment, in both directions."""
 
     def entries(self, worker: Worker) -> Mapping[Direction, Entry]:
-        """How frames must be addressed. Switched below layer 3 they go straight to the tester's other port."""
+        """The destination of frames. Without routing, it is the MAC of the tester's other port."""
         return {}
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
-        switch, pod_cpus = worker.placement.switch, worker.placement.pods
-        # Its main thread only answers questions once it has workers. No worker may be on its core, so where the switch
-        # leaves no CPU it has the first of the switch's; with a single CPU there are no workers.
-        cpus = switch if set(switch) >= set(worker.cpus) else (pod_cpus[-1], *switch)
+        # With workers, VPP's main thread only answers questions. No worker may be on its core. So if the switch leaves
+        # no other CPU, the main thread has the switch's first CPU. With a single CPU there are no workers.
+        switch, main = worker.cpus.switch, worker.cpus.main
+        main, *workers = switch if main in switch else (main, *switch)
         beside = self._ends.beside_switch(chain) if self._ends else {}
         devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
-        polling = PollingPods(worker, chain, pod_cpus, undo, switch_memory=SWITCH_MEMORY * bool(devices))
-        vpp = Vpp(worker.host, f"{worker.directory}/vpp", cpus, undo, devices, in_hugepages=polling.in_hugepages)
+        polling = PollingPods(worker, chain, undo, switch_memory=SWITCH_MEMORY * bool(devices))
+        directory, in_hugepages = f"{worker.directory}/vpp", polling.in_hugepages
+        vpp = Vpp(worker.host, directory, main, workers, undo, devices, in_hugepages=in_hugepages)
         pollers = vpp.pollers()
         for name in devices:
             vpp.configure(f"set interface state {name} up")
@@ -98,21 +99,22 @@ class VppChain(DataPlane):
 
 
 def _share_ports(worker: Worker, vpp: Vpp) -> Mapping[int, Sequence[int]]:
-    """Give VPP the worker's two ports by way of the kernel. Returns the kernel's threads that poll for them."""
+    """Give VPP the worker's two ports as host interfaces. Returns the kernel's threads that receive for them."""
     take_all_frames(worker)
     threads = []
-    for port, cpu in ((worker.left, worker.cpus[0]), (worker.right, worker.cpus[-1])):
+    for port, cpu in worker.receiving:
         vpp.create(
             f"create host-interface name {port.interface} hw-addr {port.mac} cksum-gso-disable",
             host_interface(port),
         )
-        # The kernel's copying into af_packet's rings is work of the system under test, so it has its turns, too.
+        # The kernel copies frames into af_packet's rings. This work belongs to the system under test: it takes turns,
+        # too.
         threads.append(receive_threads(worker.host, port.interface, cpu))
     return together(*threads)
 
 
 def _attach(worker: Worker, vpp: Vpp, number: int, beside: Mapping[str, str]) -> list[str]:
-    """Make VPP's ends of a pod's memifs. Returns the pod's devices: its own ends, or those `beside` the switch."""
+    """Make VPP's ends of a pod's memifs. Returns the pod's devices: its memif ends, or its devices in `beside`."""
     socket = unix_socket(worker.directory, f"memif{number}.sock")
     vpp.configure(f"create memif socket id {number} filename {socket}")
     devices = []

@@ -1,4 +1,4 @@
-"""VPP with layer 2 patches: whatever arrives on one interface leaves on the other, unlooked at (`test l2patch`)."""
+"""VPP with layer 2 patches (`test l2patch`). Frames from one interface leave by the other one without a look-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podperf.dataplanes.vpp_segments import Segment
 
 
 class VppL2Patch(VppChain):
-    """The shortest way through VPP, and the one of the draft's own experiments."""
+    """The shortest path through VPP. The repository of the draft's authors also uses it."""
 
     name: ClassVar[str] = "vpp-l2patch"
     shown: ClassVar[Sequence[str]] = ("show l2patch",)

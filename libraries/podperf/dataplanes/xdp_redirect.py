@@ -12,14 +12,14 @@ from podperf.pods.base import Pod
 
 
 class XdpRedirect(RedirectedPods):
-    """Native where the driver has it, else generic; the description says which is in force on each interface."""
+    """Native XDP if the driver has it, and otherwise generic XDP. The description has the mode of each interface."""
 
     name: ClassVar[str] = "xdp-redirect"
     modes: ClassVar[Sequence[str]] = (NATIVE, GENERIC)
 
     def make_ready(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
-            for interface in pod.interfaces:  # a veth end takes redirected frames only when it has a NAPI context
+            for interface in pod.interfaces:  # a veth end takes redirected frames only if it has a NAPI context
                 pod.host.run("ethtool", "-K", interface, "gro", "on")
 
     def redirect(self, worker: Worker, source: str, target: str) -> None:

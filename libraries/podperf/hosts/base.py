@@ -1,4 +1,4 @@
-"""The host seam: run a command, start a process, move a file, wherever the host is."""
+"""The host seam: runs commands, starts processes and copies files on any host."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Completed:
 
 
 _MOST_SHOWN = 200  # characters of a command, which may be a program of many lines
-_MOST_TOLD = 4000  # characters of what a command that failed said: the last ones
+_MOST_TOLD = 4000  # last characters of a failed command's output
 
 
 def shown(command: Sequence[str]) -> str:
-    """A command as it stands in a message: in one line."""
+    """A command in one line, for messages."""
     return shorten(" ".join(command), _MOST_SHOWN, placeholder=" …")
 
 
@@ -43,24 +43,25 @@ class CommandFailed(PodperfError):
 
 
 class TooMuchOutput(PodperfError):
-    """A command, or a process that nobody listened to, said more than there is a place for."""
+    """The output of a command, or the unread output of a process, was larger than the limit."""
 
     def __init__(self, host: str, command: Sequence[str]) -> None:
         super().__init__(f"on {host}, `{shown(command)}` said more than {MOST_MIB} MiB, which were not kept")
 
 
 class Process(Protocol):
-    """A process that a host runs in the background, spoken to by lines on its standard input and output."""
+    """A background process on a host. Standard input and output are lines."""
 
     pid: int
 
     def send(self, line: str) -> None:
-        """Write one line. PodperfError, with what the process said on standard error, when it is gone."""
+        """Write one line. If the process has ended, raises PodperfError with its standard error."""
 
     def receive(self, timeout: float) -> str:
-        """The next line of standard output, without its end. PodperfError when the process is gone or time is up.
+        """The next line of standard output, without its line end.
 
-        TooMuchOutput when lines were lost, because it said more than 16 MiB that nobody read.
+        Raises PodperfError if the process has ended, or after `timeout` seconds. Raises TooMuchOutput if lines were
+        lost, because more than 16 MiB were unread.
         """
 
     def alive(self) -> bool:
@@ -70,7 +71,7 @@ class Process(Protocol):
         """The text that the process has written to standard error so far, at most its last 1 MiB."""
 
     def stop(self, timeout: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL when `timeout` seconds were not enough. Returns when it is gone; safe to repeat."""
+        """Send SIGTERM, and SIGKILL after `timeout` seconds. Returns when the process has ended. Safe to repeat."""
 
 
 class Host(Protocol):

@@ -1,4 +1,4 @@
-"""What Linux offers on any host: links, addresses and kernel settings, as data and by name."""
+"""Links, addresses, threads and kernel settings of any Linux host."""
 
 from __future__ import annotations
 
@@ -9,31 +9,22 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
-CARRIER_PATIENCE = 15  # seconds: two ends agree on speed and more when a link comes up
+CARRIER_PATIENCE = 15  # seconds; when a link comes up, its two ends negotiate speed and other settings
 
-# Run by `sh -c` with a process as $1 and a command behind it: until it succeeds, or the process is gone or a zombie.
-_UNTIL_SUCCESS = (
-    'p=$1; shift; until "$@" >/dev/null 2>&1; do'
-    ' read -r s <"/proc/$p/stat" || exit 1; case "${s##*) }" in Z*) exit 1;; esac; sleep 0.02; done'
-)
+_UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
 
-# Run by `sh -c` with the interface.
+# `sh -c` runs this with an interface as $1.
 _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05; done'
-# Run by `sh -c` with interface, attribute and value: sysfs shows the interfaces of the namespace that mounted it.
-# Below /sys, as the kernel refuses to mount the sysfs that lies there over itself: that of the machine's own network.
+# `sh -c` runs this with interface, attribute and value. A sysfs shows the interfaces of the network namespace that
+# mounted it. /sys belongs to the machine's own namespace. So this mounts another sysfs on /sys/class, because the
+# kernel refuses to mount one on /sys itself.
 _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
-# Run by `sh -c` with a prefix as $1 and a folder of /proc as $2: the numbers of the threads whose name starts with it.
-# Any user can give any name to a process. So of all that /proc lists only the kernel's own threads count: those with
-# the flag PF_KTHREAD (0x00200000, linux/sched.h) in /proc/PID/stat (proc(5)), which no process can give itself.
-_THREADS_NAMED = (
-    'for t in "$2"/[0-9]*; do read -r n 2>/dev/null <"$t/comm" || continue; case "$n" in "$1"*) ;; *) continue;; esac;'
-    ' if [ "$2" = /proc ]; then read -r s 2>/dev/null <"$t/stat" || continue; set -- "$1" "$2" ${s##*) };'
-    ' [ $((${9:-0} & 0x200000)) != 0 ] || continue; fi; echo "${t##*/}"; done; :'
-)
+_THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 
 
 def ip(host: Host, *arguments: str) -> None:
@@ -42,7 +33,7 @@ def ip(host: Host, *arguments: str) -> None:
 
 
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
-    """Ask `ip` for something, as data; unchecked, an empty list where it fails."""
+    """The answer of `ip` as data. Without `check`, an empty list if the command fails."""
     done = host.run("ip", "-json", *arguments, check=check)
     said = (done.stdout if done.exit_code == 0 else "").strip()
     try:
@@ -62,15 +53,15 @@ def is_veth(link: Mapping[str, Any]) -> bool:
 
 
 def await_carrier(host: Host, interface: str) -> bool:
-    """Wait until an interface has a link; False when it has none after 15 s."""
+    """Wait until an interface has a link. False if it has none after 15 s."""
     wait = ("timeout", str(CARRIER_PATIENCE), "sh", "-c", _AWAIT_CARRIER, "sh", interface)
     return host.run(*wait, check=False, timeout=CARRIER_PATIENCE + 5).exit_code == 0
 
 
 def sysctl(host: Host, **settings: int) -> None:
-    """Set kernel parameters; a double underscore in a name stands for the dot: `net__ipv4__ip_forward=1`.
+    """Set kernel parameters. A double underscore in a name stands for a dot: `net__ipv4__ip_forward=1`.
 
-    Those that the kernel lacks, as one without IPv6 does, are left out.
+    Parameters that the kernel lacks are left out, for example those of IPv6 in a kernel without IPv6.
     """
     host.run("sysctl", "-eqw", *(f"{name.replace('__', '.')}={value}" for name, value in settings.items()))
 
@@ -83,7 +74,7 @@ def mac_address(host: Host, interface: str) -> str:
 def add_veth(
     host: Host, *, near: str, far: str, mtu: int, near_namespace: str | None = None, far_namespace: str | None = None
 ) -> None:
-    """A veth pair, both ends up; an end without a namespace stays in that of the host."""
+    """A veth pair with both ends up. An end without a namespace stays in the namespace of the host."""
     command = ["link", "add", "name", near, "mtu", str(mtu)]
     if near_namespace:
         command += ["netns", near_namespace]
@@ -96,26 +87,26 @@ def add_veth(
 
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
-    """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in whichever namespace the host is."""
+    """Write an attribute of an interface (/sys/class/net/INTERFACE/ATTRIBUTE) in the host's network namespace."""
     host.run("unshare", "--mount", "sh", "-c", _WRITE_ATTRIBUTE, "sh", interface, attribute, str(value))
 
 
 def read_attribute(host: Host, interface: str, attribute: str) -> int:
-    """The number in an attribute of an interface; 0 where the kernel does not have it."""
+    """The number in an attribute of an interface. 0 if the kernel does not have the attribute."""
     return int(host.run("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
 
 
 def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
-    """Let one CPU do all the work that frames arriving at this veth cause, as an interrupt of a NIC would.
+    """Let one CPU do all the work for frames that arrive at this veth, as an interrupt of a NIC would.
 
-    Without this the sender's CPU runs the whole receiving kernel path, the load adapts to what it can take, and there
-    is no loss to measure. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. As an
-    interrupt would, it goes before ordinary processes (sched(7)); of two such threads on one CPU each has its turn.
+    Without this, the sender's CPU does the receiver's work in the kernel. The load then adapts to the rate of this CPU,
+    and no frame is lost. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. Like an
+    interrupt, the thread has precedence over ordinary processes (sched(7)). Two such threads on one CPU take turns.
     """
     host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     write_attribute(host, interface, "threaded", 1)
     threads = threads_named(host, f"napi/{interface}-")
-    # A thread of an interface of that name that was just removed may be among them, and gone by now.
+    # A thread of a removed interface with the same name may be among them. It may have ended by now.
     refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
     if len(refusals) == len(threads):
         raise PodperfError(
@@ -125,7 +116,7 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
 
 
 def _hold(host: Host, thread: int, cpu: int) -> str | None:
-    """Hold a thread to a CPU, before ordinary processes there. Returns the reason of a refusal, else None."""
+    """Pin a thread to a CPU, with precedence over ordinary processes. Returns the reason of a refusal, or None."""
     for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
         done = host.run(*command, str(thread), check=False)
         if done.exit_code:
@@ -143,19 +134,19 @@ def _why_no_thread(host: Host) -> str:
 
 
 def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
-    """The threads whose name starts with this: those of a process, or without one those of the kernel."""
+    """The threads of the process `of` whose names start with `prefix`. Without `of`, threads of the kernel."""
     folder = f"/proc/{of}/task" if of is not None else "/proc"
     return [int(each) for each in host.run("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
 
 
 def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
-    """Wait until a command succeeds; False when `timeout` seconds were not enough, or the process has ended."""
+    """Wait until a command succeeds. False after `timeout` seconds, or if the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
     return host.run(*wait, *command, check=False, timeout=timeout + 5).exit_code == 0 and process.alive()
 
 
 def unix_socket(directory: str, name: str) -> str:
-    """The path of a UNIX socket. PodperfError when it is longer than the kernel takes (unix(7), sun_path)."""
+    """The path of a UNIX socket. Raises PodperfError if it is too long for the kernel (unix(7), sun_path)."""
     path = f"{directory}/{name}"
     if len(path.encode()) > LONGEST_SOCKET_PATH:
         raise PodperfError(
@@ -166,12 +157,12 @@ def unix_socket(directory: str, name: str) -> str:
 
 
 def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
-    """Fix who answers for an address, so that no ARP disturbs a trial."""
+    """Add a static MAC for an address, so that no ARP disturbs a trial."""
     ip(host, "neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
 
 
 def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
-    """Whether the kernel can make links of this kind, tried in a namespace that is thrown away: None, or the reason."""
+    """The reason why the kernel cannot make links of this kind, or None. Tries it in a temporary namespace."""
     namespace = f"podperf-probe-{kind}"
     ip(host, "netns", "add", namespace)
     try:
@@ -184,18 +175,18 @@ def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
 
 
 def module_loaded(host: Host, module: str) -> bool:
-    """Whether the kernel has this module, loaded or built in so that it shows."""
+    """Whether this module is loaded, or built into the kernel and visible in sysfs."""
     return host.run("test", "-e", f"/sys/module/{module}", check=False).exit_code == 0
 
 
 def unloading(module: str) -> str:
-    """For `sh`: take a module out again, with the interfaces that it made in every namespace (`tunl0`)."""
+    """A command for `sh` that unloads a module, with the interfaces that it made in every namespace (`tunl0`)."""
     return f"modprobe --quiet --remove {module} || :"
 
 
 @contextmanager
 def module_as_before(host: Host, module: str) -> Iterator[None]:
-    """What is tried inside may load this module: it is taken out again, unless it was there before."""
+    """At the end, unload this module if it was not loaded before. The code inside may load it."""
     loaded = module_loaded(host, module)
     yield
     if not loaded:
@@ -203,24 +194,24 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
 
 
 def held_to(host: Host, threads: Iterable[int]) -> list[str]:
-    """The CPU lists that these threads may run on, as the kernel tells them; one that has ended is left out."""
+    """The CPU lists on which these threads may run, read from the kernel. A thread that has ended is left out."""
     return sorted(set(_status(host, threads, "Cpus_allowed_list")))
 
 
 def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
-    """How often each of these threads had to leave its CPU to another so far; one that has ended is left out."""
+    """The number of preemptions of each of these threads so far. A thread that has ended is left out."""
     return [int(count) for count in _status(host, threads, "nonvoluntary_ctxt_switches")]
 
 
 def _status(host: Host, threads: Iterable[int], field: str) -> list[str]:
-    """What the kernel says of each thread in this field of /proc/PID/status (proc(5))."""
+    """The value of this field of /proc/PID/status (proc(5)) for each thread."""
     files = [f"/proc/{thread}/status" for thread in threads]
     lines = host.run("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
     return [line.split()[1] for line in lines]
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:
-    """Versions of Debian packages, those that are installed; empty where there is no dpkg."""
+    """Versions of the installed ones of these Debian packages. Empty without dpkg."""
     try:
         shown = "${db:Status-Status} ${Package} ${Version}\\n"
         done = host.run("dpkg-query", "-W", "-f", shown, *packages, check=False)

@@ -1,4 +1,4 @@
-"""Output of processes, gathered while they run. It has a limit, so that endless output does not fill the memory."""
+"""Output of processes, read while they run. Its size is limited, so that endless output does not fill the memory."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import re
 import threading
 
 MOST_MIB = 16
-MOST = MOST_MIB * 2**20  # bytes of one command's output, or of a process's lines that nobody has read yet
-MOST_ERRORS = 2**20  # bytes of what a process in the background wrote to standard error: the last ones
+MOST = MOST_MIB * 2**20  # bytes of one command's output, or of a process's unread lines
+MOST_ERRORS = 2**20  # last bytes of the standard error of a background process
 _LINE_OVERHEAD = 64  # bytes that Python takes for a line beside its text
 _LINE_END = re.compile(rb"\r?\n")
 
 
 def as_text(raw: bytes | bytearray) -> str:
-    """As Python reads what commands say: a terminal's line ends (`\\r\\n`) are newlines."""
+    """The output as text. Line ends of a terminal (`\\r\\n`) become newlines."""
     return _LINE_END.sub(b"\n", raw).decode(errors="replace")
 
 
 class Overflow(Exception):
-    """More was said than is kept."""
+    """The output was larger than the limit."""
 
 
 class Whole:
-    """All that a command says on one stream."""
+    """The whole output of a command on one stream."""
 
     def __init__(self) -> None:
         self._said = bytearray()
 
     def add(self, chunk: bytes) -> None:
-        """Keep what was said. Overflow where that is too much."""
+        """Keep output. Raises Overflow if it is too much."""
         if len(self._said) + len(chunk) > MOST:
             raise Overflow
         self._said += chunk
@@ -42,7 +42,7 @@ class Whole:
 
 
 class Latest:
-    """The last that a process said on a stream that is looked at when something went wrong."""
+    """The last output of a process on one stream, for error messages."""
 
     def __init__(self) -> None:
         self._said = bytearray()
@@ -57,7 +57,7 @@ class Latest:
 
 
 class Lines:
-    """The lines that a process says, each to be read once. Beyond some amount that nobody has read, more is lost."""
+    """The lines of a process; each is read once. If too many lines are unread, further lines are lost."""
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[bytes | Overflow | None] = queue.SimpleQueue()  # None: there are no more
@@ -83,13 +83,13 @@ class Lines:
             self._lines.put(Overflow())
 
     def end(self) -> None:
-        """Nothing more will be said."""
+        """Note the end of the output."""
         if self._rest:
             self._lines.put(bytes(self._rest))
         self._lines.put(None)
 
     def next(self, timeout: float) -> str | None:
-        """The next line, None behind the last. queue.Empty when none came in time, Overflow where lines were lost."""
+        """The next line; None after the last one. Raises queue.Empty at the timeout, Overflow if lines were lost."""
         line = self._lines.get(timeout=timeout)
         if line is None or isinstance(line, Overflow):
             self._lines.put(line)

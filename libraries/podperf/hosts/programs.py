@@ -1,4 +1,4 @@
-"""podperf's own programs (the helper that rotates priorities, BPF objects) on the host that is to run them."""
+"""Brings podperf's own programs (the helper that rotates priorities, BPF objects) to the host that runs them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 
-FOLDER = "/var/lib/podperf"  # root's alone, and not under /run, from which many machines execute nothing
-_BOOT = "/proc/sys/kernel/random/boot_id"  # another one on each machine
+FOLDER = "/var/lib/podperf"  # only root's; not under /run, because many machines mount /run with noexec
+_BOOT = "/proc/sys/kernel/random/boot_id"  # differs on each machine
 
 
 def on_host(host: Host, program: Path) -> str:
-    """Where the host has this program: on this machine where it is, on another one copied under the digest of its
-    content. A file at the same path there may be anybody's, who could replace it by the time that root runs it."""
+    """The path of this program on the host. On this machine it is the program's own path. On another machine it is a
+    copy under the digest of its content, because the original path may belong to another user there, who could replace
+    the file."""
     try:
         content = program.read_bytes()
     except FileNotFoundError as error:
@@ -37,5 +38,5 @@ def _is_this_machine(host: Host) -> bool:
 
 
 def remove(host: Host) -> None:
-    """Remove what was copied."""
+    """Remove the copies."""
     host.run("rm", "-rf", FOLDER)

@@ -7,16 +7,11 @@ from secrets import token_hex
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.shell_script import shell_script
 
 RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands; what a killed run left there, the next one reads
 SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
-# In /dev/shm, and as files of hugepages: a DPDK with legacy memory, which TRex wants, leaves those in any case. Every
-# user may write to /dev/shm. Files there that are not root's are of no run.
-_FREE = """
-for folder in /dev/shm $(findmnt --noheadings --types hugetlbfs --output TARGET); do
-  find "$folder" -mindepth 1 -maxdepth 1 -name "$1-*" -type f -user 0 -delete || exit
-done
-"""
+_FREE = shell_script("free_shared_memory.sh", beside=__file__)
 
 
 def shared_memory_prefix() -> str:

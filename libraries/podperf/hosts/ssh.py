@@ -13,20 +13,13 @@ import paramiko
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Completed, Process, TooMuchOutput
 from podperf.hosts.output import MOST
+from podperf.hosts.shell_script import shell_script
 from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
 from podperf.hosts.ssh_login import Login, log_in
 
 AGAIN_AFTER = 20.0  # seconds after a failed login without another try
 SESSIONS = 8  # of one connection; sshd permits 10 by default (MaxSessions, sshd_config(5))
-# `sh -c` runs this with names of connections. It kills the processes that were started through them.
-_END_ALL_OF = """
-for name; do
-    for each in /proc/[0-9]*; do
-        tr '\\0' '\\n' <"$each/environ" 2>/dev/null | grep -qxF "SSH_CONNECTION=$name" && kill -KILL "${each#/proc/}"
-    done
-done
-:
-"""
+_END_ALL_OF = shell_script("end_all_of.sh", beside=__file__)
 
 
 class SshHost:

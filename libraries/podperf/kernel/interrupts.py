@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from podperf.hosts.base import Host
+from podperf.hosts.shell_script import shell_script
 
-# `sh -c` runs this with a PCI address. It prints each interrupt of the device that is in use, and its CPU list.
-_LIST = (
-    'for i in $(ls "/sys/bus/pci/devices/$1/msi_irqs" 2>/dev/null || cat "/sys/bus/pci/devices/$1/irq"); do'
-    ' [ -r "/proc/irq/$i/smp_affinity_list" ] && echo "$i $(cat "/proc/irq/$i/smp_affinity_list")"; done; :'
-)
-# `sh -c` runs this with pairs of an interrupt and a CPU list. It prints the interrupts that the kernel moved.
-_SET = (
-    'while [ $# -gt 1 ]; do { echo "$2" >"/proc/irq/$1/smp_affinity_list"; } 2>/dev/null && echo "$1"; shift 2; done; :'
-)
+_LIST = shell_script("list_interrupts.sh", beside=__file__)
+_SET = shell_script("set_interrupts.sh", beside=__file__)
 
 
 def affinities(host: Host, pci: str) -> dict[str, str]:

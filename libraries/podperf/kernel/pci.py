@@ -6,6 +6,7 @@ import re
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.shell_script import shell_script
 from podperf.hosts.way_back import WayBack, existing_path
 
 DEVICES = "/sys/bus/pci/devices"
@@ -17,62 +18,9 @@ BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
 FIRST_NAMESPACE = ("nsenter", "--net=/proc/1/ns/net", "--")
 DRIVER_TIMEOUT = 20  # seconds for a driver to take a device and to make its interface
 
-# `sh -ec` runs this. $1: the device's address. Kernel documentation: ABI/testing/sysfs-bus-pci, driver_override.
-_FUNCTIONS = """
-device=/sys/bus/pci/devices/$1
-driver() { [ ! -e $device/driver ] || basename "$(readlink $device/driver)"; }
-"""
-# Waits for the interface that a driver makes, and for its final name.
-_INTERFACE = """
-until interface=$(ls $device/net 2>/dev/null) && [ -n "$interface" ]; do sleep 0.05; done
-! command -v udevadm >/dev/null || udevadm settle --timeout=5 || :
-interface=$(ls $device/net | head -n 1)
-"""
-# $2: the new driver. `driver_override` keeps other drivers from taking the device.
-_GIVE = (
-    _FUNCTIONS
-    + """
-[ -e "/sys/bus/pci/drivers/$2" ] || modprobe -- "$2"
-echo "$2" > $device/driver_override
-if [ "$(driver)" != "$2" ]; then
-  [ ! -e $device/driver ] || echo "$1" > $device/driver/unbind
-  echo "$1" > /sys/bus/pci/drivers_probe
-fi
-[ "$(driver)" = "$2" ] || { echo "$1 has the driver '$(driver)'" >&2; exit 1; }
-"""
-)
-# $2, $3, $4: the old `driver_override`, driver and interface; each may be empty. If the interface moved to another
-# network namespace, or has another name, the driver makes the interface anew.
-_GIVE_BACK = (
-    _FUNCTIONS
-    + """
-echo "$2" > $device/driver_override
-if [ "$(driver)" != "$3" ] || { [ -n "$4" ] && [ ! -e "$device/net/$4" ]; }; then
-  [ ! -e $device/driver ] || echo "$1" > $device/driver/unbind
-  [ -z "$3" ] || echo "$1" > "/sys/bus/pci/drivers/$3/bind"
-fi
-[ -n "$4" ] || exit 0
-"""
-    + _INTERFACE
-    + """
-[ "$interface" = "$4" ] || nsenter --net=/proc/1/ns/net ip link set dev "$interface" name "$4"
-"""
-)
-# Starts the kernel's driver for the device anew, and prints the interface that the driver made.
-_GIVE_TO_KERNEL = (
-    _FUNCTIONS
-    + """
-echo > $device/driver_override
-[ ! -e $device/driver ] || echo "$1" > $device/driver/unbind
-modprobe -- "$(cat $device/modalias)" || :
-echo "$1" > /sys/bus/pci/drivers_probe
-[ -e $device/driver ] || { echo "the kernel has no driver for it" >&2; exit 1; }
-"""
-    + _INTERFACE
-    + """
-echo "$interface"
-"""
-)
+_GIVE = shell_script("give_device.sh", beside=__file__)
+_GIVE_BACK = shell_script("give_device_back.sh", beside=__file__)
+_GIVE_TO_KERNEL = shell_script("give_device_to_kernel.sh", beside=__file__)
 
 
 def attribute(host: Host, address: str, name: str) -> str | None:
@@ -129,7 +77,7 @@ def move_into_namespace(host: Host, interface: str, namespace: str, name: str, *
 
 
 def describe_device(host: Host, address: str) -> dict[str, object]:
-    """Identity, driver, NUMA node and IOMMU group of a device, as the kernel has them."""
+    """The kernel's description of a device: identity, driver, NUMA node and IOMMU group."""
     vendor, device, node = (attribute(host, address, name) for name in ("vendor", "device", "numa_node"))
     return {
         "address": address,

@@ -16,36 +16,15 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.environment import interface_details
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
+from podperf.hosts.shell_script import shell_script
 from podperf.hosts.way_back import WayBack, existing_interface, existing_path
 from podperf.kernel import pci
 from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
 
-# `sh -ec` runs this with the PF's address and a number. No driver may take a VF before the PF has the VF's MAC.
-_MAKE = """
-pf=/sys/bus/pci/devices/$1
-if [ -e $pf/sriov_drivers_autoprobe ]; then
-  before=$(cat $pf/sriov_drivers_autoprobe)
-  trap 'echo $before > $pf/sriov_drivers_autoprobe' EXIT
-  echo 0 > $pf/sriov_drivers_autoprobe
-fi
-echo $2 > $pf/sriov_numvfs
-"""
+_MAKE = shell_script("make_virtual_functions.sh", beside=__file__)
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
-# `sh -c` runs this with seconds and interfaces. It waits until all links stay up for that long.
-_AWAIT_STEADY_LINKS = """
-stays=$1; shift
-down() {
-  for i; do ip link show dev "$i" | grep -q LOWER_UP || return 0; done
-  return 1
-}
-seconds() { read -r now rest </proc/uptime; now=${now%.*}; }
-seconds; since=$now
-until [ $((now - since)) -gt "$stays" ]; do
-  sleep 0.1; seconds
-  ! down "$@" || since=$now
-done
-"""
+_AWAIT_STEADY_LINKS = shell_script("await_steady_links.sh", beside=__file__)
 LINK_STAYS = 3  # seconds; a driver looks at its link again in this time
 LINK_ATTEMPTS = 3
 _HAS_PORT = "cat /sys/bus/pci/devices/*/sriov_totalvfs 2>/dev/null | grep -qv '^0$'"

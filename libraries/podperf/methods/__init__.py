@@ -1,4 +1,4 @@
-"""Methods: what turns a tester into a result. Those of the topology's settings are in `METHODS`."""
+"""Methods measure a result with a tester. Those of the topology's settings are in `METHODS`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS: Mapping[str, Callable[[MethodSettings], Method]] = MappingProxyType(
 
 
 def method(name: str, settings: MethodSettings) -> Method:
-    """The method of this name, with the testbed's settings; PodperfError lists the names there are."""
+    """The method of this name, with the testbed's settings. For an unknown name, raises PodperfError with all names."""
     try:
         make = METHODS[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Chains beside each other on a machine that is not the same from one second to the next: interleaved rounds."""
+"""Compares chains in interleaved rounds, because the speed of a machine changes from one second to the next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Round:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """All rounds. Rates are receive rates in frames/s and direction, of trials at all that the tester can send."""
+    """All rounds. Rates are the receive rates of unpaced trials, in frames/s and direction."""
 
     contenders: tuple[str, ...]
     rounds: tuple[Round, ...]
@@ -36,18 +36,18 @@ class ComparisonResult:
 
     @property
     def trial_duration(self) -> float:
-        """Seconds that a trial was to last: with some testers longer than `Comparison` asks for."""
+        """The planned seconds of a trial. Some testers need longer trials than those of `Comparison`."""
         return self.rounds[0].trials[self.contenders[0]].trial.duration
 
     def rates(self, contender: str) -> list[Measured]:
-        """The rate of this contender in each round; a lower bound where it is near what the tester can do, or sent."""
+        """The rate of this contender in each round; a lower bound if it is near the tester's maximum or its load."""
         most = self.maximum_loads[contender]
         found = [(trial.receive_rate, trial.loss_ratio) for trial in (each.trials[contender] for each in self.rounds)]
         return [Measured(rate, lower_bound=limited_by_tester(rate, loss, most)) for rate, loss in found]
 
     @property
     def noisy_trials(self) -> int:
-        """Trials during which the machine was not quiet."""
+        """The number of trials on a noisy machine."""
         trials = [trial for each in self.rounds for trial in each.trials.values()]
         return sum(1 for trial in trials if trial.noise is not None and trial.noise.noisy)
 
@@ -68,9 +68,9 @@ class ComparisonResult:
 class Comparison:
     """`rounds` rounds, each with one unpaced trial of `duration` seconds for every contender in random order.
 
-    Neighbours in time share most of what the machine does to them, and the lot makes sure that what they do not share
-    favours none of them. A chain is set up anew for each of its trials, so that no single set-up with lucky addresses
-    or hash seeds speaks for all. `warmup` seconds before the trial do not count.
+    Two trials in a row meet nearly the same state of the machine. The random order favours no contender where the state
+    differs. A chain is set up anew for each trial, because one set-up may be faster by its addresses or hash seeds.
+    `warmup` seconds before the trial do not count.
     """
 
     rounds: int = 10

@@ -1,4 +1,4 @@
-"""How long a test takes that nobody has run here: by what it does, which its tags say."""
+"""The usual time of a test that was never run here, estimated from its tags."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from podperf.methods.presets import preset
 from podperf.topology import MethodSettings
 
 # Seconds, as measured on a virtual machine with two CPUs.
-CHAIN = 3.0  # to build a chain, to see frames cross it, and to take it down
+CHAIN = 3.0  # to build a chain, to check that frames cross it, and to take it down
 BETWEEN_TRIALS = 0.2
 LATENCY = 1.5
 CHECK = 0.2  # a test without traffic
 BUILDS_OF_COST = 6.0  # of a chain, on a counted machine, each of which takes longer than elsewhere
 COUNTED_CHAIN = 6.0
-SEARCH = 0.5  # of the time limit of its preset, a search
-BARE_SEARCH = 0.2  # the same on the bare path, where the tester is the limit
+SEARCH = 0.5  # share of its preset's time limit that a search takes
+BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the limit
 
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
@@ -26,7 +26,7 @@ _CONTENDERS = 2  # most claims compare so many chains
 def usual_duration(
     tags: Collection[str], method: MethodSettings, data_planes: Collection[str], counted: bool = False
 ) -> float:
-    """Seconds of a test with these tags. One that says nothing about itself counts as one that measures everything.
+    """Seconds of a test with these tags. Without telling tags, the test is taken for one that measures everything.
 
     `counted`: on a counted machine.
     """

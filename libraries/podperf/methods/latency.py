@@ -1,4 +1,4 @@
-"""Latency at a load well below what the system can take, where it is that of the path and not of full queues.
+"""Latency at a load well below the system's highest rate. There it is the latency of the path, and not of full queues.
 
 FD.io CSIT reports latency at shares of the PDR for the same reason.
 """
@@ -15,12 +15,12 @@ from podperf.metrics import METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
 
 _PERCENTILES = {"latency_p50": 50.0, "latency_p99": 99.0}
-_RATES = ("pdr", "ndr")  # of which the load is a share: the first that was found
+_RATES = ("pdr", "ndr")  # the load is a share of the first of these that was found
 
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """One trial, and the share of which rate (`of`) its load was. `unfinished`: that rate is not known for sure."""
+    """One trial. Its load was `share` of the rate `of`. `unfinished`: this rate comes from an unfinished search."""
 
     trial: TrialResult
     share: float
@@ -29,7 +29,7 @@ class LatencyResult:
 
     @property
     def metrics(self) -> Metrics:
-        """Median and 99th percentile. At a share of a rate that is not known they are not what a threshold means."""
+        """Median and 99th percentile. Unfinished if the rate is, because thresholds mean a share of the true rate."""
         latency = self.latency
         if latency is None:
             return {}
@@ -40,16 +40,16 @@ class LatencyResult:
 
     @property
     def latency(self) -> Latency | None:
-        """Latency of all frames of the trial, or None when none came back."""
+        """Latency of all frames of the trial, or None if none came back."""
         return self.trial.latency
 
     @property
     def statement(self) -> str:
-        """What was measured, in words."""
+        """The result in words."""
         return f"{self.trial.trial.duration:g} s at {self.share:.0%} of the {self.of}"
 
     def as_record(self) -> Mapping[str, Any]:
-        """Load, loss and percentiles; the histogram stands with the trial."""
+        """Load, loss and percentiles. The record of the trial has the histogram."""
         return {
             "method": "latency",
             "statement": self.statement,
@@ -67,14 +67,14 @@ class LatencyAtShare:
 
     rate: float
     of: str
-    unfinished: bool = False  # that rate is the best so far of a search that was cut short
+    unfinished: bool = False  # the rate `of` comes from a search that was cut short
     share: float = 0.5
     duration: float = 1.0
     name: str = "latency"
 
     @classmethod
     def below(cls, metrics: Metrics) -> LatencyAtShare | None:
-        """At half the PDR, or the NDR where there is no PDR. None when no rate was found that the system carries."""
+        """At half the PDR, or at half the NDR without a PDR. None without a rate that the system carries."""
         found = [each for each in _RATES if each in metrics and not metrics[each].upper_bound]
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""Maximum receive rate (MRR): what still comes back when the tester sends all it can (FD.io CSIT methodology)."""
+"""Maximum receive rate (MRR): the rate that comes back when the tester sends all it can (FD.io CSIT methodology)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from podperf.testers.base import PACED_SHARE, UNPACED, limited_by_tester
 class MrrResult:
     """The trials of one MRR measurement. Rates are frames per second and direction.
 
-    `mean` and `deviation` are those of a population, as jumpavg keeps them for telling a trend from noise.
+    `mean` and `deviation` are those of a population, as in CSIT's jumpavg, which tells a trend from noise.
     """
 
     trials: tuple[TrialResult, ...]
@@ -30,14 +30,14 @@ class MrrResult:
 
     @property
     def trial_duration(self) -> float:
-        """Seconds that a trial was to last: with some testers longer than the topology asks for."""
+        """The planned seconds of a trial. Some testers need longer trials than the topology's."""
         return self.trials[0].trial.duration
 
     @property
     def delivered_load(self) -> float:
-        """The highest load, in frames/s and direction, that the tester is sure to deliver on this path.
+        """The highest load, in frames/s and direction, that the tester surely delivers on this path.
 
-        That is what it was asked for, or a little less than what it sent when it was asked for all it can.
+        It is the load of the trials, or PACED_SHARE of the load that the tester sent in unpaced trials.
         """
         return max(each.trial.load or PACED_SHARE * each.achieved_load for each in self.trials)
 
@@ -63,7 +63,7 @@ class MrrResult:
 
     @property
     def relative_spread(self) -> float:
-        """Largest minus smallest rate, over the median; 0 when nothing came back."""
+        """Largest minus smallest rate, divided by the median. 0 if nothing came back."""
         return (max(self.rates) - min(self.rates)) / self.rate if self.rate else 0.0
 
     @property
@@ -74,7 +74,7 @@ class MrrResult:
 
     @property
     def tester_limited(self) -> bool:
-        """True when the SUT may do more, so that the rate is a lower bound."""
+        """True if the SUT may forward more, so that the rate is a lower bound."""
         return limited_by_tester(self.rate, self.loss_ratio, self.maximum_load)
 
     @property
@@ -89,7 +89,7 @@ class MrrResult:
 
     @property
     def noise(self) -> Noise | None:
-        """What disturbed the measuring CPUs, or None when they were not watched."""
+        """The noise on the measuring CPUs, or None if podperf did not watch them."""
         return total(each.noise for each in self.trials)
 
     @property

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 from typing import Any
 
 from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
@@ -342,7 +343,7 @@ class _Phases:
         results = measurer.results[load]
         return Bound(
             load,
-            sum(each.achieved_load for each in results) / len(results),
+            fmean(each.achieved_load for each in results),
             counts.good_long,
             counts.bad_long,
             len(results),

@@ -182,7 +182,7 @@ _QUESTIONS = re.compile(
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
     r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
     r"|unshare --mount sh -c [^']*\{ cat "
-    r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|\nfor tool in|for [ti] in|echo \"\$SSH))"
+    r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|for (tool|[ti]) in|echo \"\$SSH))"
 )
 
 

@@ -117,7 +117,7 @@ def _check_version(testbed: Testbed, tester: TesterFacts) -> Observation:
 
 
 def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
-    if topology.tester.has_ports_of_its_own:
+    if topology.tester.kind.has_ports_of_its_own:
         yield from _check_own_ports(testbed)
         return
     try:

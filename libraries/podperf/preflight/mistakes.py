@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import plan_cpus
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
@@ -169,7 +170,7 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
     (worker,) = topology.workers
     node = nic_node(host, worker)
     if node is not None:
-        yield switch_beside_nic(placement.switch, cpus, node)
+        yield switch_beside_nic(plan_cpus(placement, 1, with_switch=True).switch, cpus, node)
     # With a single CPU, all work shares it, and the placement says so.
     if len(placement.sut) > 1 and not topology.external:
         yield from (

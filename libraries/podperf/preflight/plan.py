@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from itertools import count, groupby, islice
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import CpuPlan
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError
 from podperf.figures import count as count_of
 from podperf.hosts.base import Host
@@ -34,13 +37,17 @@ USUAL_DRIVER = "i40e"
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a run for one chain. `assumptions` are sentences about values that the topology does not give."""
+    """The steps of a run for one chain. `assumptions` are sentences about values that the topology does not give.
+
+    `cpus` has the roles on each worker of the chain.
+    """
 
     topology: Topology
     chain: Chain
     steps: Sequence[Step]
     assumptions: Sequence[str] = ()
     scenario: Scenario | None = None
+    cpus: Sequence[CpuPlan] = ()
 
 
 class _PlannedTestbed(Testbed):
@@ -71,11 +78,12 @@ def plan(
         host = _host(settings.ssh, cpus, ports[number], journal) if apart else tester
         placement = place(topology, ours, cpus if apart else None, number=number)
         workers.append(WorkerMachine(settings, host, placement, number))
-    steps = record(_PlannedTestbed(topology, workers, tester), chain, frame, journal, scenario)
+    testbed = _PlannedTestbed(topology, workers, tester)
+    steps = record(testbed, chain, frame, journal, scenario)
     in_use = topology.workers[: chain.workers]
     assumed_ports = dict.fromkeys(sentence for each in in_use for sentence in _assumed_ports(each))
     assumptions = [*assumed_ports, *([] if worker else [_assumed_nodes(theirs[0], workers[0])])]
-    return Plan(topology, chain, steps, assumptions, scenario)
+    return Plan(topology, chain, steps, assumptions, scenario, _cpu_plans(testbed, chain, scenario))
 
 
 def refuse_unknown_ports(topology: Topology) -> None:
@@ -99,6 +107,13 @@ def record(
             undo.enter_context(testbed.build_placed(testbed.place_scenario(scenario, chain), chain, frame))
         journal.phase = TEAR_DOWN
     return journal.steps
+
+
+def _cpu_plans(testbed: Testbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
+    if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
+        return []
+    placed = None if scenario is None else testbed.place_scenario(scenario, chain).cpus
+    return testbed.cpu_plans(chain) if placed is None else [placed]
 
 
 def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:
@@ -135,7 +150,7 @@ def _assumed_nodes(cpus: Cpus, worker: WorkerMachine) -> str:
     nodes = [[cpu for cpu in cpus.usable if cpus.node(cpu) == node] for node in sorted(set(cpus.nodes.values()))]
     if len(nodes) < 2:
         return "The worker is taken to have one NUMA node."
-    near, far = sorted(nodes, key=lambda node: worker.placement.sut[0] not in node)
+    near, far = sorted(nodes, key=lambda node: min(worker.placement.sut) not in node)
     return (
         f"The worker is taken to have two NUMA nodes: that of the NIC with CPU {format_cpu_list(near)} "
         f"({worker.settings.key}.cpus is there), another one with CPU {format_cpu_list(far)}."
@@ -183,6 +198,7 @@ def render(plan: Plan) -> str:
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
         "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
         *plan.assumptions,
+        *(line for number, each in enumerate(plan.cpus, start=1) for line in _roles(each, number, len(plan.cpus))),
     ]
     number = count(1)
     scripts: dict[str, int] = {}
@@ -194,6 +210,16 @@ def render(plan: Plan) -> str:
                 lines += _shown(step, next(number), scripts)
     total = count_of(len(plan.steps), "step")
     return "\n".join([*lines, "", f"{total}; between set up and tear down test frames are sent and counted."])
+
+
+def _roles(cpus: CpuPlan, number: int, workers: int) -> Iterator[str]:
+    """Which CPU has which role on one of so many workers, and which CPUs have several."""
+    worker = f"worker {number}" if workers > 1 else "the worker"
+    known = [f"{role} {format_cpu_list(each)}" for role, each in cpus.roles.items()]
+    yield f"CPUs of {worker}: {', '.join(known)}."
+    yield from (
+        f"CPU {cpu} of {worker} has {len(roles)} roles: {', '.join(roles)}." for cpu, roles in cpus.shared.items()
+    )
 
 
 _VERBS = {Kind.RUN: "", Kind.START: "start: ", Kind.TELL: "tell ", Kind.WRITE: "write ", Kind.STOP: "stop "}

@@ -12,16 +12,16 @@ from typing import Any
 
 from podperf.records.files import read_regular
 
-RUNS = 5  # the newest ones that are looked at
-RECORDS = 1000  # of each
-HEAD = 1 << 14  # bytes at a record's beginning: trials, which may be megabytes, stand at its end
-_AFTER = '\n  "networking_model"'  # what follows on the fields that are wanted
+RUNS = 5  # the newest runs that are read
+RECORDS = 1000  # records of each run that are read
+HEAD = 1 << 14  # bytes that are read of a record; its trials, which may be megabytes, are at its end
+_AFTER = '\n  "networking_model"'  # the field after the wanted ones
 
 
 def earlier_durations(results: Path, topology_digest: str | None) -> dict[str, float]:
-    """Seconds by the test's name: the median of the newest runs beside this one's folder on the same topology.
+    """Seconds by test name: the median of the newest runs in `results` with the same topology.
 
-    What cannot be read is left out, and so are interrupted tests.
+    Unreadable records and interrupted tests are left out.
     """
     found: dict[str, list[float]] = {}
     with suppress(OSError):

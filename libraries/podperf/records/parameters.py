@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.figures import count
-from podperf.model import Chain, Placement
+from podperf.model import Chain
 from podperf.pods.forwarders import IN_KERNEL
 
 Data = Mapping[str, Any]
@@ -48,7 +49,7 @@ class SetUp:
     """
 
     chain: Chain | None = None
-    placement: Placement | None = None
+    cpus: CpuPlan | None = None
     shared: Sequence[int] = ()
     description: Data = field(default_factory=dict)
     interfaces: Mapping[str, Data] = field(default_factory=dict)
@@ -69,23 +70,21 @@ class SetUp:
         """Whether podperf has placed the chain, and its data plane describes itself."""
         kind = DATA_PLANES.get(self.chain.data_plane) if self.chain else None
         on_worker = kind is not None and kind.cabling is Cabling.WORKER
-        return on_worker and self.placement is not None and bool(self.description)
+        return on_worker and self.cpus is not None and bool(self.description)
 
     @property
     def switch_cpus(self) -> Sequence[int]:
         """The CPUs that switch frames between the pods. Empty if the pods are wired to each other without a switch."""
-        if self.chain is None or self.placement is None:
+        if self.cpus is None:
             return ()
-        if DATA_PLANES[self.chain.data_plane].switch_has_cpus:
-            return self.placement.switch
-        return self.placement.sut if self.in_kernel else ()
+        return self.cpus.switch or (self.cpus.sut if self.in_kernel else ())
 
     @property
     def pod_cpus(self) -> Sequence[int]:
-        """The CPUs of the pods, in the order of the pods."""
-        if self.shared or self.chain is None or self.placement is None:
+        """The CPUs of the pods, in the order of the pods; where the kernel forwards for them, all that may be its."""
+        if self.shared or self.cpus is None:
             return self.shared
-        return self.placement.pods if DATA_PLANES[self.chain.data_plane].switch_has_cpus else self.placement.sut
+        return self.cpus.beside_switch if self.in_kernel else self.cpus.pods
 
     @property
     def pollers(self) -> Sequence[Data]:
@@ -188,11 +187,11 @@ def _hugepage_size(found: SetUp) -> str | None:
 
 
 def _cores_of_pod(found: SetUp) -> str | None:
-    if found.chain is None or found.placement is None or not found.chain.pods or not found.placed:
+    if found.chain is None or found.cpus is None or not found.chain.pods or not found.placed:
         return None
     if found.in_kernel:
-        return f"none of its own: the kernel forwards on CPU {_list(found.placement.sut)}"
-    pods, cpus = found.chain.pods, found.pod_cpus
+        return f"none of its own: the kernel forwards on CPU {_list(found.cpus.sut)}"
+    pods, cpus = len(found.cpus.pods), list(dict.fromkeys(found.pod_cpus))
     return f"1 (CPU {_list(cpus[:pods])})" if pods <= len(cpus) else f"{count(pods, 'pod')} share CPU {_list(cpus)}"
 
 

@@ -11,6 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from podperf.cpu_plan import CpuPlan, plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import ALSO_MODEL
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
@@ -132,7 +134,7 @@ class TestRecord:
         environment, descriptions = self.environment or {}, self.data_plane or {}
         if not self.contenders:
             own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
-            return {"": SetUp(self.chain, self.placement, (), descriptions, own, environment)}
+            return {"": SetUp(self.chain, _usual(self.placement, self.chain), (), descriptions, own, environment)}
         found = {}
         for name, (chain, placed) in self.contenders.items():
             own = {
@@ -141,7 +143,8 @@ class TestRecord:
                 if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
             }
             described = descriptions.get(name) or {}
-            found[name] = SetUp(chain, placed.placement, placed.shared, described, own, environment)
+            cpus = placed.cpus or _usual(placed.placement, chain)
+            found[name] = SetUp(chain, cpus, placed.shared, described, own, environment)
         return found
 
     def why_noisy(self) -> str | None:
@@ -195,12 +198,21 @@ def _testbed(topology: Topology) -> dict[str, Any]:
     }
 
 
+def _usual(placement: Placement | None, chain: Chain | None) -> CpuPlan | None:
+    """The roles on the first worker of a chain that podperf places."""
+    kind = DATA_PLANES.get(chain.data_plane) if chain else None
+    if placement is None or chain is None or kind is None:
+        return None
+    return plan_cpus(placement, chain.parts[0].pods, with_switch=kind.switch_has_cpus)
+
+
 def _placement(placement: Placement) -> dict[str, Any]:
+    with_switch = plan_cpus(placement, 0, with_switch=True)
     return {
         "tester": list(placement.tester),
         "sut": list(placement.sut),
-        "switch": list(placement.switch),
-        "pods": list(placement.pods),
+        "switch": list(with_switch.switch),
+        "pods": list(with_switch.beside_switch),
         "shared": list(placement.shared),
         "hugepages": placement.hugepages,
         "apart": placement.apart,

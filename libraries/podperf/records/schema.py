@@ -43,7 +43,7 @@ def _schema_of(quantity: Quantity) -> Mapping[str, Any]:
 
 
 def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
-    """As the draft has it, but at once for a sound latency histogram: a run has a hundred thousand of its buckets."""
+    """The check of `patternProperties`, with a short cut for latency histograms: a run has 100 000 of their buckets."""
     counts = patterns.get("^[0-9]+$") == {"type": "integer", "minimum": 0} and isinstance(instance, dict)
     if counts and all(type(each) is int and each >= 0 for each in instance.values()):
         return
@@ -51,6 +51,6 @@ def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: A
 
 
 def schema_errors(document: Mapping[str, Any]) -> list[str]:
-    """What keeps a document from being a record: one line each, with the place in it; empty when it is one."""
+    """The errors of a document by the schema, one line each with the place. Empty for a valid record."""
     errors = sorted(_validator(tuple(METRICS.values())).iter_errors(document), key=lambda each: each.json_path)
     return [f"{each.json_path}: {each.message[:300]}" for each in errors]

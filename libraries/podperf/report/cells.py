@@ -1,4 +1,4 @@
-"""What several parts of the page show of a record, in a cell or a word. Pure."""
+"""Cells and words about a record that several parts of the page show. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podperf.report.results import Record, caveats, shown, verdict_word
 from podperf.report.summary import figure_cell
 
 _OVERLOAD = METRICS["mrr"]  # the metric of several trials, whose spread a table shows
-_FORWARDS = 0.01  # of the bare path: a floor below it tells a data plane that works from a broken one, and no more
+_FORWARDS = 0.01  # share of the bare path; a threshold below it shows only that a data plane works
 
 
 def state(word: str) -> Html:
@@ -23,19 +23,19 @@ def state(word: str) -> Html:
 
 
 def verdict(record: Record) -> Html:
-    """How a test ended, and in a word each what limits its figures."""
+    """The outcome of a test, and a word for each thing that limits its figures."""
     return together(state(verdict_word(record)), *(f" {word}" for word in caveats(record)))
 
 
 def named(record: Record, conformance: Conformance) -> Html:
-    """A test's name, which leads to its record on this page, and a way to its place in Robot's log."""
+    """A test's name as a link to its record on this page, with a link to its place in Robot's log."""
     name = element("a", conformance.name_of(record), href=f"#{conformance.anchor(record)}")
     log = in_log(record, conformance, "log")
     return together(name, " ", log) if log else name
 
 
 def in_log(record: Record, conformance: Conformance, words: str) -> Content:
-    """A link to the test in Robot's log; empty where there is none."""
+    """A link to the test in Robot's log. Empty if the log does not have it."""
     place = conformance.log_of(record)
     if place is None:
         return ""
@@ -44,7 +44,7 @@ def in_log(record: Record, conformance: Conformance, words: str) -> Content:
 
 
 def chain_label(record: Record) -> str:
-    """The chain as it calls itself; the test's name where it has none."""
+    """The name of the chain, or of the test if it has no chain."""
     chain = record["chain"]
     return (
         str(Chain(chain["data_plane"], chain["pods"], None, chain.get("workers", 1)))
@@ -67,7 +67,7 @@ def figure(record: Record, metric: Metric) -> str:
 
 
 def typeset(unit: str) -> str:
-    """A unit, with the letters that a page has and a terminal may lack."""
+    """A unit for a page, with letters that a terminal may lack (`µs`)."""
     return "µs" if unit == "us" else unit
 
 
@@ -80,14 +80,14 @@ def heads(metrics: Iterable[Metric]) -> str:
 
 
 def details(records: Sequence[Record]) -> Mapping[str, Callable[[Record], str]]:
-    """Further columns of a table of these records, by their heads."""
+    """Additional columns for a table of these records, by their heads."""
     if _OVERLOAD not in shown(records):
         return {}
     return {f"{_OVERLOAD.head} spread": _spread, f"{_OVERLOAD.head}, L1 Gbit/s": _l1_rate}
 
 
 def _spread(record: Record) -> str:
-    """How far the MRR's trials lie apart, as a share of it."""
+    """The spread of the MRR's trials, as a share of the MRR."""
     found: Record | None = record["results"].get(_OVERLOAD.name)
     if not found or not found["frames_per_second"]:
         return "-"
@@ -102,7 +102,7 @@ def _l1_rate(record: Record) -> str:
 
 
 def limits_met(record: Record) -> str:
-    """`MRR, PDR met; p50 open`: the limits by what became of each; `none` where frames had to cross and no more."""
+    """`MRR, PDR met; p50 open`: the metrics of the thresholds by their verdicts. `none` without a threshold."""
     words = {"passed": "met", "failed": "missed", "inconclusive": "open", "not judged": "not judged"}
     found: dict[str, list[str]] = {}
     for each in record["verdict"]["outcomes"] if record["verdict"] else ():
@@ -122,18 +122,18 @@ def limit_words(threshold: Record) -> str:
 
 
 def _head(name: str) -> str:
-    return METRICS[name].head if name in METRICS else name  # as in a record of another version
+    return METRICS[name].head if name in METRICS else name  # for example in a record of another version
 
 
 def limit_scope(threshold: Record) -> str:
-    """For which tests a limit is: `1 pod, 64B`; empty where it is for all."""
+    """The tests of a threshold: `1 pod, 64B`. Empty for all tests."""
     pods = threshold["pods"]
     words = (threshold["data_plane"], None if pods is None else count(pods, "pod"), threshold["frame"])
     return ", ".join(word for word in words if word)
 
 
 def only_forwards(threshold: Record) -> bool:
-    """True of a floor so far below the bare path that a data plane which meets it forwards, and no more is said."""
+    """True if a threshold is so far below the bare path that it only shows that the data plane forwards frames."""
     floor = threshold["minimum"]
     return threshold["unit"] == RATIO and floor is not None and floor < _FORWARDS
 

@@ -1,4 +1,4 @@
-"""HTML that text cannot slip into: elements are made here, and whatever is not one of them is escaped."""
+"""Safe HTML: this module makes the elements, and escapes everything else as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EMPTY = ("br", "meta")  # elements that have no content and no end
 
 @dataclass(frozen=True)
 class Html:
-    """Markup. It is no text: to become a part of a page, a text must pass `element` or `together`."""
+    """Markup. A text becomes a part of a page only through `element` or `together`, which escape it."""
 
     markup: str
 
@@ -35,32 +35,32 @@ def element(name: str, /, *content: Content, **attributes: str | None) -> Html:
 
 
 def together(*content: Content) -> Html:
-    """Several pieces, one after the other; those that are text are escaped."""
+    """Several pieces, one after the other. Pieces that are text are escaped."""
     return Html("".join(each.markup if isinstance(each, Html) else escape(each) for each in content))
 
 
 def drawing(svg: str) -> Html:
-    """A plot of `svg` or of what draws with it, whose texts are escaped there."""
+    """A plot made by `podperf.report.svg`, which has escaped its texts."""
     return Html(svg)
 
 
 def style(css: str) -> Html:
-    """A style sheet, of podperf's own files."""
+    """A style sheet from podperf's own files."""
     return Html(f"<style>\n{css}</style>")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: its cells, and what is to be said below it."""
+    """One row of a table: its cells, and a remark below it."""
 
     cells: Sequence[Content]
     remark: Content = ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Row], *, kind: str = "", numeric: Sequence[int] = ()) -> Html:
-    """A table that a narrow screen shows as a list: each cell knows its heading. NOTHING without rows.
+    """A table. A narrow screen shows it as a list, because each cell has its heading. NOTHING without rows.
 
-    `numeric` columns are aligned to the right; the cells of the first column are what the rows are about.
+    `numeric` columns are aligned to the right. The cells of the first column are the headings of the rows.
     """
     kinds = ["n" if index in numeric else None for index in range(len(heads))]
     body = []
@@ -79,6 +79,6 @@ def table(heads: Sequence[str], rows: Iterable[Row], *, kind: str = "", numeric:
 
 
 def facts(found: Iterable[tuple[str, Content]]) -> Html:
-    """Names and what they stand for, side by side."""
+    """Names and their values, side by side."""
     items = (element("div", element("dt", name), element("dd", value)) for name, value in found)
     return element("dl", *items, class_="facts")

@@ -1,4 +1,4 @@
-"""One record as people read it: figures, limits, loss curve and configuration, folded up under the test's name."""
+"""The part of the page about one record, in a fold: figures, limits, loss curve and configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PERCENTILES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 
 def record_view(record: Record, conformance: Conformance) -> Html:
-    """Everything but the environment, which the tests of a run share, and the single trials."""
+    """Everything of a record except its trials, and the environment, which is the same for all tests of a run."""
     json = element("a", "the whole record as JSON", href=quote(conformance.link(record)))
     log = cells.in_log(record, conformance, "this test in Robot's log")
     return element(
@@ -51,7 +51,7 @@ def record_view(record: Record, conformance: Conformance) -> Html:
 
 
 def _said(record: Record) -> Iterator[Content]:
-    """The sentences that a reader must not miss; of the limits, each has a line of its own."""
+    """The most important sentences. Each limit has a line of its own."""
     judged = record["verdict"]["sentence"] if record["verdict"] and record["verdict"]["outcomes"] else None
     for each in dict.fromkeys([explanation(record), *remarks(record)]):
         if each and each != judged:
@@ -131,7 +131,7 @@ def _configuration(record: Record) -> Iterator[tuple[str, Content]]:
 
 
 def _parameters(record: Record) -> Html:
-    """What the newest version of the draft wants stated; nothing for an older record, which has none of it."""
+    """The parameters that the newest draft wants. Empty for an older record without them."""
     found = record.get("parameters")
     if found is None:
         return NOTHING
@@ -146,7 +146,7 @@ def _folded(words: str, data: Record) -> Html:
 
 
 def _without_offloads(data: Record) -> Record:
-    """What there is of an interface beside two dozen switches, which the record has."""
+    """The facts of an interface without its two dozen offloads, which only the record has."""
     return {
         key: {name: each for name, each in value.items() if name != "offloads"} if isinstance(value, dict) else value
         for key, value in data.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from secrets import randbits
 from typing import Any
@@ -41,7 +40,7 @@ def compare(
     placed = {str(each): _placed(each, equipment) for each in order.contenders}
     record = test.record
     record.contenders = {str(each): (with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
-    cpus = {cpu for each in placed.values() for cpu in each.cpus}
+    cpus = {cpu for each in placed.values() for cpu in each.sut}
     workers = max(each.chain.workers for each in order.contenders)
     if workers > 1 or not cpus <= set(equipment.placement.sut):
         test.quietness = equipment.watch(sorted(cpus), test.undo, workers)
@@ -50,7 +49,7 @@ def compare(
     result = Comparison().run(by_name, randbits(32))
     record.limits = contenders.limits[str(order.contenders[0])]
     setting = {
-        "placements": {name: asdict(each) for name, each in placed.items()},
+        "placements": {name: each.as_record() for name, each in placed.items()},
         "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}

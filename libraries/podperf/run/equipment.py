@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from podperf.hosts.base import Host
@@ -63,7 +63,7 @@ class Equipment:
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
     tester, (first, *others) = testbed.host, testbed.workers[:workers]
-    own = () if testbed.topology.tester.runs_already else testbed.tester_cpus
+    own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
         # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
         # may occupy the CPUs of the SUT.
@@ -84,4 +84,4 @@ def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:
 
 
 def _facts(worker: WorkerMachine) -> dict[str, Any]:
-    return {**collect(worker.host), "placement": asdict(worker.placement)}
+    return {**collect(worker.host), "placement": worker.placement.as_record()}

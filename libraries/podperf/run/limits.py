@@ -1,4 +1,4 @@
-"""The limits of the tester with each kind of traffic: found when a test first needs them, and kept for the run."""
+"""The tester's limits with each kind of traffic. The first test that needs them measures them for the whole run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podperf.topology import Engine
 
 NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says what its other figures are worth"
 
-TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # what the tester's limits depend on: all but the addresses
+TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # the tester's limits depend on these
 
 
 def kind_of(traffic: Traffic) -> TrafficKind:
@@ -23,18 +23,18 @@ def kind_of(traffic: Traffic) -> TrafficKind:
 
 
 class KnownLimits:
-    """The limits that are known by now. A calibration waits for a quiet machine as long as there is `patience`."""
+    """The limits that are known so far. A calibration waits for a quiet machine while `patience` lasts."""
 
     def __init__(self, session: Session, patience: Patience) -> None:
-        self.clock = time.monotonic  # what the tester's clock is held against
+        self.clock = time.monotonic  # the reference for the tester's clock
         self._session, self._patience = session, patience
         self._found: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
-        self._clocks: dict[Engine, Fault | None] = {}  # what is wrong with a tester's clock; it is looked at once
+        self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
     def on_link(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
-        """The limits with such traffic on a link of so many bit/s; None: the link has no limit of its own.
+        """The limits with this traffic on a link of `link` bit/s. None: the link has no limit of its own.
 
-        Frames that do not fit on a link are no loss of the system under test.
+        Frames above the link's rate are no loss of the system under test, so the link limits the load.
         """
         limits = self._with(traffic, engine)
         if link and (rate := line_rate(link, traffic.frame)) < limits.maximum_load:
@@ -42,9 +42,9 @@ class KnownLimits:
         return limits
 
     def _with(self, traffic: Traffic, engine: Engine) -> TesterLimits:
-        """The limits with such traffic. A tester that lost or spoilt frames is tried again in each test.
+        """The limits with this traffic. A tester with a fault is tried again in each test.
 
-        As long as it is the same fault, the first figures stay, so that all rows say the same.
+        While the fault is the same, its first figures stay, so that all rows show the same figures.
         """
         kind = kind_of(traffic)
         known = self._found.get((kind, engine))
@@ -59,7 +59,7 @@ class KnownLimits:
 
     def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
         testbed, settings = self._session.equipment.testbed, self._session.topology.tester
-        if settings.has_ports_of_its_own:
+        if settings.kind.has_ports_of_its_own:
             return calibrate_sending(testbed.tester_with_ports(), traffic, most=settings.maximum_load)
         with testbed.bare_path(traffic.frame, engine) as bare:
             if engine not in self._clocks:

@@ -1,4 +1,4 @@
-"""The measurement of one chain that stands: each method's figures go into the record of the test."""
+"""The measurement of one chain that is set up. The figures of each method go into the record of the test."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from podperf.verdicts.thresholds import Verdict
 
 @dataclass
 class Measurement:
-    """A chain with the tester plugged into it, in a test that runs.
+    """A chain between the tester's ports, in a running test.
 
-    On a counted machine the tester has no limits, and `cost` is measured in place of all else. `delivered_load` is that
-    of `MrrResult`, without limit until MRR is measured.
+    A counted machine measures `cost` in place of all else, and its tester has no limits. `delivered_load` is that of
+    `MrrResult`. Before MRR is measured, it is infinite.
     """
 
     test: TestInProgress
@@ -41,7 +41,7 @@ class Measurement:
     delivered_load: float = math.inf
 
     def mrr(self) -> MrrResult:
-        """Maximum receive rate, as the topology asks for it."""
+        """Maximum receive rate, with the trials of the topology."""
         result = self.measure(method("mrr", self.settings))
         assert isinstance(result, MrrResult)
         self.delivered_load = result.delivered_load
@@ -54,13 +54,14 @@ class Measurement:
         preset = search.preset.for_tester(self.sut.tester.shortest_trial)
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
-        # The tester will not deliver a load that it has not delivered in this test, whatever the calibration found.
+        # If the tester has not delivered a load in this test, it will not deliver it in the search. The calibration may
+        # have been better.
         result = self.measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
         assert isinstance(result, SearchResult)
         return result
 
     def latency(self) -> bool:
-        """Latency at half the PDR, or the NDR where the preset seeks no PDR. False when there is no load to halve."""
+        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. False without such a rate."""
         record = self.test.record
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
@@ -71,11 +72,11 @@ class Measurement:
         return True
 
     def judge(self) -> Verdict:
-        """The figures of this test against the testbed's thresholds."""
+        """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
     def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
-        """What this method finds, with other limits than the tester's where given. Its figures go into the record."""
+        """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
         limits = limits or self._known_limits()
         result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
         record = self.test.record

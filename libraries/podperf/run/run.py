@@ -1,4 +1,4 @@
-"""One run of the suites on one testbed: what the keyword libraries share, and nothing of Robot Framework."""
+"""One run of the suites on one testbed. The keyword libraries share it. It uses nothing of Robot Framework."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Run:
         self.kept = Kept(session)
         self._test: TestInProgress | None = None
         self._measurement: Measurement | None = None
-        self._lost: list[str] = []  # messages about records that the results folder did not take
+        self._lost: list[str] = []  # messages about records that are missing in the results folder
 
     def open(self) -> None:
         """Take the machines. See `Session.open`."""
         self.session.open()
 
     def close(self) -> str:
-        """Give the machine back and write the reports; returns the summary table and where the reports are."""
+        """Give the machine back and write the reports. Returns the summary table and the paths of the reports."""
         said = []
         try:
             self.session.close()
@@ -57,7 +57,7 @@ class Run:
         return [summary(results, self.progress.stream), report]
 
     def plan(self, tests: Sequence[TestIdentity]) -> None:
-        """All tests of the run, in their order: show how long they may take."""
+        """Show how long the run may take. `tests` are all tests of the run, in their order."""
         self.progress.run_begins(expected_seconds(self.session, tests))
 
     @property
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def measurement(self) -> Measurement:
-        """The measurement of the chain that stands now."""
+        """The measurement of the chain that is set up now."""
         if self._measurement is None:
             raise PodperfError("no chain is set up: call `Set Up Chain` first")
         return self._measurement
@@ -82,15 +82,15 @@ class Run:
         directions: tuple[Direction, ...] | None = None,
         flows: int | None = None,
     ) -> None:
-        """Open the record of a test, build its chain and see frames cross it."""
+        """Open the record of a test, build its chain, and check that frames cross it."""
         traffic = self._traffic(frame, directions, flows)
         test = self._begin(chain_record(identity, self.session.topology, chain, traffic), traffic)
         self._measurement = set_up(test, chain, traffic, self.session, self.kept)
 
     def compare(self, identity: TestIdentity, order: Order) -> Finding:
-        """Measure the contenders of an order beside each other, in a test of its own, and judge it.
+        """Measure the contenders of an order by turns, in a separate test, and judge the order.
 
-        Unavailable, before anything is measured, when this testbed cannot offer one of them.
+        Raises Unavailable before any measurement if the testbed cannot set a contender up.
         """
         traffics = {str(each): self._traffic(each.frame) for each in order.contenders}
         frames = "-".join(dict.fromkeys(each.frame.name for each in order.contenders))
@@ -105,10 +105,10 @@ class Run:
             self._test.take_down()
 
     def end_test(self, identity: TestIdentity, outcome: Outcome, reason: str = "") -> Ended:
-        """Close the record, with how the test ended. Without a chain it gets one, too."""
+        """Close the record with the test's outcome. A test without a chain gets a record, too."""
         test = self._test or self._begin(identity.record(identity.name))
         self._test = self._measurement = None
-        if outcome == "skipped" and test.record.traffic is not None:  # it waited for nothing
+        if outcome == "skipped" and test.record.traffic is not None:  # a skipped test needs no patience
             self.kept.patience.withdraw(self.session.topology.method.patience)
         ended = test.end(outcome, reason)
         self._lost += ended.problems if ended.lost else ()
@@ -134,6 +134,6 @@ class Run:
             record.placement = equipment.placement
             record.environment = equipment.environment_for(len(traffic.directions))
         self.kept.patience.grant(0.0 if traffic is None else topology.method.patience)
-        writer = RecordWriter(self.session.results / "records", record)  # with what is known of the test by now
+        writer = RecordWriter(self.session.results / "records", record)  # with the facts that are known now
         self._test = TestInProgress(record, writer, self.progress, equipment.quietness, self.kept.patience)
         return self._test

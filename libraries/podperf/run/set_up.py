@@ -1,4 +1,4 @@
-"""The set-up of the chain that one test measures, with all that its record says of the chain."""
+"""Sets up the chain of one test, and describes the chain in the test's record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 
 
 def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Session, kept: Kept) -> Measurement:
-    """Build the chain, see frames cross it, and describe it in the test's record. It stands until the test's `undo`."""
+    """Build the chain, check that frames cross it, and describe it in the record. It stays until the test's `undo`."""
     record, equipment = test.record, session.equipment
     if chain.workers > 1:
         equipment.testbed.demand(chain)
@@ -38,8 +38,8 @@ def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Sessio
 
 
 def _last_look(record: TestRecord, sut: SystemUnderTest) -> None:
-    """Describe the data plane again, before it goes, with all that its processes have counted."""
+    """Describe the data plane again before it is taken down, with the final counters of its processes."""
     if sut.counts:
-        with suppress(PodperfError, OSError):  # one that is gone stays described as it was when it stood
+        with suppress(PodperfError, OSError):  # if it has ended, the first description stays
             sut.check()
             record.data_plane = sut.describe()

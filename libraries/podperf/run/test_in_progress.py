@@ -1,4 +1,4 @@
-"""The test that runs now: its record as it fills, every trial on disk as it ends, and the undoing of its set-up."""
+"""The test that runs now: its record, its trials on the disk, and the undo steps of its set-up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from podperf.testers.base import TesterLimits
 
 @dataclass
 class TestInProgress:
-    """What one test has built and found so far."""
+    """The set-up and the figures of one test so far."""
 
     __test__ = False
 
@@ -33,7 +33,7 @@ class TestInProgress:
     undo: ExitStack = field(default_factory=ExitStack)
 
     def trials(self, sut: SystemUnderTest, phase: str, traffic: Traffic, limits: TesterLimits) -> ValidTrials:
-        """Trials across this system under test, each written down when it ends as one of this phase."""
+        """Trials of this phase across this system under test. Each trial is recorded when it ends."""
         return ValidTrials(
             sut.tester,
             addressed(traffic, sut),
@@ -50,7 +50,7 @@ class TestInProgress:
         if result.invalid is None and result.noise is not None:
             self.note_noise(phase, result.noise)
         self.progress.trial(phase, result)
-        sut.check()  # a trial across a chain of which a part is gone says nothing
+        sut.check()  # a trial across a chain with a dead part is worthless
 
     def note_noise(self, phase: str, noise: Noise) -> None:
         """Add the noise around a valid trial to that of its phase."""
@@ -58,11 +58,11 @@ class TestInProgress:
         self.record.noises = {**before, phase: before[phase] + noise if phase in before else noise}
 
     def keep(self, metrics: Metrics) -> None:
-        """Figures that were found."""
+        """Keep these figures in the record."""
         self.record.metrics = {**self.record.metrics, **metrics}
 
     def take_down(self) -> None:
-        """Undo what was set up. Safe to repeat."""
+        """Undo the set-up. Safe to repeat."""
         self.undo.close()
 
     def end(self, outcome: Outcome, reason: str) -> Ended:

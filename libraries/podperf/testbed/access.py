@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from podperf.errors import PodperfError
 from podperf.hosts import programs
 from podperf.hosts.base import Host, Process
+from podperf.hosts.shell_script import shell_script
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login, take_password
 from podperf.testbed.isolation import SshSession, ssh_session
@@ -19,19 +20,8 @@ from podperf.topology import SshSettings, Topology
 # holds the lock there ends when it has heard nothing for a while.
 _BEAT, _SILENCE = 10, 60  # seconds
 _TAKEN = 99
-# Run by `sh -c` with folder and file of the lock, seconds, and the script below: flock(1) has the lock for as long as
-# that runs. What the script waits with has no part in the lock, as it may live on for a moment.
-_LOCK = f"""
-mkdir -p -m 700 "$1" && chmod 700 "$1" || exit
-umask 077
-exec flock --nonblock --close --conflict-exit-code {_TAKEN} "$2" \\
-  setpriv --pdeathsig KILL -- sh -c "$4" sh "$2" "$3" "$5"
-"""
-_HOLD = f"""
-echo "$PPID $3 {OVER_SSH}" >"$1"
-echo locked
-while timeout --foreground "$2" sh -c 'read -r _'; do :; done
-"""
+_TAKE = shell_script("take_lock.sh", beside=__file__)
+_HOLD = shell_script("hold_lock.sh", beside=__file__)
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, ...]:
@@ -95,7 +85,8 @@ def lock(
 
 
 def _take(host: Host, what: str, silence: float) -> Process:
-    process = host.spawn("sh", "-c", _LOCK, "sh", FOLDER, FILE, f"{silence:g}", _HOLD, what)
+    arguments = (FOLDER, FILE, f"{silence:g}", _HOLD, f"{what} {OVER_SSH}", str(_TAKEN))
+    process = host.spawn("sh", "-c", _TAKE, "sh", *arguments)
     try:
         process.receive(5)
     except PodperfError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.external import External
 from podperf.hosts.base import Host
@@ -30,22 +31,22 @@ SMALLEST = FrameSize.parse(64)
 
 def set_up(
     machines: Machines,
-    workers: Sequence[WorkerMachine],
     data_plane: DataPlane,
     chain: Chain,
+    cpus: Sequence[CpuPlan],
     mtu: int,
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain along these workers, between ports that exist already, on both sides."""
-    topology = machines.topology
+    """A chain between ports that exist already, on both sides. `cpus` has the roles on each of its workers."""
+    topology, workers = machines.topology, machines.workers[: chain.workers]
     machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
         _bring_up(machines.host, port, mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
-    taken = [_take_ports(machines, each, mtu, undo) for each in workers]
+    taken = [_take_ports(machines, each, roles, mtu, undo) for each, roles in zip(workers, cpus, strict=True)]
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
@@ -172,7 +173,7 @@ class _Taken:
     received_by: Mapping[str, str]
 
 
-def _take_ports(machines: Machines, worker: WorkerMachine, mtu: int, undo: ExitStack) -> _Taken:
+def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: int, undo: ExitStack) -> _Taken:
     """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
     whether anything is, is not known yet."""
     settings = worker.settings
@@ -180,11 +181,10 @@ def _take_ports(machines: Machines, worker: WorkerMachine, mtu: int, undo: ExitS
     host = add_namespace(worker.host, "worker", undo)
     worker.make_run_directory(undo)
     ports = WorkerPorts(worker.host, host, str(RUN_DIRECTORY), undo)
-    cpus = worker.placement.sut
-    taken = ports.take(settings.left, mtu, cpus[0]), ports.take(settings.right, mtu, cpus[-1])
+    taken = ports.take(settings.left, mtu, cpus.receives_left), ports.take(settings.right, mtu, cpus.receives_right)
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return _Taken(machines.worker(worker, host, left, right, mtu), ports, received_by)
+    return _Taken(machines.worker(worker, host, left, right, cpus, mtu), ports, received_by)
 
 
 def _by_an_engine_that_sends(

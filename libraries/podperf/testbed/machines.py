@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost, NetworkNamespace
@@ -89,13 +90,13 @@ class Machines:
         a CPU."""
         for each in self.workers:
             if not self.topology.external and received_by_threads(each.settings, each.host):
-                refuse_unpinnable(each.host, each.placement.sut[0])
+                refuse_unpinnable(each.host, min(each.placement.sut))
 
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
     ) -> AbstractContextManager[Tester]:
         """A tester on these ports, or the one that brings its own along."""
-        if self.topology.tester.has_ports_of_its_own:
+        if self.topology.tester.kind.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
         ends = _tester_port(left), _tester_port(right)
         site = Site(self.host, self.topology.tester, engine, self.tester_cpus, *ends, engine_remark)
@@ -103,7 +104,7 @@ class Machines:
 
     @property
     def _kind(self) -> TesterKind:
-        return TESTERS[self.topology.tester.type]
+        return TESTERS[self.topology.tester.kind.type]
 
     def tester_with_ports(self) -> Tester:
         """The tester that brings its ports along. It stands until it breaks, or this testbed is closed."""
@@ -120,9 +121,15 @@ class Machines:
             self._lasting.pop().close()
 
     def worker(
-        self, machine: WorkerMachine, namespace: NetworkNamespace, left: WorkerPort, right: WorkerPort, mtu: int
+        self,
+        machine: WorkerMachine,
+        namespace: NetworkNamespace,
+        left: WorkerPort,
+        right: WorkerPort,
+        cpus: CpuPlan,
+        mtu: int,
     ) -> Worker:
-        """A worker as data planes see it, with these ports in this namespace."""
+        """A worker as data planes see it, with these ports in this namespace, and these roles of its CPUs."""
         pods = POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace)
         return Worker(
             namespace,
@@ -131,10 +138,11 @@ class Machines:
             right,
             pods,
             mtu,
-            machine.placement,
+            cpus,
             str(RUN_DIRECTORY),
             machine.settings.sriov,
             machine.number,
+            machine.placement.hugepages,
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
-from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.model import Chain
-from podperf.testbed.machines import Machines, WorkerMachine
+from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
@@ -31,11 +31,11 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
 
 
 def set_up(
-    machines: Machines, machine: WorkerMachine, data_plane: DataPlane, chain: Chain, mtu: int, undo: ExitStack
+    machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
 ) -> SystemUnderTest:
     """A chain on one worker, between ports that are made for it."""
     tester_host = add_namespace(machines.host, "tester", undo)
-    worker = _worker(machines, machine, tester_host, mtu, undo)
+    worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
     return SystemUnderTest(chain, tester, running, running.entries)
@@ -45,9 +45,8 @@ def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> Abstr
     return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
 
 
-def _worker(
-    machines: Machines, machine: WorkerMachine, tester_host: NetworkNamespace, mtu: int, undo: ExitStack
-) -> Worker:
+def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mtu: int, undo: ExitStack) -> Worker:
+    machine = machines.workers[0]
     host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
         add_veth(
@@ -61,22 +60,18 @@ def _worker(
     if machines.topology.counts_instructions:
         _receive_at_once(host, "w-left", "w-right")
     else:
-        _dedicate(host, "w-left", "w-right", machine.placement.sut)
+        # The SUT's CPUs, not the tester's, do what arriving frames cause.
+        for port, cpu in (("left", cpus.receives_left), ("right", cpus.receives_right)):
+            dedicate_receive_processing(host, f"w-{port}", cpu)
     machine.make_run_directory(undo)
     left, right = (
         WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
         for port in ("left", "right")
     )
-    return machines.worker(machine, host, left, right, mtu)
+    return machines.worker(machine, host, left, right, cpus, mtu)
 
 
 def _receive_at_once(host: NetworkNamespace, *interfaces: str) -> None:
     """Let the sender's CPU do all that a frame causes before the sender goes on, as a closed loop needs."""
     for interface in interfaces:
         host.run("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context, which takes XDP frames
-
-
-def _dedicate(host: Host, left: str, right: str, cpus: tuple[int, ...]) -> None:
-    """Let the SUT's CPUs, not the tester's, do what arriving frames cause: one each where there are two."""
-    for interface, cpu in ((left, cpus[0]), (right, cpus[-1])):
-        dedicate_receive_processing(host, interface, cpu)

@@ -38,14 +38,19 @@ def place(
     if not cpus.usable or not theirs.usable:
         raise PodperfError("no CPU is both online and allowed for this process; look at taskset -p and the cpuset")
     ways = len(topology.traffic.directions)
-    switch, hugepages = settings.switch_cpus or (), settings.hugepages
-    if worker is not None:
-        tester = topology.tester.cpus or _first_free(cpus, ())
-        sut = settings.cpus or _beside((), worker, ways, set() if nic_node is None else {nic_node})
-        return Placement(tester, sut, switch, hugepages, apart=True)
-    tester = topology.tester.cpus or _first_free(cpus, settings.cpus or ())
-    sut = settings.cpus or _beside(tester, cpus, ways, {cpus.node(cpu) for cpu in tester})
-    return Placement(tester, sut, switch, hugepages)
+    apart = worker is not None
+    tester = topology.tester.cpus or _first_free(cpus, () if apart else settings.cpus or ())
+    home = {cpus.node(cpu) for cpu in tester} if not apart else set() if nic_node is None else {nic_node}
+    taken = () if apart else tester
+    sut = settings.cpus or _beside(taken, theirs, ways, home)
+    return Placement(
+        tester,
+        sut,
+        settings.switch_cpus or (),
+        settings.hugepages,
+        apart,
+        neighbour=tuple(cpu for cpu in theirs.usable if cpu not in {*sut, *taken}),
+    )
 
 
 def _require_usable(where: str, named: Collection[int], cpus: Cpus) -> None:

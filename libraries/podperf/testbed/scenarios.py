@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
+from podperf.cpu_plan import CpuPlan, give_roles
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
@@ -72,15 +74,24 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Placed:
-    """A scenario on one worker. The pods' processes are let onto `shared` once they run; empty: they stay where put."""
+    """Where a chain has its parts: the CPUs that were chosen, and their roles on one worker. Without `cpus`, the roles
+    are the usual ones.
+
+    The pods' processes are let onto `shared` once they run; empty: they stay where put.
+    """
 
     placement: Placement
     shared: tuple[int, ...] = ()
+    cpus: CpuPlan | None = None
 
     @property
-    def cpus(self) -> set[int]:
-        """Those that anything of the system under test may run on."""
+    def sut(self) -> set[int]:
+        """The CPUs that anything of the system under test may run on."""
         return {*self.placement.sut, *self.shared}
+
+    def as_record(self) -> dict[str, Any]:
+        """The chosen CPUs, as records have them."""
+        return {"placement": self.placement.as_record(), "shared": list(self.shared)}
 
 
 def place_scenario(
@@ -99,14 +110,15 @@ def place_scenario(
     Unavailable, with what is missing, when there are not enough.
     """
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
-    switch = [choice.take(scenario.switch) for _ in range(max(1, len(usual.named_switch)) if with_switch else 0)]
+    pollers = max(1, len(usual.named_switch)) if with_switch else 0
+    switch = tuple(choice.take(scenario.switch) for _ in range(pollers))
     others = range(pods if scenario.isolation is not Isolation.SHARED else SHARED_POOL)
-    pool = [choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others]
-    control = [choice.take(scenario.switch)] if with_switch else []
-    # The order is what drivers go by: pods in theirs, what only controls comes last.
+    pool = tuple(choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others)
+    control = (choice.take(scenario.switch),) if with_switch else ()
     sut = (*switch, *pool, *control)
+    neighbour = tuple(cpu for cpu in cpus.usable if cpu not in {*sut, *taken})
     # The scheduler puts nothing on an isolated CPU by itself. Those that the parts were given must not be isolated.
-    everywhere = tuple(sorted({*sut, *set(cpus.usable).difference(taken, cpus.isolated)}))
+    everywhere = tuple(sorted((*sut, *(cpu for cpu in neighbour if cpu not in cpus.isolated))))
     choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
     shared = choices[scenario.isolation]
     if isolated := cpus.isolated.intersection(shared):
@@ -114,7 +126,11 @@ def place_scenario(
             f"scenario {scenario.name} lets pods share CPUs, and the kernel moves no process from one isolated CPU to "
             f"another: leave CPU {format_cpu_list(sorted(isolated))} of the worker out of `isolcpus`"
         )
-    return Placed(replace(usual, sut=sut, named_switch=tuple(switch)), shared)
+    placement = replace(usual, sut=sut, named_switch=switch, neighbour=neighbour)
+    beside = (*pool, *control)
+    ends = (switch or pool)[0], beside[-1]
+    roles = give_roles(placement, pods, receives=ends, switch=switch, beside=beside)
+    return Placed(placement, shared, roles)
 
 
 class _Choice:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
+from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize, Placement
+from podperf.model import Chain, Direction, FrameSize
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
@@ -40,7 +40,7 @@ class Testbed(Machines):
                 if self.topology.external
                 else "the topology names no existing ports for the tester, so there is no black box to measure"
             )
-        if kind.cabling is Cabling.BACK_TO_BACK and self.topology.tester.has_ports_of_its_own:
+        if kind.cabling is Cabling.BACK_TO_BACK and self.topology.tester.kind.has_ports_of_its_own:
             raise Unavailable("the ports of this testbed's TRex cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
@@ -71,6 +71,12 @@ class Testbed(Machines):
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
+    def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
+        """The usual roles of the CPUs of each worker, from left to right."""
+        with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
+        workers = zip(self.workers, chain.parts, strict=False)
+        return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
+
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Unavailable, with what is missing, where it lacks them."""
         if chain.workers > 1:
@@ -84,7 +90,7 @@ class Testbed(Machines):
             chain.pods,
             usual,
             cpus,
-            nic_node=cpus.node(usual.sut[0]) if node is None else node,
+            nic_node=cpus.node(min(usual.sut)) if node is None else node,
             taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
@@ -98,35 +104,34 @@ class Testbed(Machines):
         chain: Chain,
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
-        placement: Placement | None = None,
+        cpus: CpuPlan | None = None,
     ) -> Iterator[SystemUnderTest]:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends.
 
-        `directions` are those of the frames, by default the topology's: a chain on several workers can have one.
-        `placement` has the CPUs of switch and pods on the first worker, by default the usual ones.
+        `directions` are those of the frames, by default the topology's: a chain on several workers can have one. `cpus`
+        are the roles on the only worker, by default the usual ones.
         """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
-        first, *others = self.workers[: chain.workers]
-        workers = [replace(first, placement=placement or first.placement), *others]
+        plans = self.cpu_plans(chain) if cpus is None else [cpus]
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
-                yield cabled.set_up(self, workers, data_plane, chain, _mtu(frame), ways, undo)
+                yield cabled.set_up(self, data_plane, chain, plans, _mtu(frame), ways, undo)
             else:
-                yield made.set_up(self, workers[0], data_plane, chain, _mtu(frame), undo)
+                yield made.set_up(self, data_plane, chain, plans[0], _mtu(frame), undo)
 
     @contextmanager
     def build_placed(
         self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
     ) -> Iterator[SystemUnderTest]:
         """The same with switch and pods where a scenario has them."""
-        with self.build(chain, frame, directions, placed.placement) as sut:
+        with self.build(chain, frame, directions, placed.cpus) as sut:
             if placed.shared:
                 for application in sut.data_plane.applications:
                     application.allow(placed.shared)

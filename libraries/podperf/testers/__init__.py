@@ -1,4 +1,4 @@
-"""Testers: what sends and receives the test traffic."""
+"""Testers send and receive the test traffic."""
 
 from __future__ import annotations
 

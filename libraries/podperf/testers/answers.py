@@ -1,4 +1,4 @@
-"""Answers of the processes that testers drive: a line each, a JSON object that has one of the keys agreed upon."""
+"""Answers of the processes that testers drive. An answer is a line: a JSON object that has one of the known keys."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from podperf.hosts.base import Process
 
 
 def receive_answer(process: Process, timeout: float, keys: Set[str], who: str) -> dict[str, Any]:
-    """The next answer. PodperfError, which names `who`, when it is none, or none comes in `timeout` seconds."""
+    """The next answer. Raises PodperfError with the name `who` for a wrong answer, or for none in `timeout` seconds."""
     line = process.receive(timeout)
     try:
         answer = json.loads(line)
-    except (ValueError, RecursionError):  # also of a number of 5000 digits, or of nesting without end
+    except (ValueError, RecursionError):  # for example a number of 5000 digits, or very deep nesting
         answer = None
     if not isinstance(answer, dict) or not keys & answer.keys():
         raise PodperfError(f"{who} gave an answer that is none: {line[:200]!r}")

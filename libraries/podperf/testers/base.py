@@ -1,4 +1,4 @@
-"""The tester seam: whatever sends test frames on two ports and counts what comes back."""
+"""The tester seam: a tester sends test frames on two ports and counts the frames that come back."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import Engine, TesterSettings
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
-TESTER_LIMIT_SHARE = 0.95  # a rate above this share of the tester's maximum is the tester's, not the SUT's
-PACED_SHARE = 0.95  # of what a tester sends as fast as it can, it can send at a steady pace
+TESTER_LIMIT_SHARE = 0.95  # above this share of the tester's maximum, the tester limits the rate and not the SUT
+PACED_SHARE = 0.95  # a tester can send this share of its fastest rate at a steady pace
 UNPACED = 0.0  # a Trial.load: as fast as the tester can send
 
 
 @dataclass(frozen=True)
 class TesterLimits:
-    """What the tester itself can do with one kind of traffic, found on a bare path or known from the link.
+    """The tester's own limits with one kind of traffic, measured on a bare path or known from the link.
 
-    `maximum_load` is the highest load (frames/s, per direction) that it delivers and receives by itself;
-    `own_loss_ratio` is the least that it lost in any trial at half of that and below, None where nobody knows, and with
-    95 % confidence its own loss is at most `own_loss_bound`. `source` is "calibration on the bare path", or what took
-    its place. `faults` are what it does wrong by itself: figures that rest on it are no figures of the system under
+    `maximum_load` is the highest load (frames/s per direction) that the tester itself delivers and receives.
+    `own_loss_ratio` is the lowest loss ratio of the trials at half of this load and below; None if unknown. With 95 %
+    confidence, the tester's own loss is at most `own_loss_bound`. `source` is "calibration on the bare path", or names
+    its replacement. `faults` are the tester's own errors. Figures that depend on them do not describe the system under
     test.
     With `held` no more than this load is allowed, so that no trial is sent as fast as the tester can.
     """
@@ -38,28 +38,29 @@ class TesterLimits:
 
     @property
     def kinds_of_faults(self) -> tuple[FaultKind, ...]:
-        """Which faults it has, without their figures."""
+        """The kinds of the tester's faults, without their figures."""
         return tuple(each.kind for each in self.faults)
 
     @property
     def doubts(self) -> Mapping[str, str]:
-        """Why no threshold can be held against these figures."""
+        """By metric: the reason why no threshold can judge its figure."""
         return {metric: self.doubt for each in self.faults for metric in each.spoils}
 
     @property
     def doubt(self) -> str:
-        """All faults in words; empty for a sound tester."""
+        """All faults in words. Empty for a tester without a fault."""
         return "; ".join(each.sentence for each in self.faults)
 
     def cannot_tell(self, loss_ratio: float) -> bool:
-        """True when a load with no more loss than this cannot be found: of no loss for any fault, else for a loss of
-        the tester's own that is as large.
+        """True if the tester cannot find the highest load with at most this loss ratio.
+
+        For a ratio of 0 this is so with any fault, and for others if the tester's own loss is as large.
         """
         own = sum(each.looks_like_loss for each in self.faults)
         return bool(self.faults) and (loss_ratio == 0 or loss_ratio <= own)
 
     def held_to(self, load: float | None, source: str = "tester.maximum_load of the topology") -> TesterLimits:
-        """These limits where no more than this load is allowed, by this `source`; None allows all."""
+        """These limits with at most this load, which comes from `source`. None: no further limit."""
         if load is None:
             return self
         if load > self.maximum_load:  # which the calibration found, and a trial may go beyond
@@ -68,7 +69,7 @@ class TesterLimits:
 
 
 def limited_by_tester(rate: float, loss_ratio: float, maximum_load: float) -> bool:
-    """True when the SUT may do more than this rate: it is near the tester's maximum, or all that was sent came back."""
+    """True if the SUT may forward more: the rate is near the tester's maximum, or nearly all frames came back."""
     return rate >= TESTER_LIMIT_SHARE * maximum_load or loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
 
 
@@ -84,8 +85,8 @@ class PortFacts:
 class TesterFacts:
     """The facts about a tester that is ready, on which other parts of podperf act.
 
-    `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel goes on with the
-    frames themselves. `fallback`: another engine, whose frames may arrive where those of `engine` do not.
+    `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel handles the frames
+    themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
     """
 
     name: str
@@ -94,8 +95,8 @@ class TesterFacts:
     left: PortFacts
     right: PortFacts
     copies: bool
-    server: str | None = None  # address and port of the server that it is, if it is one
-    engine_remark: str | None = None  # why it is not the engine that was asked for
+    server: str | None = None  # address and port, if the tester is a server
+    engine_remark: str | None = None  # why the engine is not the requested one
     fallback: Engine | None = None
 
     @property
@@ -105,7 +106,7 @@ class TesterFacts:
 
 
 class Tester(Protocol):
-    """One tester with its two ports. `shortest_trial` is what it needs, in seconds, to know a rate to a percent."""
+    """One tester with its two ports. In trials of `shortest_trial` seconds or more, its rates are exact to 1 %."""
 
     shortest_trial: ClassVar[float]
 
@@ -114,17 +115,17 @@ class Tester(Protocol):
         """Name, engine and ports, as read from the tester."""
 
     def measure(self, trial: Trial) -> TrialResult:
-        """Send one trial, count, and have the result `judged`: a trial that the tester could not deliver is `invalid`.
+        """Send one trial, count, and return the `judged` result, which is `invalid` if the tester could not deliver it.
 
-        Raises PodperfError when the tester itself is broken (gone, port down, refused).
+        Raises PodperfError if the tester itself is broken (gone, port down, refused).
         """
 
     @property
     def broken(self) -> bool:
-        """True when it will not measure any more, and another one has to be made."""
+        """True if this tester cannot measure any more. Its user must make a new one."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Everything that the record says of it, as read from the tester; JSON-serialisable. Nobody acts on it."""
+        """The tester's own description for the record, in JSON types. No code may decide by it."""
 
     def close(self) -> None:
         """Stop the tester and give back its ports. Safe to call twice."""
@@ -132,7 +133,7 @@ class Tester(Protocol):
 
 @dataclass(frozen=True)
 class TesterPort:
-    """An interface of the tester's machine, in one of its network namespaces where given."""
+    """An interface of the tester's machine, in the network namespace `namespace` if that is given."""
 
     interface: str
     namespace: str | None = None
@@ -140,7 +141,7 @@ class TesterPort:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a tester is to stand: its machine, its CPUs, and its ports unless it has ports of its own."""
+    """The place of a tester: its machine, its CPUs, and its ports. (Some testers have ports of their own.)"""
 
     host: Host
     settings: TesterSettings
@@ -152,7 +153,7 @@ class Site:
 
 
 class TesterKind(Protocol):
-    """A kind of tester, as the class that implements it."""
+    """A class of testers."""
 
     def at(self, site: Site) -> Tester:
-        """The tester at this site, ready to measure. PodperfError, with what to do, when it cannot start."""
+        """The tester at this site, ready to measure. Raises PodperfError with a remedy if the tester cannot start."""

@@ -1,4 +1,4 @@
-"""What the tester can do by itself, and what it does wrong by itself, measured on a bare path between its two ports."""
+"""The tester's own limits and faults, measured on a bare path between its two ports."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from podperf.model import Traffic, Trial, TrialResult
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, PACED_SHARE, UNPACED, Tester, TesterLimits
 from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, faults_in, own_loss, suspected
 
-# From one candidate for the ceiling down to the next: closely at first, then quickly, as each costs a trial.
+# Candidates for the ceiling. The first steps are small. The later ones are larger, because each step costs a trial.
 STEPS = (PACED_SHARE, 0.9, 0.85, 0.8, 0.7, 0.5)
-ATTEMPTS = 2  # at each: a stall of the machine is not the tester's ceiling
-OWN_TRIALS = 12  # at half the ceiling and below, until one of them clears the tester; each load has two
-FEWEST_FRAMES = 20_000  # of such a trial, for a loss of one frame in some thousands to show; no lower load has less
+ATTEMPTS = 2  # trials at each candidate, because a stall of the machine is not the tester's ceiling
+OWN_TRIALS = 12  # at most, at half the ceiling and below, until one clears the tester; each load has two
+FEWEST_FRAMES = 20_000  # of such a trial, so that it shows a loss of one frame in some thousands
 
-CLOCK_FRAMES = 500  # of each trial, however long: few enough that one frame in a thousand is not in every trial
-CLOCK_SHORT, CLOCK_LONGER = 0.1, 3.0  # seconds; the long trial takes so much longer, or eight times the shortest trial
+CLOCK_FRAMES = 500  # of each trial; few enough that a loss of one frame in a thousand spares some trials
+CLOCK_SHORT, CLOCK_LONGER = 0.1, 3.0  # seconds; the long trial is longer by 3 s, or by eight times the shortest trial
 CLOCK_SHORT_TRIALS = 3
-CLOCK_LONG_TRIALS, CLOCK_MOST_LONG_TRIALS = 6, 12  # noise that hides an error asks for the larger number
-CLOCK_RIGHT = 0.005  # an error that small ends the check: by chance a stall of the machine seldom hides a larger one
+CLOCK_LONG_TRIALS, CLOCK_MOST_LONG_TRIALS = 6, 12  # the larger number if noise may hide an error
+CLOCK_RIGHT = 0.005  # an error this small ends the check: a stall of the machine seldom hides a larger one
 
 
 def calibrate(
@@ -28,12 +28,12 @@ def calibrate(
 ) -> TesterLimits:
     """The tester's ceiling, its own loss and other faults with this traffic, on the bare path that it is connected to.
 
-    An unpaced trial shows what can be received at all; from 95 % of that, the load steps down to one that the tester
-    really sends and receives back (99 %). That is one reading. The ceiling is the best of `repeats` readings, as noise
-    only lowers them; the trials of a kind last `duration` together, or longer where the tester needs it. Own loss and
-    faults are those of valid trials at half the ceiling, and where these are not faultless, of more at lower loads;
-    faults that are `known` already come first.
-    PodperfError when nothing comes back, or no reading finds a load that is delivered.
+    An unpaced trial shows the highest rate that the tester can receive. From 95 % of this rate the load steps down
+    until the tester really sends and receives it (99 %). This is one reading. The ceiling is the best of `repeats`
+    readings, because noise only lowers a reading. The trials of a kind take `duration` seconds together, or longer if
+    the tester needs it. Own loss and faults come from valid trials at half the ceiling. If these show an error, more
+    trials follow at lower loads. `known` faults come first. Raises PodperfError if nothing comes back, or if no reading
+    finds a load that is delivered.
     """
     duration = max(duration, repeats * tester.shortest_trial)
     readings = [_ceiling(tester, traffic, duration / repeats) for _ in range(repeats)]
@@ -48,17 +48,18 @@ def calibrate(
 
 
 def check_clock(tester: Tester, traffic: Traffic, clock: Callable[[], float] = time.monotonic) -> Fault | None:
-    """Hold the durations that the tester tells against `clock`; None when they agree.
+    """Compare the durations that the tester reports with `clock`. None if they agree.
 
-    The time around a trial is taken off by comparing short trials with long ones; it is repeated while they disagree.
-    Trials that lost a frame do not count, as the tester waits for it. None, too, where all long ones did.
+    The difference between long and short trials cancels the time around a trial. The check is repeated while the
+    durations disagree. Trials that lost a frame do not count, because the tester waits for that frame. None if all long
+    trials lost one.
     """
     short_length = max(CLOCK_SHORT, tester.shortest_trial)
     long_length = short_length + max(CLOCK_LONGER, 8 * tester.shortest_trial)
 
     def timed(duration: float) -> list[Timed]:
         began = clock()
-        # A clock that runs wrong can make the load too low, and the trial invalid: it is looked at all the same.
+        # A wrong clock can make the load too low, and the trial invalid. So invalid trials count here, too.
         result = tester.measure(Trial(traffic, CLOCK_FRAMES / duration, duration))
         return [] if result.lost or not result.sent else [Timed(result.duration, clock() - began)]
 
@@ -77,10 +78,10 @@ def check_clock(tester: Tester, traffic: Traffic, clock: Callable[[], float] = t
 def calibrate_sending(
     tester: Tester, traffic: Traffic, *, most: float | None = None, duration: float = 0.5
 ) -> TesterLimits:
-    """What the tester can send, where its ports cannot be plugged into each other; nothing is known of its own loss.
+    """The load that the tester can send if its ports cannot be plugged into each other. Its own loss stays unknown.
 
-    The frames cross the testbed: where that must not be given more than `most` frames/s, no more is tried.
-    PodperfError when it delivers no load at all.
+    The frames cross the testbed, so no trial sends more than `most` frames/s. Raises PodperfError if the tester
+    delivers no load.
     """
     duration = max(duration, tester.shortest_trial)
     source = "what it sends: this testbed has no bare path to calibrate on"
@@ -96,7 +97,7 @@ def calibrate_sending(
 
 
 def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
-    """One reading of the ceiling; None when none of the loads that were tried was delivered."""
+    """One reading of the ceiling. None if the tester delivered none of the loads."""
     load = tester.measure(Trial(traffic, UNPACED, duration)).receive_rate
     if load <= 0:
         raise PodperfError("calibration: no frame came back on the bare path; is it connected and up?")
@@ -112,10 +113,10 @@ def _delivered(result: TrialResult) -> bool:
 
 
 def _own_trials(tester: Tester, traffic: Traffic, load: float, duration: float) -> list[TrialResult]:
-    """Valid trials from this load downwards, until one of them clears the tester of what the others showed.
+    """Valid trials from this load downwards, until the trials clear the tester of the errors that they showed.
 
-    A sound tester has one trial on a quiet machine. At a lower load a stall of the machine costs no frames, as the
-    receive rings hold those that arrive meanwhile.
+    On a quiet machine a sound tester needs one trial. At a lower load a stall of the machine costs no frames, because
+    the receive rings hold the frames that arrive in the stall.
     """
     trials: list[TrialResult] = []
     for attempt in range(1, 1 + OWN_TRIALS):

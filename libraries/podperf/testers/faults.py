@@ -1,8 +1,8 @@
-"""What a tester does wrong by itself, told from its trials on a bare path. Pure.
+"""Finds the faults of a tester in its trials on a bare path. Pure.
 
-A tester that loses, copies or spoils frames does so at every load and every time. A noisy moment does not last: sooner
-or later a trial at a lower load is faultless. So a fault is what shows in trial after trial, and faultless trials clear
-the tester as soon as they had enough frames to show the fault.
+A tester that loses, copies or corrupts frames does so at every load and at any time. A noisy moment ends, so that
+sooner or later a trial at a lower load has no error. So an error is a fault if trial after trial shows it. Trials
+without an error clear the tester if they have enough frames to show the fault.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from podperf.metrics import METRICS, Need
 from podperf.model import DirectionResult, TrialResult
 
 CONFIDENCE = 0.95
-TELLING = 3.0  # frames that faultless trials should have shown, to clear the tester by showing none: e^-3 is 5 %
-LEAST_TRIALS = 4  # that show a fault, before a tester is called faulty
-LEAST_SHARE = 0.75  # of all trials: those are what shows it; at a low load a rare loss may leave a trial out
+TELLING = 3.0  # wrong frames to expect in trials that clear the tester because they have none: e^-3 is 5 %
+LEAST_TRIALS = 4  # least number of trials that must show a fault
+LEAST_SHARE = 0.75  # least share of trials that must show it; at a low load a trial may miss a rare loss
 CLOCK_TOLERANCE = 0.01  # of a duration
 
 
 class FaultKind(StrEnum):
-    """What a tester can do wrong by itself."""
+    """The kinds of a tester's faults."""
 
     LOSES = "loses"
     COUNTS_TWICE = "counts twice"
@@ -34,7 +34,7 @@ class FaultKind(StrEnum):
     CLOCK = "clock"
 
 
-# No threshold can be held against a figure with this need. A fault moves any other figure by no more than its ratio.
+# No threshold can judge a figure with this need. A fault changes any other figure by at most its ratio.
 _SPOILT: Mapping[FaultKind, Need] = MappingProxyType(
     {
         FaultKind.LOSES: Need.NO_LOSS,
@@ -48,9 +48,9 @@ _SPOILT: Mapping[FaultKind, Need] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a tester. `ratio` is the least share of frames in any trial; of a clock, how far it is off.
+    """One fault of a tester. `sentence` describes it, with the evidence.
 
-    `sentence` says it in words, with the evidence.
+    `ratio` is the lowest share of wrong frames in any trial, or the relative error of a clock.
     """
 
     kind: FaultKind
@@ -65,13 +65,13 @@ class Fault:
 
     @property
     def spoils(self) -> frozenset[str]:
-        """The names of the metrics that no threshold can be held against."""
+        """The names of the metrics that no threshold can judge."""
         return frozenset(each.name for each in METRICS.values() if _SPOILT[self.kind] in each.needs)
 
 
 _COUNTED: Mapping[FaultKind, Callable[[DirectionResult], int]] = MappingProxyType(
     {
-        # A copy takes the place of a frame that was to be sent, and a corrupted one is not received: neither is lost.
+        # A copy replaces a frame that should have been sent, and a corrupted frame is not received. Neither is lost.
         FaultKind.LOSES: lambda each: max(0, each.lost - each.corrupted - each.duplicated),
         FaultKind.COUNTS_TWICE: lambda each: max(0, each.received - each.sent),
         FaultKind.SENDS_TWICE: lambda each: each.duplicated,
@@ -90,12 +90,12 @@ _WORDS: Mapping[FaultKind, str] = MappingProxyType(
 
 
 def suspected(trials: Sequence[TrialResult]) -> bool:
-    """True while these trials on a bare path show a fault of which none of them clears the tester."""
+    """True while these trials on a bare path show a fault, and no trial clears the tester of it."""
     return not trials or any(_least(kind, trials) for kind in _COUNTED)
 
 
 def faults_in(trials: Sequence[TrialResult]) -> tuple[Fault, ...]:
-    """The faults that these valid trials on a bare path show again and again."""
+    """The faults that these valid trials on a bare path show repeatedly."""
     return tuple(fault for kind in _COUNTED if (fault := _fault(kind, trials)))
 
 
@@ -109,9 +109,9 @@ def _fault(kind: FaultKind, trials: Sequence[TrialResult]) -> Fault | None:
 
 
 def _least(kind: FaultKind, trials: Sequence[TrialResult]) -> float:
-    """The least share of frames that are wrong in this way, of the trials with any; 0 where the others clear it.
+    """The lowest share of frames with this fault, among the trials that show it. 0 if the others clear the tester.
 
-    They clear the tester if by that share they should have had TELLING such frames, and have none.
+    They clear the tester if they have no such frame, although TELLING of them were to be expected by that share.
     """
     least = min((found / each.sent for each in trials if each.sent and (found := _count(kind, each))), default=0.0)
     faultless = sum(each.sent for each in trials if not _count(kind, each))
@@ -123,10 +123,10 @@ def _count(kind: FaultKind, trial: TrialResult) -> int:
 
 
 def own_loss(trials: Sequence[TrialResult]) -> tuple[float | None, float | None]:
-    """The least loss ratio of these valid trials, and the most that the tester's own can be with 95 % confidence.
+    """The lowest loss ratio of these valid trials, and the upper bound of the tester's own loss with 95 % confidence.
 
-    The second is None unless a trial was without loss: of k trials of n frames one is, for any larger ratio p, with a
-    probability of no more than 1 - (1 - e^-np)^k = 5 %.
+    The bound is None unless a trial had no loss. With any larger loss ratio p, at least one of k trials of n frames
+    would have no loss with a probability of at most 1 - (1 - e^-np)^k = 5 %.
     """
     if not trials:
         return None, None
@@ -138,31 +138,32 @@ def own_loss(trials: Sequence[TrialResult]) -> tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Timed:
-    """A trial's duration as the tester tells it, and by this machine's monotonic clock with all that is around it."""
+    """A trial's duration by the tester, and by this machine's monotonic clock, which includes the time around it."""
 
     told: float
     took: float
 
     @property
     def around(self) -> float:
-        """Seconds around the sending; of a clock that runs wrong also what it is off by."""
+        """Seconds around the sending. With a wrong clock they contain the clock's error, too."""
         return self.took - self.told
 
 
 def clock_error(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> float:
-    """By how much more than told the time goes on, as a share: 0.02 for a clock that counts 1 s while 1.02 s pass.
+    """The relative error of the tester's clock: 0.02 if it counts 1 s while 1.02 s pass.
 
-    The time around a trial does not depend on its length, and noise only adds to it: the least of each kind counts.
+    The time around a trial does not depend on its length, and noise only adds to it. So the lowest value of the short
+    and of the long trials counts.
     """
     least_short, least_long = (min(each, key=lambda timed: timed.around) for each in (short_ones, long_ones))
     return (least_long.around - least_short.around) / (least_long.told - least_short.told)
 
 
 def clock_fault(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> Fault | None:
-    """The fault of a clock that runs wrong by more than the tolerance, and more than noise explains.
+    """The fault of a clock whose error is larger than the tolerance and than the noise.
 
-    None, too, for fewer than two of a kind. The noise of a kind is how far its least time around a trial is from the
-    next one.
+    None also for fewer than two short or two long trials. Noise is the difference between the two lowest times around a
+    trial, of short and of long trials.
     """
     if min(len(short_ones), len(long_ones)) < 2:
         return None

@@ -24,10 +24,10 @@ ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
 class SoftwareTester:
     """Two interfaces of a host as tester ports.
 
-    `left` and `right` are interfaces, in the namespaces of that name where given. `engine` "auto" takes XDP and falls
-    back to packet rings, about ten times slower, where BPF is not permitted; `facts` say which and why, or have the
-    `engine_remark` of whoever chose another than was asked for. The sender holds the first of `cpus` fully while
-    it sends. The ports are taken at once and until `close()`.
+    `left` and `right` are interfaces, in a network namespace if they name one. `engine` "auto" means XDP. If BPF is not
+    permitted, it means packet rings, which are about ten times slower. `facts` name the engine and the reason, which
+    may be the caller's `engine_remark`. While the tester sends, it uses the first of `cpus` fully. It holds the ports
+    until `close()`.
     """
 
     shortest_trial: ClassVar[float] = 0.0
@@ -100,7 +100,7 @@ class SoftwareTester:
 
     @property
     def broken(self) -> bool:
-        """True once the front has ended; see `testers.base.Tester`."""
+        """True if the front has ended. See `testers.base.Tester`."""
         return self._process is None or not self._process.alive()
 
     @property
@@ -114,9 +114,9 @@ class SoftwareTester:
             engine,
             left,
             right,
-            copies=engine != "xdp",  # XDP takes frames off before the kernel has them
+            copies=engine != "xdp",  # XDP takes frames before the kernel's stack does
             engine_remark=self._remark,
-            # Some drivers, and a veth whose other end has no receive ring, take no frames from XDP and do not say so.
+            # Some drivers, and a veth whose peer has no receive ring, drop frames from XDP without an error.
             fallback="packet-ring" if (self._asked, engine) == ("auto", "xdp") else None,
         )
 
@@ -129,7 +129,7 @@ class SoftwareTester:
         }
 
     def close(self) -> None:
-        """Stop the front; the kernel takes its programs off the ports. Safe to call twice."""
+        """Stop the front. The kernel then removes its programs from the ports. Safe to call twice."""
         process, self._process = self._process, None
         if process is not None:
             process.stop()
@@ -177,7 +177,7 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
 
 
 def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
-    """What the front answered to a trial, judged for validity."""
+    """The front's answer to a trial, judged for validity."""
     result = TrialResult(
         trial=trial,
         started=answer["started"],

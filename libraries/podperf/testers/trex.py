@@ -22,7 +22,7 @@ from podperf.testers.trex_results import SIDES, trial_result
 from podperf.testers.trex_rpc import Endpoint, ServerVersion, server_version
 from podperf.testers.trex_server import PUBLISHER_PORT, Interfaces, Server, running
 from podperf.testers.trex_streams import LEAD, streams_of
-from podperf.topology import TrexSettings
+from podperf.topology import TrexServerSettings, TrexSettings
 
 CLIENT_BELOW_SERVER = "automation/trex_control_plane/interactive"
 START_TIMEOUT = 30.0  # seconds until the client has loaded its libraries and has taken the ports
@@ -32,13 +32,13 @@ PYTHONS = "a Python that TRex's client was written for (3.7 to 3.12 for TRex 3.0
 
 
 class TrexTester:
-    """Two ports of a TRex server that runs, seen from `host`. They are held until `close()`.
+    """Two ports of a running TRex server, seen from `host`. podperf holds the ports until `close()`.
 
-    `client` is the folder of the client that came with the server, None for the interpreter's trex-stl-lib. `own` is
-    the server, where podperf started it.
+    `client` is the folder of the client that came with the server; None: the interpreter's trex-stl-lib. `own` is the
+    server if podperf started it.
     """
 
-    shortest_trial: ClassVar[float] = 0.5  # below, the moments of start and end are not known well enough for a rate
+    shortest_trial: ClassVar[float] = 0.5  # seconds; in shorter ones start and end are too inexact for a rate
 
     def __init__(
         self,
@@ -78,14 +78,15 @@ class TrexTester:
 
     @classmethod
     def at(cls, site: Site) -> Self:
-        """The tester of a topology, with the server started first where that asks for it."""
-        settings = site.settings.trex
+        """The tester of a topology. Starts the server first if the topology wants this."""
+        settings = site.settings.kind
+        assert isinstance(settings, TrexSettings)
         require_interpreter(site.host, settings.interpreter)
         if settings.server is None:
             endpoint = Endpoint(settings.address, settings.port)
             return cls(site.host, settings, endpoint, settings.publisher_port, settings.client)
         with ExitStack() as undo:
-            host, interfaces = _plugged(site, undo)
+            host, interfaces = _plugged(site, settings.server, undo)
             client = settings.client or f"{settings.server.directory}/{CLIENT_BELOW_SERVER}"
             elsewhere = site.settings.ssh.address is not None
             programs = programs_on(host, settings.interpreter, client) if elsewhere else HERE
@@ -99,9 +100,9 @@ class TrexTester:
         if self._process is None:
             raise PodperfError("the TRex tester was closed; make a new one")
         groups = {direction: self._groups + number for number, direction in enumerate(Direction)}
-        self._groups += len(groups)  # never the same again, so that nothing of an earlier trial is in the figures
+        self._groups += len(groups)  # new groups for each trial, so that its figures contain nothing of an earlier one
         try:
-            with suppress(PodperfError):  # a client that has ended has said why, and that is read next
+            with suppress(PodperfError):  # if the client has ended, its error is read next
                 self._process.send(request_line(trial, (self.facts.left.mac, self.facts.right.mac), groups))
             answer = self._answer(trial.duration + ANSWER_TIMEOUT)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
@@ -118,8 +119,8 @@ class TrexTester:
 
     @property
     def broken(self) -> bool:
-        """True after a trial that was not answered, or that the server refused: it may have been started anew, and know
-        nothing of this client. See `testers.base.Tester`.
+        """True after a trial without an answer, or that the server refused. The server may have been started anew, and
+        not know this client. See `testers.base.Tester`.
         """
         return self._process is None or self._refused
 
@@ -145,7 +146,7 @@ class TrexTester:
         }
 
     def _epitaph(self, answer: Mapping[str, Any]) -> str:
-        """That the server is gone, since when, and what is known of why."""
+        """A sentence: the server is gone, since when, and why, if this is known."""
         when = f"{datetime.fromtimestamp(answer['at']).astimezone():%H:%M:%S}"
         who = f"the TRex server {self._version.version} at {self._endpoint}"
         if self._own is None:
@@ -154,7 +155,7 @@ class TrexTester:
         return f"{who}, which podperf had started as process {self._own.process.pid}, ended at {when}: {why}"
 
     def close(self) -> None:
-        """Stop the traffic, give the ports back, and stop the server if this started it. Safe to call twice."""
+        """Stop the traffic, give the ports back, and stop the server if podperf started it. Safe to call twice."""
         if self._process is not None:
             with suppress(PodperfError):  # a server that is gone holds no ports
                 self._process.send(json.dumps({"close": True}))
@@ -180,7 +181,7 @@ class TrexTester:
 
 
 def require_interpreter(host: Host, interpreter: str) -> None:
-    """PodperfError when this interpreter is not there: what is run by it would fail with its whole command line."""
+    """Raises PodperfError if this interpreter does not exist. A later error would show a whole command line."""
     there = 'test -x "$(command -v -- "$1")" -a ! -d "$1"'
     if host.run("sh", "-c", there, "sh", interpreter, check=False).exit_code:
         raise PodperfError(
@@ -188,10 +189,9 @@ def require_interpreter(host: Host, interpreter: str) -> None:
         )
 
 
-def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
-    """Where the server runs, and what its ports are there: a namespace in any case."""
-    server = site.settings.trex.server
-    if server is not None and server.devices is not None:
+def _plugged(site: Site, server: TrexServerSettings, undo: ExitStack) -> tuple[Host, Interfaces]:
+    """The network namespace of the server, and the server's ports there."""
+    if server.devices is not None:
         for device in server.devices:
             if (driver := pci.link(site.host, device, "driver")) in pci.BIFURCATED:
                 raise PodperfError(
@@ -211,7 +211,7 @@ def _plugged(site: Site, undo: ExitStack) -> tuple[Host, Interfaces]:
 
 
 def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction, int]) -> str:
-    """The request for a trial, as trex_client.py reads it."""
+    """The request for a trial, for trex_client.py."""
     streams: list[list[dict[str, Any]]] = [[], []]
     for direction in trial.traffic.directions:
         sender, receiver = SIDES[direction]
@@ -227,7 +227,7 @@ def request_line(trial: Trial, macs: tuple[str, str], groups: Mapping[Direction,
 def explained(
     answer: Mapping[str, Any], endpoint: Endpoint, server: ServerVersion, interpreter: str, client: str | None
 ) -> str:
-    """Why the client did not start, and what to do, in one line."""
+    """One line: the reason why the client did not start, and what to do."""
     who = f"the TRex server {server.version} at {endpoint}"
     whose = f"the client in {client}" if client else f"trex-stl-lib of {interpreter}"
     error = answer["error"]

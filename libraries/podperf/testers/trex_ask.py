@@ -1,8 +1,8 @@
 """`trex_ask.py ADDRESS PORT PUBLISHER SECONDS [CLIENT]`: asks a TRex server for the versions of itself and of its API.
 
-Prints the server's two answers as JSON, and whether it published anything on its port PUBLISHER (0: not looked at);
-exit code 3 when it does not answer within SECONDS. Imports nothing of podperf. An interpreter without zmq finds that of
-TRex's client, by the folder CLIENT.
+Prints the server's two answers as JSON, and whether the server published anything on its port PUBLISHER (0: not
+checked). Exit code 3 if the server does not answer within SECONDS. Imports nothing of podperf. An interpreter without
+zmq uses the zmq of TRex's client in the folder CLIENT.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ except ImportError:
     if len(sys.argv) < 6:
         raise
     sys.path.insert(0, sys.argv[5])
-    importlib.import_module("trex.stl.api")  # makes the libraries that it brings along known
+    importlib.import_module("trex.stl.api")  # adds the libraries of the client to Python's path
     import zmq
 
 NOBODY_THERE = 3
 
 
 def ask(address: str, port: int, publisher: int, seconds: float) -> dict[str, Any]:
-    """The answers by method, and `published`. zmq.Again when time is up before an answer."""
+    """The answers by method, and `published`. Raises zmq.Again if an answer does not come in time."""
     host = f"[{address}]" if ":" in address else address
     requests: dict[str, dict[str, Any]] = {
         "get_version": {},
@@ -47,7 +47,7 @@ def ask(address: str, port: int, publisher: int, seconds: float) -> dict[str, An
             request = {"jsonrpc": "2.0", "id": method, "method": method, "params": parameters}
             asking.send(json.dumps(request).encode())
             answers[method] = json.loads(asking.recv())
-        if publisher:  # a server publishes its counters twice a second, whether somebody listens or not
+        if publisher:  # a server publishes its counters twice a second, also without a listener
             answers["published"] = bool(hearing.poll(int(seconds * 1000)))
     finally:
         asking.close()

@@ -1,15 +1,17 @@
-"""Speaks to a TRex server through TRex's own client: a program of its own, run by an interpreter that fits it.
+"""Speaks to a TRex server through TRex's own client. It is a separate program for a Python that fits the client.
 
     python -I trex_client.py '{"client": FOLDER or null, "address": …, "port": …, "publisher_port": …, "ports": [0, 1],
                             "user": …, "api": [MAJOR, MINOR] of the server}'
 
-TRex's client brings its own yaml, scapy and zmq, which must not come into podperf's process; and this program imports
-nothing of podperf and keeps to Python 3.7. `-I` keeps out its own folder, which has another `trex`. One JSON object a
-line: first {"ready": …} or {"error": …, "kind": …}, then for each request {"streams": [of left, of right], "lead": s,
-"duration": s, "unpaced": bool, "settle": s} one {"trial": …} or {"error": …}; {"close": true} ends it. Streams are
-those of `trex_streams.py`, and their first frames leave `lead` seconds after the start. It reports what the server
-counted, and judges nothing. When the server is gone it says so by {"error": …, "kind": "gone", "at": time} at once, and
-ends.
+TRex's client brings its own yaml, scapy and zmq, which must not get into podperf's process. This program imports
+nothing of podperf, and works with Python 3.7. `-I` keeps this program's folder, which has another `trex`, out of
+Python's path.
+
+Input and output are lines with one JSON object each. The first answer is {"ready": …} or {"error": …, "kind": …}. Then
+each request {"streams": [of left, of right], "lead": s, "duration": s, "unpaced": bool, "settle": s} gets one answer
+{"trial": …} or {"error": …}. {"close": true} ends the program. `trex_streams.py` makes the streams. Their first frames
+leave `lead` seconds after the start. The program reports the server's counters, and judges nothing. If the server is
+gone, it prints {"error": …, "kind": "gone", "at": time} at once, and ends.
 """
 
 from __future__ import annotations
@@ -25,17 +27,17 @@ import time
 from typing import Any
 
 POLL = 0.01  # seconds between two questions whether traffic has ended
-PATIENCE = 1.0  # seconds beyond the planned end until traffic that does not end is stopped
-LONGEST_SETTLING = 5.0  # seconds until counters that never rest are taken as they are
+PATIENCE = 1.0  # seconds after the planned end; then the program stops the traffic
+LONGEST_SETTLING = 5.0  # seconds to wait for counters that keep changing
 COUNTERS = ("opackets", "ipackets", "oerrors", "ierrors")
-DESTINATION_MAC_OF_FRAME = 1  # TRex: take the destination as it stands in the frame
+DESTINATION_MAC_OF_FRAME = 1  # TRex: use the destination MAC in the frame
 CONNECT_TIMEOUT = 3.0  # seconds
 SILENCE = {"TCP_KEEPIDLE": 2, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}  # a machine that is silent for 5 s is gone
-BETWEEN_CONNECTIONS = 0.2  # seconds: a server closes a connection on which nobody speaks its language
+BETWEEN_CONNECTIONS = 0.2  # seconds; a server closes a connection on which nothing valid arrives
 
 
 class Refused(Exception):
-    """The server or its client cannot be used; `kind` tells the caller why."""
+    """The server or its client cannot be used. `kind` gives the caller the reason."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -58,7 +60,7 @@ def load_api(folder: str | None) -> Any:
 
 
 class Session:
-    """The two ports of a server, held until `close`."""
+    """The two ports of a server. The session holds them until `close`."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.api = load_api(options["client"])
@@ -75,9 +77,9 @@ class Session:
         self.made_promiscuous: list[int] = []
 
     def open(self) -> dict[str, Any]:
-        """Connect, take the ports and stop what runs on them; returns what the ports are."""
+        """Connect, take the ports and stop their traffic. Returns the facts about the ports."""
         major, minor = _api_of(self.client)
-        if major != self.server_api[0] or minor > self.server_api[1]:  # it would be refused, or hang
+        if major != self.server_api[0] or minor > self.server_api[1]:  # the server would refuse the client, or hang
             raise Refused("version", f"{major}.{minor}")
         self.client.connect()
         known = self.client.get_all_ports()
@@ -88,7 +90,7 @@ class Session:
             owner = self.status(port).get("owner", "")
             if owner and owner != self.user:
                 raise Refused("owner", f"port {port} is held by {owner!r}")
-        self.client.acquire(ports=self.ports, force=True)  # free, or ours from a run that was killed
+        self.client.acquire(ports=self.ports, force=True)  # the ports are free, or a killed run of podperf holds them
         self.clear()
         self.hear_everything()
         ports = [self.facts(port) for port in self.ports]
@@ -105,7 +107,7 @@ class Session:
             self.client.disconnect()
 
     def hear_everything(self) -> None:
-        """Let the ports count frames to any destination MAC: pods may not rewrite it."""
+        """Let the ports count frames to any destination MAC, because pods may leave the MAC unchanged."""
         for port in self.ports:
             mode = self.status(port).get("attr", {}).get("promiscuous", {})
             if mode.get("enabled") is False:
@@ -113,16 +115,16 @@ class Session:
                 self.made_promiscuous.append(port)
 
     def clear(self) -> None:
-        """No traffic and no streams on the ports."""
+        """Remove traffic and streams from the ports."""
         for port in self.ports:
-            self.client.ports[port].sync()  # what the client remembers comes from events, and late
+            self.client.ports[port].sync()  # events update the client's memory too late
         active = [port for port in self.ports if self.sending(port)]
         if active:
             self.client.stop(ports=active)
         self.client.remove_all_streams(ports=self.ports)
 
     def rpc(self, method: str, **parameters: Any) -> Any:
-        """One question to the server, answered at once and not from the client's memory."""
+        """Ask the server itself, and not the client's memory."""
         answer = self.client.conn.rpc.transmit(method, parameters)
         if not answer:
             raise Refused("server", f"{method}: {answer.err()}")
@@ -142,7 +144,7 @@ class Session:
         return [{name: answer.get(name, 0) for name in COUNTERS} for answer in answers]
 
     def facts(self, port: int) -> dict[str, Any]:
-        """What a port is."""
+        """The facts about a port."""
         information = self.client.get_port_info(ports=[port])[0]
         attributes = self.status(port).get("attr", {})
         return {
@@ -156,7 +158,7 @@ class Session:
         }
 
     def trial(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send the streams, wait until everything has come to rest, and count."""
+        """Send the streams, wait until the counters no longer change, and report them."""
         self.clear()
         streams = dict(zip(self.ports, request["streams"]))  # noqa: B905 - Python 3.7
         sending = [port for port in self.ports if streams[port]]
@@ -164,7 +166,8 @@ class Session:
             self.client.add_streams([self.stream(each) for each in streams[port]], ports=[port])
         before = self.counters()
         began, asked = time.time(), time.monotonic()
-        # The end comes by itself even when this program is killed; virtual time, so never before `duration`.
+        # The traffic ends by itself, also if this program is killed. TRex keeps virtual time, so never before
+        # `duration`.
         self.client.start(ports=sending, mult="1", force=True, duration=request["duration"] + PATIENCE)
         due = asked + request["lead"]
         samples, cut_short = self.watch(sending, due, request["duration"], request["unpaced"])
@@ -186,10 +189,10 @@ class Session:
     def watch(
         self, sending: list[int], due: float, duration: float, unpaced: bool
     ) -> tuple[list[dict[str, Any]], bool]:
-        """Wait for the end of the traffic, whose first frame is `due`.
+        """Wait for the end of the traffic. Its first frame leaves at the time `due`.
 
-        Returns two samples of what was sent, with their times, from within the traffic, and whether it had to be
-        stopped. The server keeps virtual time, so only samples tell how fast it really sends.
+        Returns two samples of the sent frames with their times, taken during the traffic, and whether the program had
+        to stop the traffic. The server keeps virtual time, so only samples show its real rate.
         """
         samples = []
         for share in (0.1, 0.9):
@@ -207,7 +210,7 @@ class Session:
         return samples, False
 
     def settled(self, rest: float) -> tuple[list[dict[str, int]], bool]:
-        """The counters when none has changed for `rest` seconds, and whether that came about."""
+        """The counters after none has changed for `rest` seconds, and whether this happened in time."""
         last, changed = self.counters(), time.monotonic()
         limit = changed + LONGEST_SETTLING
         while time.monotonic() < limit:
@@ -220,7 +223,7 @@ class Session:
         return last, False
 
     def latency(self, groups: list[int]) -> dict[str, Any]:
-        """What the server knows of the frames of these groups, by group."""
+        """The server's figures for the frames of these groups, by group."""
         if not groups:
             return {}
         if hasattr(self.client, "get_pgid_stats"):
@@ -237,7 +240,7 @@ class Session:
         }
 
     def stream(self, wanted: dict[str, Any]) -> Any:
-        """One stream of `trex_streams.py` as TRex's."""
+        """TRex's stream for one stream of `trex_streams.py`."""
         api = self.api
         program = None
         if wanted["hosts"]:
@@ -263,7 +266,7 @@ class Session:
 
 
 def _plain(value: dict[Any, Any]) -> dict[str, Any]:
-    """A mapping with JSON's types only: TRex puts objects of its own where it has no figure."""
+    """A mapping with JSON types only. TRex uses objects of its own in place of missing figures."""
     return {
         str(key): _plain(each) if isinstance(each, dict) else each
         for key, each in value.items()
@@ -278,7 +281,7 @@ def _api_of(client: Any) -> tuple[int, int]:
 
 
 def _quiet(api: Any) -> Any:
-    """The least talkative logging, by the word of a new client or the number of an old one."""
+    """The lowest log level: a word in a new client, a number in an old one."""
     return "none" if api.__name__.startswith("trex.") else 0
 
 
@@ -292,7 +295,7 @@ _speaking = threading.Lock()
 
 
 def say(answer: dict[str, Any]) -> None:
-    """One answer to podperf."""
+    """Print one answer for podperf."""
     assert sys.__stdout__ is not None
     with _speaking:
         sys.__stdout__.write(json.dumps(answer) + "\n")
@@ -300,10 +303,10 @@ def say(answer: dict[str, Any]) -> None:
 
 
 def until_gone(address: str, port: int) -> str:
-    """Wait until nobody listens at this port any more, and return what the kernel says then.
+    """Wait until no server listens at this port, and return the kernel's error.
 
-    TRex's client asks a server that is gone for 12 s before it gives up. A connection that is open ends at once, and
-    costs the server nothing while it lasts.
+    TRex's client asks a dead server for 12 s before it gives up. An open TCP connection ends at once when the server
+    dies, and costs the server nothing.
     """
     while True:
         try:
@@ -316,18 +319,18 @@ def until_gone(address: str, port: int) -> str:
 
 
 def _await_end(connection: socket.socket) -> None:
-    """Wait until a connection is closed, reset, or silent although the kernel asks."""
+    """Wait until a connection is closed or reset, or does not answer the kernel's keep-alives."""
     connection.settimeout(None)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in SILENCE.items():
         connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    with contextlib.suppress(OSError):  # a new connection tells whether the server is gone
+    with contextlib.suppress(OSError):  # a new connection shows whether the server is gone
         while connection.recv(1024):
             pass
 
 
 def end_with_server(address: str, port: int) -> None:
-    """End this program as soon as the server is gone: what it would ask has no answer."""
+    """End this program as soon as the server is gone."""
     why = until_gone(address, port)
     say({"error": why, "kind": "gone", "at": time.time()})
     os._exit(1)
@@ -335,7 +338,7 @@ def end_with_server(address: str, port: int) -> None:
 
 def main(options: dict[str, Any]) -> int:
     """Answer requests until the end of the input."""
-    sys.stdout = sys.stderr  # what TRex's client prints must not come between the answers
+    sys.stdout = sys.stderr  # output of TRex's client must not mix with the answers
     watched = (options["address"], options["port"])
     threading.Thread(target=end_with_server, args=watched, daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""podperf's own programs that speak to a TRex: they run where the tester is, each by an interpreter of that machine."""
+"""podperf's own programs that speak to a TRex. They run on the tester's machine, with its interpreters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASK, CLIENT = (Path(__file__).with_name(name) for name in ("trex_ask.py", "trex_
 class Programs:
     """`ask` is the command of trex_ask.py without its arguments, `client` the path of trex_client.py.
 
-    `libraries` is the folder of TRex's client, if the interpreter that asks has not what it needs.
+    `libraries` is the folder of TRex's client, if the interpreter of `ask` lacks zmq.
     """
 
     ask: tuple[str, ...]

@@ -1,12 +1,14 @@
-"""What one trial of TRex counted, judged. Pure: from the client's figures to a TrialResult.
+"""Makes a judged TrialResult from the figures of TRex's client. Pure.
 
-TRex counts frames by its ports' counters, so a frame that is not of the trial counts as one that is; what arrives
-beyond what was sent is taken for strays. Only latency frames have sequence numbers.
+TRex counts frames by the counters of its ports. So a foreign frame counts as a frame of the trial. If more frames
+arrive than were sent, the surplus counts as stray. Only latency frames have sequence numbers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -17,9 +19,9 @@ from podperf.testers.validity import Account, judged
 
 SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # sending and receiving port
 
-REPORTING_DELAY = 0.03  # seconds that pass at least between asking for traffic, hearing of its end, and the traffic
+REPORTING_DELAY = 0.03  # seconds at least by which `wall` (from request to reported end) is longer than the traffic
 LONGEST_REPORTING_DELAY = 0.15
-LEAST_SAMPLED = 0.1  # seconds between the two samples that tell how fast frames really go
+LEAST_SAMPLED = 0.1  # seconds at least between the two samples that show the real rate
 
 
 def trial_result(trial: Trial, counted: Mapping[str, Any], groups: Mapping[Direction, int]) -> TrialResult:
@@ -64,10 +66,10 @@ def _direction_result(trial: Trial, counted: Mapping[str, Any], direction: Direc
 
 
 def real_duration(trial: Trial, counted: Mapping[str, Any], sender: int, sent: int) -> float:
-    """Seconds that sending really took: by the rate between two samples from within the trial.
+    """The real seconds of sending, from the rate between two samples within the trial.
 
-    A stall at one of the samples makes that too long, but it never is longer than until the server said that traffic
-    has ended. Without samples that are far enough apart it is the planned duration.
+    A stall at one of the samples makes the result too long. So the result is at most the time until the server reported
+    the end of the traffic. If the samples are too close together, the result is the planned duration.
     """
     first, last = counted["samples"]
     between = (last["earliest"] + last["latest"] - first["earliest"] - first["latest"]) / 2
@@ -88,22 +90,20 @@ def _account(counted: Mapping[str, Any], directions: Sequence[DirectionResult]) 
 
 
 def latency_of(figures: Mapping[str, Any]) -> Latency | None:
-    """Latency from TRex's histogram of microseconds; None when no latency frame came back.
+    """Latency from TRex's histogram of microseconds. None if no latency frame came back.
 
-    Its `average` is a low-pass filter over windows of time and no mean, and its maximum leaves the first frames out, so
-    that all figures come from the histogram: the fine one where the server was started with --hdrh, else the coarse
-    one, whose buckets are 10 µs, 100 µs, … wide.
+    All figures come from the histogram, because TRex's `average` is a low-pass filter and no mean, and its maximum
+    leaves the first frames out. The fine histogram exists if the server was started with --hdrh. The coarse one has
+    buckets of 10 µs, 100 µs and so on.
     """
     buckets = list(_fine(figures["hdrh"])) if "hdrh" in figures else list(_coarse(figures.get("histogram", {})))
     buckets = [(low, high, count) for low, high, count in buckets if count > 0]
     if not buckets:
         return None
-    total = sum(count for _, _, count in buckets)
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     for low, high, count in buckets:
-        index = bucket_index((low + high) // 2)
-        counts[index] = counts.get(index, 0) + count
-    mean = sum((low + high) / 2 * count for low, high, count in buckets) / total
+        counts[bucket_index((low + high) // 2)] += count
+    mean = fmean([(low + high) / 2 for low, high, _ in buckets], [count for _, _, count in buckets])
     return Latency(buckets[0][0], mean, buckets[-1][1], counts)
 
 
@@ -121,7 +121,7 @@ def _fine(encoded: str) -> list[tuple[int, int, int]]:
 
 
 def _coarse(histogram: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """The same of TRex's own histogram: a bucket's name is its lowest value in µs, and 0 is below 10 µs."""
+    """The same for TRex's coarse histogram. A bucket's name is its lowest value in µs, and `0` is below 10 µs."""
     found = []
     for name, count in sorted(histogram.items(), key=lambda each: int(each[0])):
         low = int(name)
@@ -131,7 +131,7 @@ def _coarse(histogram: Mapping[str, int]) -> list[tuple[int, int, int]]:
 
 
 def bucket_index(value: int) -> int:
-    """The index of the bucket that holds a value of ns: the inverse of `model.bucket_lower_ns`."""
+    """The index of the bucket for a value in ns, the inverse of `model.bucket_lower_ns`."""
     if value < 256:
         return value
     exponent = value.bit_length() - 8

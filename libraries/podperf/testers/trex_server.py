@@ -1,7 +1,7 @@
 """A TRex server that podperf itself starts: its configuration file, its start and its end.
 
-Its RPC and its events listen on every address and ask nobody for a password. So it runs in a network namespace, where
-nothing but the test ports is: who may enter the namespace is root anyway.
+Its RPC and its events listen on every address, without a password. So the server runs in a network namespace with only
+the test ports. Only root can enter the namespace.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from podperf.testers.trex_rpc import Endpoint, command
 from podperf.topology import TrexServerSettings
 
 PROGRAM = "_t-rex-64"
-START_TIMEOUT = 60.0  # seconds until it answers: NICs may take long to come up
-CPUS_OF_ITS_OWN = 3  # for master, latency and one for data; with fewer, all share one
+START_TIMEOUT = 60.0  # seconds until the server answers; NICs may take long to come up
+CPUS_OF_ITS_OWN = 3  # one each for master, latency and data; with fewer CPUs, all threads share one
 LOCAL = "127.0.0.1"
 _START = 'cd "$1" && export LD_LIBRARY_PATH="$1" && program=$2 log=$3 && shift 3 && exec "./$program" "$@" >"$log" 2>&1'
 RPC_PORT, PUBLISHER_PORT = 4501, 4500
@@ -33,7 +33,7 @@ _COMPLAINT = re.compile(r"error|cause:|signal|assert|abort|fault|watchdog", re.I
 
 @dataclass(frozen=True)
 class Interfaces:
-    """What the two ports are, left first: interfaces of the kernel, or PCI addresses of devices on this NUMA node."""
+    """The two ports, left first: interfaces of the kernel, or PCI addresses of devices on `node`."""
 
     left: str
     right: str
@@ -41,14 +41,14 @@ class Interfaces:
     node: int = 0
 
     def of_trex(self) -> list[str]:
-        """As TRex's configuration names them."""
+        """The ports by their names in TRex's configuration."""
         if not self.kernel:
             return [self.left, self.right]
         return [_af_packet(number, name) for number, name in enumerate((self.left, self.right))]
 
 
 def _af_packet(number: int, interface: str) -> str:
-    """An interface of the kernel through a packet socket. Its rings hold 16384 frames: 256, as usual, lose some."""
+    """An interface of the kernel through a packet socket. Its rings hold 16384 frames; the usual 256 lose frames."""
     rings = "blocksz=1048576,framesz=4096,framecnt=16384,qdisc_bypass=1"
     return f"--vdev=net_af_packet{number},iface={interface},{rings}"
 
@@ -92,15 +92,15 @@ class Server:
 
     host: Host
     process: Process
-    log: str  # path of the file that has what it says
+    log: str  # path of the file with its output
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it answers, seen from its host."""
+        """The server's address, seen from its host."""
         return Endpoint(LOCAL, RPC_PORT)
 
     def complaints(self) -> str:
-        """What it complained of in its last lines; empty when it did not."""
+        """The errors in the server's last lines. Empty without errors."""
         return "; ".join(line for line in _lines(self.host, self.log)[-LAST_LINES:] if _COMPLAINT.search(line))
 
 
@@ -108,9 +108,9 @@ class Server:
 def running(
     host: Host, settings: TrexServerSettings, interfaces: Interfaces, cpus: Sequence[int], programs: Programs = HERE
 ) -> Iterator[Server]:
-    """A server on this host, which must be a namespace of its own; gone when the context ends.
+    """A server on this host, which must be a separate network namespace. It stops at the end of the context.
 
-    PodperfError, with what the server said, when it does not come up.
+    Raises PodperfError with the server's message if the server does not come up.
     """
     program = f"{settings.directory}/{PROGRAM}"
     if host.run("test", "-x", program, check=False).exit_code:
@@ -118,11 +118,11 @@ def running(
             f"on {host.name}, there is no {program}: tester.trex.server.directory must be the folder of an unpacked "
             "TRex release (or `scripts` of a built one)"
         )
-    prefix = shared_memory_prefix()  # names what DPDK writes to /run/dpdk and its files of hugepages
+    prefix = shared_memory_prefix()  # the prefix of DPDK's files in /run/dpdk and in hugepages
     folder = f"{RUN_DIRECTORY}/{prefix}"
     path, log = f"{folder}/trex.yaml", f"{folder}/trex.log"
     host.put(configuration(interfaces, cpus, prefix, settings.low_end).encode(), path)
-    # The program itself and not the script around it, which leaves helpers and folders behind.
+    # Start the program itself. The script around it leaves helpers and folders behind.
     options = ("-i", "--cfg", path, "--iom", "0", "--hdrh", "--no-scapy-server", "--no-ofed-check", *settings.options)
     process = host.spawn("sh", "-c", _START, "sh", settings.directory, PROGRAM, log, *options)
     server = Server(host, process, log)
@@ -138,7 +138,7 @@ def running(
 
 
 def _said(host: Host, log: str) -> str:
-    """What a server that did not come up complained of, or its last words."""
+    """The errors of a server that did not come up, or its last lines."""
     lines = _lines(host, log)
     complaints = [line for line in lines if _COMPLAINT.search(line)]
     return "; ".join((complaints or lines)[-3:]) or "it said nothing"

@@ -1,8 +1,8 @@
-"""The streams by which TRex sends one trial. Pure: from a Trial to what `trex_client.py` hands to TRex.
+"""The streams by which TRex sends one trial, as `trex_client.py` gives them to TRex. Pure.
 
-TRex knows no sequence of sizes and no trial: it knows streams, each with a frame, a rate and a number of frames. A mix
-is one stream for each of its frames, started one gap after the other, so that frames leave in the mix's order. Latency
-is measured by a stream of its own beside them, whose frames carry a timestamp; they are part of the load.
+TRex knows neither trials nor mixes of sizes. It knows streams: each has a frame, a rate and a number of frames. A mix
+is one stream for each of its frames. Each stream starts one gap later, so that frames leave in the mix's order. A
+separate stream measures latency. Its frames have a timestamp and are part of the load.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ NETWORKS = {
 FIRST_HOST = 16 << 8 | 1  # leaves 198.18.0.0/20 and 198.19.0.0/20 to the testbed
 UDP_SOURCE_PORT, UDP_DESTINATION_PORT = 0xC020, 7  # RFC 2544, appendix C.2.6.4
 TTL = 64
-SOURCE_HOST, DESTINATION_HOST = 28, 32  # where the low halves of the addresses stand in a frame
+SOURCE_HOST, DESTINATION_HOST = 28, 32  # offsets of the low halves of the addresses in a frame
 
-# Seconds from the start of the traffic to the first frame. TRex is behind its own clock when it starts, and sends what
-# was due meanwhile at once: without this lead 9 to 16 ms worth of frames, so that a trial was that much too short.
+# Seconds from the start of the traffic to the first frame. TRex starts behind its own clock, and sends the frames that
+# are due already in one burst. Without this lead these were the frames of 9 to 16 ms, and the trial was too short.
 LEAD = 0.05
 LATENCY_LOAD, LATENCY_SHARE = 1000.0, 0.1  # frames/s of the latency stream, and its largest share of a load
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream of TRex: `count` frames at `rate` frames/s, or without a count as many as `share` of the link carries.
+    """One stream of TRex: `count` frames at `rate` frames/s, or without a count at `share` of the link's rate.
 
-    `frame` is the first frame, without FCS. `hosts` are the first and last value written to `places` in it, in turn.
+    `frame` is the first frame, without FCS. The stream writes the values from the first to the last of `hosts` to
+    `places` in its frames, in turn.
     """
 
     frame: bytes
@@ -48,19 +49,19 @@ class Stream:
     latency_group: int | None = None  # measures latency, under this number
 
     def as_request(self) -> dict[str, Any]:
-        """For the client's process, as JSON."""
+        """The stream in JSON types, for the client's process."""
         return {**asdict(self), "frame": self.frame.hex()}
 
 
 def streams_of(trial: Trial, direction: Direction, macs: tuple[str, str], group: int) -> list[Stream]:
-    """The streams of one direction; `macs` are those of the sending and of the receiving port."""
+    """The streams of one direction. `macs` are those of the sending and of the receiving port."""
     if trial.load == UNPACED:
         return list(_unpaced(trial.traffic, direction, macs, group))
     return list(_paced(trial, direction, macs, group))
 
 
 def intended(streams: list[Stream]) -> int:
-    """Frames that streams with a count send."""
+    """The number of frames that streams with a count send."""
     return sum(stream.count or 0 for stream in streams)
 
 
@@ -90,7 +91,7 @@ def _unpaced(traffic: Traffic, direction: Direction, macs: tuple[str, str], grou
 
 
 def _stream(traffic: Traffic, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
-    """What all streams of a direction have in common."""
+    """The common settings of all streams of a direction."""
     entry = traffic.entry(direction)
     first = min(FIRST_HOST, 65536 - traffic.flows)
     places = (SOURCE_HOST,) if entry.address else (SOURCE_HOST, DESTINATION_HOST)
@@ -103,7 +104,7 @@ def _stream(traffic: Traffic, direction: Direction, macs: tuple[str, str], size:
 
 
 def frame(size: int, direction: Direction, macs: tuple[str, str], entry: Entry, host: int) -> bytes:
-    """A UDP packet of `size` bytes with FCS, which is left to the port, with this host number in its addresses."""
+    """A UDP packet with this host number in its addresses. `size` includes the FCS, which the port adds."""
     length = size - FCS_BYTES
     sender, receiver = macs
     source, destination = (int(ipaddress.IPv4Address(network)) + host for network in NETWORKS[direction])

@@ -12,6 +12,7 @@ from podperf.topology.settings import (
     MethodSettings,
     PodSettings,
     PortSettings,
+    SoftwareSettings,
     SshSettings,
     TesterSettings,
     Threshold,
@@ -28,18 +29,18 @@ def build(document: Document, data: Mapping[str, Any]) -> Topology:
     """The topology of a document without problems. `data` has the document's content and the schema's defaults."""
     tester, traffic, method = (data[key] for key in ("tester", "traffic", "method"))
     left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
+    trex = tester["type"] == TrexSettings.type
     both = traffic["directions"] == "bidirectional"
     return Topology(
         path=document.path,
         name=data["name"],
         description=data["description"].strip(),
         tester=TesterSettings(
-            tester["type"],
-            tester["engine"] if tester["type"] == "software" else "trex",
+            _trex(tester["trex"]) if trex else SoftwareSettings(),
+            "trex" if trex else tester["engine"],
             _cpus(tester["cpus"]),
             left,
             right,
-            _trex(tester["trex"]),
             tester.get("maximum_load"),
             _ssh(tester["ssh"]),
         ),

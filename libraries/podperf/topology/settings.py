@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
 
@@ -37,9 +37,19 @@ class TrexServerSettings:
 
 
 @dataclass(frozen=True)
+class SoftwareSettings:
+    """The software tester. It sends and receives on interfaces of the kernel."""
+
+    type: ClassVar[str] = "software"
+    runs_already: ClassVar[bool] = False
+    has_ports_of_its_own: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
 class TrexSettings:
     """The address of a TRex server, and its client. Without `server`, podperf uses a running server as it is."""
 
+    type: ClassVar[str] = "trex"
     address: str = "127.0.0.1"
     port: int = 4501
     publisher_port: int = 4500
@@ -48,6 +58,16 @@ class TrexSettings:
     left: int = 0  # numbers of the server's ports
     right: int = 1
     server: TrexServerSettings | None = None
+
+    @property
+    def runs_already(self) -> bool:
+        """True if podperf does not start it. It is then on none of the CPUs in `TesterSettings.cpus`."""
+        return self.server is None
+
+    @property
+    def has_ports_of_its_own(self) -> bool:
+        """True if it drives its ports itself, so that they are no interfaces of the kernel."""
+        return self.server is None or self.server.devices is not None
 
 
 @dataclass(frozen=True)
@@ -65,26 +85,15 @@ class SshSettings:
 
 @dataclass(frozen=True)
 class TesterSettings:
-    """The tester of the testbed. `trex` describes the server, for testers of type `trex`."""
+    """The tester of the testbed. `kind` has the settings of its type."""
 
-    type: Literal["software", "trex"]
+    kind: SoftwareSettings | TrexSettings
     engine: Engine
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
-    trex: TrexSettings = TrexSettings()
     maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
     ssh: SshSettings = SshSettings()
-
-    @property
-    def runs_already(self) -> bool:
-        """True for a TRex that podperf does not start. Such a TRex does not use `cpus`."""
-        return self.type == "trex" and self.trex.server is None
-
-    @property
-    def has_ports_of_its_own(self) -> bool:
-        """True if the ports are ports of a TRex server, and not interfaces that podperf knows."""
-        return self.type == "trex" and (self.trex.server is None or self.trex.server.devices is not None)
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,7 @@ class Topology:
     @property
     def existing_ports(self) -> bool:
         """True when the tester's ports exist already."""
-        return self.tester.left.interface is not None or self.tester.has_ports_of_its_own
+        return self.tester.left.interface is not None or self.tester.kind.has_ports_of_its_own
 
     @property
     def external(self) -> bool:

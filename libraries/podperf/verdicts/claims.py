@@ -1,4 +1,4 @@
-"""Claims that a measurement can confirm or refute, as data, and who makes them. A new one is an entry in `CLAIMS`."""
+"""Claims that a measurement can confirm or refute, as data, with their sources. A new claim is an entry in `CLAIMS`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from podperf.verdicts.findings import Contender
 
 @dataclass(frozen=True)
 class Claim:
-    """What is claimed, and which chains show it.
+    """A claim, and the chains that can show it.
 
-    `sections` are those of the draft that the chains belong to. `chains` are in the order that the claim gives them,
-    the fastest first. `source` is the document that makes the claim, with the place in it, and `text` is its own
-    wording. Without a source the claim is podperf's own expectation. A difference counts when the rates differ by more
-    than `relevant_difference` (0.05: 5 %). `their_figures` are those that the source gives, in words; empty where it
-    gives none. `caveat` is what else differs between the chains.
+    `sections` are the draft's sections of the chains. `chains` are in the order of the claim, the fastest first.
+    `source` is the document that makes the claim, with the place in it, and `text` has its words. Without a source, the
+    claim is podperf's own expectation. A difference counts if the rates differ by more than `relevant_difference`
+    (0.05: 5 %). `their_figures` are the source's own figures in words, or empty. `caveat` names other differences
+    between the chains.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Claim:
 
     @property
     def contenders(self) -> tuple[Contender, ...]:
-        """Its chains, in the testbed's usual placement."""
+        """The claim's chains, in the testbed's usual placement."""
         return tuple(Contender(chain, self.frame) for chain in self.chains)
 
     @property
@@ -139,7 +139,7 @@ CLAIMS = MappingProxyType(with_third_party("podperf.claims", {each.name: each fo
 
 
 def claim_named(name: str) -> Claim:
-    """The claim of this name; PodperfError lists the names there are."""
+    """The claim of this name. For an unknown name, raises PodperfError with a list of all names."""
     try:
         return CLAIMS[name]
     except KeyError:

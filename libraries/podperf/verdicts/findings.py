@@ -1,8 +1,8 @@
-"""The verdict on what is said of chains: whether measurements confirm or refute it. Pure.
+"""Judges whether measurements confirm or refute a claim about chains. Pure.
 
-What is said, by the draft or by who published results, orders two or more chains by the rate that they forward. Each
-chain is measured once a round, in random order; a round gives a ratio for every two neighbours of the order, and the
-ratios of all rounds an interval (see `ratio_interval`). How sure that is, and of what: docs/findings.md.
+A claim orders two or more chains by their rates. Each chain is measured once in each round, in random order. A round
+gives a ratio for every two neighbours of the order. The ratios of all rounds give an interval (see `ratio_interval`).
+docs/findings.md explains how sure a verdict is.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from podperf.model import Chain, FrameSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 
 CONFIDENCE = 0.95
-MOST_SENTENCES = 5  # of more comparisons than that, only those that were not confirmed are told one by one
+MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
 
 FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One of what is compared: a chain, the frames sent across it, and where its parts run.
+    """One side of a comparison: a chain, the frames sent across it, and the placement of its parts.
 
-    Without a `scenario` they run where the testbed usually has them. `label` is what others call it, `figure` what they
-    published for it.
+    Without a `scenario` the parts have the testbed's usual placement. `label` is the name in the publication, and
+    `figure` the published figure.
     """
 
     chain: Chain
@@ -47,44 +47,44 @@ class Contender:
 
 
 class Order(Protocol):
-    """Contenders, of which some are said to forward more than others, by bits where their frames differ."""
+    """Contenders, and the claim that some forward more than others. If their frames differ, bit rates are compared."""
 
     @property
     def name(self) -> str:
-        """Which this is."""
+        """The name of the order."""
 
     @property
     def text(self) -> str:
-        """What is said, in the words of whoever said it."""
+        """The claim, in the words of its source."""
 
     @property
     def source(self) -> str | None:
-        """The document and the place in it that say so. None: no document does, podperf expects it."""
+        """The document that makes the claim, and the place in it. None: podperf itself expects it."""
 
     @property
     def contenders(self) -> Sequence[Contender]:
-        """What is measured."""
+        """The contenders to measure."""
 
     @property
     def pairs(self) -> Sequence[tuple[int, int]]:
-        """What is said: of each pair of contenders the first forwards more than the second."""
+        """The claimed pairs of contenders: the first of each pair forwards more than the second."""
 
     @property
     def relevant_difference(self) -> float:
-        """A difference counts when the rates differ by more than this (0.05: 5 %)."""
+        """A difference counts if the rates differ by more than this share (0.05: 5 %)."""
 
     @property
     def their_figures(self) -> str:
-        """Figures that came with what is said, in words; empty where there are none."""
+        """The source's own figures in words, or empty."""
 
     @property
     def caveat(self) -> str:
-        """What else differs between the contenders."""
+        """Other differences between the contenders."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, and what a test's measurements say about it.
+    """A claim, and the verdict of a test's measurements on it.
 
     `source` is the document that makes the claim, and the place in it. None: podperf itself expects it.
     """
@@ -97,9 +97,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class RatioInterval:
-    """How many times as much one chain forwards as another: the estimate, and the interval that holds the true ratio.
+    """The ratio of two chains' rates: the estimate, and the interval that contains the true ratio.
 
-    `confidence` is what the interval really has: at least what was asked for, as there are only so many ranks.
+    `confidence` is the real confidence of the interval. It is at least CONFIDENCE. There are only as many possible
+    values as ranks.
     """
 
     low: float
@@ -111,12 +112,12 @@ class RatioInterval:
 def ratio_interval(faster: Sequence[Measured], slower: Sequence[Measured]) -> RatioInterval:
     """The ratio of two chains' rates, measured pair by pair: Hodges and Lehmann's estimate and interval.
 
-    It inverts Wilcoxon's signed-rank test on the logarithms of the ratios. Which chain of a pair came first was drawn
-    by lot, so under any assumed ratio the sign of each pair's deviation is a fair coin, whatever the machine did in the
-    meantime and however long that lasted: the test's distribution is exact, without assumptions about the noise.
+    It inverts Wilcoxon's signed-rank test on the logarithms of the ratios. The order within each pair was random. So
+    under any assumed ratio, the sign of each pair's deviation is a fair coin, for every kind of noise. The distribution
+    of the test is therefore exact, without assumptions about the noise.
 
-    A rate that the tester limited is a lower bound, so the interval is open on the side where it might lie beyond.
-    PodperfError when a rate is 0, which has no ratio, and when there are too few pairs for CONFIDENCE.
+    A rate that the tester limited is a lower bound. The interval is then open on that side. Raises PodperfError if a
+    rate is 0, which has no ratio, and if there are too few pairs for CONFIDENCE.
     """
     if any(each.value <= 0 for each in (*faster, *slower)):
         raise PodperfError("a chain forwarded nothing in one of the trials, so there is no ratio to judge")
@@ -134,13 +135,13 @@ def ratio_interval(faster: Sequence[Measured], slower: Sequence[Measured]) -> Ra
 
 
 def _walsh_averages(values: Sequence[float]) -> list[float]:
-    """The means of all pairs of values, each with itself as well, in ascending order."""
+    """The means of all pairs of values, in ascending order. Each value also makes a pair with itself."""
     return sorted((one + other) / 2 for one, other in itertools.combinations_with_replacement(values, 2))
 
 
 @functools.cache
 def _tail(pairs: int) -> tuple[int, float]:
-    """How many Walsh averages lie outside of the interval on each side, and the confidence that this gives."""
+    """The number of Walsh averages outside the interval on each side, and the resulting confidence."""
     ways = [1]  # ways[w]: of the 2^pairs choices of signs, those whose positive ranks add up to w
     for rank in range(1, pairs + 1):
         longer = ways + [0] * rank
@@ -155,10 +156,10 @@ def _tail(pairs: int) -> tuple[int, float]:
 
 
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
-    """The verdict. `rates` has for each contender its rate in each round, in frames/s and direction.
+    """The verdict. `rates` has the rates of each contender in all rounds, in frames/s and direction.
 
-    Confirmed when in every pair the first forwards relevantly more than the second, refuted when in one it forwards
-    relevantly less. With a `doubt` about the tester, in words, nothing is either.
+    Confirmed: in every pair the first forwards relevantly more than the second. Refuted: in at least one pair it
+    forwards relevantly less. With a `doubt` about the tester (in words), the verdict is neither.
     """
     contenders = order.contenders
     bits = [_bit_rates(each, found) for each, found in zip(contenders, rates, strict=True)]
@@ -207,7 +208,7 @@ def _told(compared: Sequence[tuple[FindingVerdict, str]]) -> list[str]:
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Kendall's tau-b: 1 when both rank alike, -1 when the other way round, 0 where one of them ranks nothing."""
+    """Kendall's tau-b: 1 for the same order, -1 for the opposite order, 0 if one of them has no order."""
     pairs = list(itertools.combinations(range(len(one)), 2))
     signs = [(_sign(one[i] - one[j]), _sign(other[i] - other[j])) for i, j in pairs]
     untied = math.sqrt(math.prod(sum(abs(each[side]) for each in signs) for side in (0, 1)))

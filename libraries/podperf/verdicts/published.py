@@ -1,7 +1,7 @@
-"""Results that others published, as data, and the orders that they claim: what a measurement is compared with.
+"""Results that others published, as data, and the orders that they claim, for comparison with a measurement.
 
-Absolute figures of another lab say nothing about this one. What can be compared is their order: which of two set-ups
-forwarded clearly more there, and does it here?
+Absolute figures of another lab say nothing about this one. Their order can be compared: if one of two set-ups forwarded
+clearly more there, does it forward more here?
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from podperf.verdicts.findings import Contender
 
 FOLDER = Path(__file__).resolve().parents[3] / "resources" / "published"
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
-# Of two published figures the larger one is by more than this above the other, or they do not order the two: nobody
-# says how well they repeat.
+# Two published figures have an order only if they differ by more than this share, because no document says how well the
+# figures repeat.
 CLEAR_DIFFERENCE = 0.1
 RELEVANT_DIFFERENCE = 0.05  # of rates measured here
 
 
 @dataclass(frozen=True)
 class SetUp:
-    """What podperf sets up to measure a row. `scenario` names one of SCENARIOS; None: the usual placement."""
+    """The chain that podperf sets up for a row. `scenario` names one of SCENARIOS; None: the usual placement."""
 
     chain: Chain
     scenario: str | None = None
@@ -40,7 +40,7 @@ class SetUp:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. Without `figure` nobody published one, without `set_up` podperf cannot measure it."""
+    """A row of a table. Without `figure` the document has none. Without `set_up` podperf cannot measure the row."""
 
     name: str
     figure: float | None = None
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a document says in words. A difference counts when rates differ by more than `relevant_difference`."""
+    """A statement of a document. A difference counts if rates differ by more than `relevant_difference`."""
 
     name: str
     text: str
@@ -86,7 +86,7 @@ class Table:
     statements: tuple[Statement, ...]
 
     def order_of_figures(self, frame: FrameSize, *names: str) -> PublishedOrder:
-        """The rows so named; each pair is ordered whose figures clearly differ."""
+        """The rows with these names. Each pair with clearly different figures is ordered."""
         rows = self._rows(names)
         unpublished = [row.name for row in rows if row.figure is None]
         if unpublished:
@@ -169,7 +169,7 @@ def published_table(name: str) -> Table:
 
 
 def load_table(path: Path) -> Table:
-    """Read and check a file of published results. PodperfError has a line for each problem: file, line, key."""
+    """Read and check a file of published results. PodperfError has a line for each problem, with file, line and key."""
     document = read_yaml(path)
     violations = schema_problems(document, _schema())
     problems = [*document.problems, *violations.values(), *([] if violations else _disagreements(document))]
@@ -212,7 +212,7 @@ def _set_up(data: Mapping[str, Any]) -> SetUp:
 
 
 def _disagreements(document: Document) -> Iterator[Problem]:
-    """What a schema cannot say."""
+    """The problems that a schema cannot find."""
     data = document.data
     if not (TOPOLOGIES / f"{data['testbed']}.yaml").is_file():
         known = sorted(each.stem for each in TOPOLOGIES.glob("*.yaml"))

@@ -1,6 +1,6 @@
-"""Results against the testbed's thresholds. Pure: figures in, sentences and a verdict out.
+"""Judges figures by the testbed's thresholds. Pure.
 
-Rates are frames per second and per direction, latencies nanoseconds; a threshold speaks in the units of its topology.
+Rates are in frames per second and per direction, latencies in nanoseconds. A threshold is in the unit of its topology.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from podperf.topology import Threshold
 
 
 class Status(StrEnum):
-    """What can be said about one threshold, or about all of them together."""
+    """The verdict on one threshold, or on all thresholds of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
-    INCONCLUSIVE = "inconclusive"  # the result is a bound, or open, and the limit lies where it does not reach
+    INCONCLUSIVE = "inconclusive"  # the result is only a bound, or unfinished, and the limit is beyond it
     NOT_JUDGED = "not judged"  # the result or the baseline to compare with is missing
-    NO_THRESHOLD = "no threshold"  # frames crossed, and nobody said how many had to
+    NO_THRESHOLD = "no threshold"  # frames crossed, and the topology has no limit for their rate
 
 
 @dataclass(frozen=True)
 class ThresholdOutcome:
-    """One threshold and what became of it; `measured` and `limit` are in `unit`, None where they are unknown."""
+    """One threshold and its verdict. `measured` and `limit` are in `unit`; None: unknown."""
 
     metric: str
     unit: str
@@ -48,12 +48,12 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """True when the test must fail."""
+        """True if the test must fail."""
         return self.status is Status.FAILED
 
 
 def applicable(thresholds: Sequence[Threshold], chain: Chain, frame: FrameSize) -> tuple[Threshold, ...]:
-    """The thresholds whose selectors (data plane, pods, frame) all match; an unset selector matches everything."""
+    """The thresholds whose selectors (data plane, pods, frame) all match. An unset selector matches everything."""
     return tuple(
         each
         for each in thresholds
@@ -74,15 +74,16 @@ def judge(
 ) -> Verdict:
     """The verdict on one test's figures by the thresholds that apply to it.
 
-    `baseline` holds the same run's figures of the bare path (`wire`) at the same size, None when there are none.
-    `noise` is the reason why the machine was not quiet, None when it was: a failure stays one, and says so.
-    `doubts` has, by metric, why its figure is not the system's: then nothing is held against it.
+    `baseline` has the same run's figures of the bare path (`wire`) at the same frame size; None: there are none.
+    `noise` is the reason why the machine was not quiet, or None. A failure on a noisy machine stays a failure, and its
+    sentence has the reason. `doubts` has, by metric, the reason why a figure does not describe the system. Such a
+    figure is not judged.
     """
     outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise, doubts.get(each.metric)) for each in thresholds)
     if not outcomes:
         return Verdict(Status.NO_THRESHOLD, "no threshold applies: frames crossed, and their number is not judged")
     found = {each.status for each in outcomes}
-    # One failure decides; what could not be judged never passes by itself, but does not spoil what was.
+    # One failure decides. A threshold that was not judged does not pass, and does not change the verdict of the others.
     severity = (Status.FAILED, Status.INCONCLUSIVE, Status.PASSED, Status.NOT_JUDGED)
     status = next(each for each in severity if each in found)
     said = {status, Status.NOT_JUDGED}
@@ -130,7 +131,7 @@ def _judge_one(
         in_unit(each, threshold, frame, reference) for each in (result.least, result.value, result.most)
     )
     at_least = threshold.minimum is not None
-    # A bound proves only one side: at least this much is enough, or too much, whatever the real figure is.
+    # A bound proves only one side. It can show that the real figure is high enough or too high, not how high it is.
     met, missed = (least >= limit, most < limit) if at_least else (most <= limit, least > limit)
     status = Status.PASSED if met else Status.FAILED if missed else Status.INCONCLUSIVE
 
@@ -144,7 +145,7 @@ def _judge_one(
 
 
 def _why_open(result: Measured) -> str:
-    """Why a figure that is a bound does not show whether a limit beyond it is met."""
+    """The reason why a figure that is a bound cannot show whether a limit is met."""
     if result.lower_bound:
         return "tester limited"
     return "the search was not finished" if result.unfinished else "below the lowest load that was tried"

@@ -1,1 +1,1 @@
-"""The virtual worker: a QEMU machine with two NUMA nodes and SR-IOV ports. SSH reaches it like a server in a lab."""
+"""The virtual worker: a QEMU machine with two NUMA nodes and SR-IOV ports. podperf uses it over SSH, as in a lab."""

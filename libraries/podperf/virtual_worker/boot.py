@@ -50,8 +50,8 @@ class VirtualWorker:
     def as_lab(self, topology: Topology) -> Topology:
         """The topology of a lab with this worker. The rest of podperf does not know that the worker is virtual.
 
-        So this topology limits the load to the load that the emulated cards carry, and says that figures are not
-        comparable. If the given topology sets a load or a reason, that one counts.
+        This topology limits the load to the maximum of the emulated cards, and says that figures are not comparable. A
+        load or a reason in the given topology has precedence.
         """
         left, right = (
             replace(settings, interface=port.interface, namespace=port.namespace)

@@ -1,0 +1,120 @@
+"""The CPU plan: which CPU each role has while a chain stands on a worker. No I/O.
+
+podperf.testbed.placement and podperf.testbed.scenarios choose the CPUs of the system under test. The roles are given
+here. Drivers and records read a role by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from podperf.model import Placement
+
+
+@dataclass(frozen=True)
+class CpuPlan:
+    """The CPUs of each role on one worker. Numbers are the kernel's.
+
+    Switch, pods and control have CPUs of their own where there are enough. The threads that receive at the worker's
+    ports share the CPUs of those that poll: they take turns. `shared` has every CPU with several roles.
+    """
+
+    tester: tuple[int, ...]
+    sut: tuple[int, ...]
+    """All that the data plane and its pods may use."""
+
+    receives_left: int
+    """The kernel's work for frames that arrive at the worker's left port."""
+
+    receives_right: int
+
+    switch: tuple[int, ...]
+    """The pollers of a user-space switch, from left to right. Empty for a data plane without such a switch."""
+
+    pods: tuple[int, ...]
+    """One CPU for each pod, from left to right. With more pods than CPUs, the next pod has the first CPU again."""
+
+    control: tuple[int, ...]
+    """The threads of a switch that do not poll: CPUs without a poller, as long as there is one."""
+
+    main: int
+    """The main thread of a switch, which is one of those for control."""
+
+    neighbour: tuple[int, ...] = ()
+    """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
+
+    apart: bool = False
+    """Whether the tester's CPUs are another machine's."""
+
+    @property
+    def beside_switch(self) -> tuple[int, ...]:
+        """The CPUs of pods and control: all that the switch leaves."""
+        return tuple(dict.fromkeys((*self.pods, *self.control)))
+
+    def pollers_of(self, ports: int) -> list[int]:
+        """Which of the switch's CPUs polls each of so many ports along the chain, from left to right.
+
+        Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
+        """
+        return [self.switch[place * len(self.switch) // ports] for place in range(ports)]
+
+    @property
+    def roles(self) -> Mapping[str, tuple[int, ...]]:
+        """The CPUs of each role on the worker's machine, by the name of the role. A role without CPUs is left out."""
+        pods = {f"pod {number}": (cpu,) for number, cpu in enumerate(self.pods, start=1)}
+        known = {
+            "tester": () if self.apart else self.tester,
+            "receives left": (self.receives_left,),
+            "receives right": (self.receives_right,),
+            "switch": self.switch,
+            "control": self.control if self.switch else (),
+            **pods,
+            "neighbour": self.neighbour,
+        }
+        return {role: cpus for role, cpus in known.items() if cpus}
+
+    @property
+    def shared(self) -> Mapping[int, Sequence[str]]:
+        """The CPUs of the worker's machine that have several roles, and which."""
+        by_cpu: dict[int, list[str]] = {}
+        for role, cpus in self.roles.items():
+            for cpu in cpus:
+                by_cpu.setdefault(cpu, []).append(role)
+        return {cpu: roles for cpu, roles in sorted(by_cpu.items()) if len(roles) > 1}
+
+
+def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:
+    """The roles of a chain of so many pods in the usual placement, from the lowest CPU of the worker to the highest.
+
+    A switch polls on the CPUs that the topology names, or else on the first one. It leaves the others, or, where there
+    are none, has its own CPUs together with pods and control.
+    """
+    sut = tuple(sorted(placement.sut))
+    switch = (tuple(sorted(placement.named_switch)) or sut[:1]) if with_switch else ()
+    beside = tuple(cpu for cpu in sut if cpu not in switch) or sut
+    return give_roles(placement, pods, receives=(sut[0], sut[-1]), switch=switch, beside=beside)
+
+
+def give_roles(
+    placement: Placement, pods: int, *, receives: tuple[int, int], switch: tuple[int, ...], beside: tuple[int, ...]
+) -> CpuPlan:
+    """The roles of a chain whose switch has these CPUs, and which has those `beside` it, or no switch and those only.
+
+    The pods have the first of them, and control has the CPUs that the pods leave, or shares theirs. `receives` are the
+    CPUs of the left and of the right port.
+    """
+    left, right = receives
+    return CpuPlan(
+        placement.tester,
+        placement.sut,
+        receives_left=left,
+        receives_right=right,
+        switch=switch,
+        pods=tuple(islice(cycle(beside), pods)),
+        control=beside[pods:] or beside,
+        main=beside[-1],
+        neighbour=placement.neighbour,
+        apart=placement.apart,
+    )
