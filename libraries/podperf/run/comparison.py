@@ -31,7 +31,7 @@ def compare(
 
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
-    if equipment.testbed.topology.counts_instructions:
+    if equipment.testbed.workers[0].settings.counts_instructions:
         raise Unavailable(ONLY_COST)
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:

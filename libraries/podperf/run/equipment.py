@@ -52,7 +52,9 @@ class Equipment:
 
     def environment_for(self, directions: int) -> dict[str, Any]:
         """The environment, with remarks on the placement for a test that sends in `directions` directions."""
-        counted = self.testbed.topology.counts_instructions  # all share one CPU there, and nothing waits for another
+        counted = self.testbed.workers[
+            0
+        ].settings.counts_instructions  # all share one CPU there, and nothing waits for another
         said = [] if counted else remarks(self.placement, self.worker_cpus, directions)
         return {**self.environment, "placement_remarks": said}
 

@@ -57,7 +57,7 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
             far_namespace=host.namespace,
             mtu=mtu,
         )
-    if machines.topology.counts_instructions:
+    if machine.settings.counts_instructions:
         _receive_at_once(host, "w-left", "w-right")
     else:
         # The SUT's CPUs, not the tester's, do what arriving frames cause.

@@ -124,6 +124,11 @@ class WorkerSettings:
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
     key: str = "workers[0]"  # the key of these settings in the topology file
 
+    @property
+    def counts_instructions(self) -> bool:
+        """True if it is a counted machine."""
+        return self.connection == "counted"
+
 
 @dataclass(frozen=True)
 class PodSettings:
@@ -207,7 +212,7 @@ class Topology:
     @property
     def counts_instructions(self) -> bool:
         """True when tester and system under test run inside a counted machine, where only cost can be measured."""
-        return any(each.connection == "counted" for each in self.workers)
+        return any(each.counts_instructions for each in self.workers)
 
     @property
     def uses_this_machine(self) -> bool:
