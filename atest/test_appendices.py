@@ -52,7 +52,7 @@ def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
     need("memif")
     host, pool = LocalHost(), local_testbed().workers[0].placement.tester + local_testbed().workers[0].placement.sut
     with RunLock(), local_testbed().build(Chain("memif", 2), FrameSize.parse(64)) as sut:
-        for application in sut.data_plane.applications:
+        for application in sut.data_planes[0].applications:
             application.allow(pool)
         for pod in ("podperf-pod1", "podperf-pod2"):
             for process in host.run("ip", "netns", "pids", pod).stdout.split():

@@ -105,7 +105,7 @@ class Isolation:
         if seen:
             raise AssertionError(f"frames of {TEST_NETWORK} left the testbed: {seen[0]}")
         sut = open_run().measurement.sut
-        host = next(iter(sut.data_plane.ports.values()))
+        host = next(iter(sut.ports.values())).host
         inside = FrameWatch(host, self._undo)
         traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)
         sut.tester.measure(Trial(traffic, load=1000, duration=0.2))

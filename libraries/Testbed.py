@@ -67,18 +67,24 @@ class Testbed:
         return self._run
 
     @keyword
-    def open_testbed(self, topology: Path, password: Secret | None = None) -> None:
+    def open_testbed(
+        self, topology: Path, password: Secret | None = None, version_under_test: str | None = None
+    ) -> None:
         """Take the machine for measuring on the testbed of this `topology` file.
 
         `password` is offered to those machines behind SSH whose login in the topology says so. It is a `Secret`, which
         no log shows. The variable `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}` takes it from the environment.
+
+        `version_under_test` says in your words what is measured, for example `OVS 3.6, patch 2`. It stands in every
+        record of the run, and in the report of a history.
 
         Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
         topology names is in use by anything else (draft section 5).
         """
         try:
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-            run = Run(Session(topology, results, password=password.value if password is not None else None))
+            session = Session(topology, results, password=password.value if password is not None else None)
+            run = Run(session, version_under_test)
             run.open()
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off

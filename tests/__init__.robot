@@ -6,11 +6,13 @@ Name              podperf
 
 Library           ../libraries/Testbed.py
 
-Suite Setup       Open Testbed    ${TOPOLOGY}    ${PASSWORD}
+Suite Setup       Open Testbed    ${TOPOLOGY}    ${PASSWORD}    ${VERSION UNDER TEST}
 Suite Teardown    Close Testbed
 
 
 *** Variables ***
-${TOPOLOGY}            ${CURDIR}/../topologies/local.yaml
+${TOPOLOGY}              ${CURDIR}/../topologies/local.yaml
+# What is measured, in the user's words: `podperf run --version-under-test` sets it.
+${VERSION UNDER TEST}    ${None}
 # Offered to machines behind SSH of which the topology says so (`login: password`).
-${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}
+${PASSWORD: Secret}      %{PODPERF_SSH_PASSWORD=}

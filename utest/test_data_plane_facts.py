@@ -9,11 +9,12 @@ from dataclasses import replace
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.linux import CARRIER_PATIENCE
 from podperf.kernel.cpus import Cpus
-from podperf.model import Chain, FrameSize, Placement
+from podperf.model import Chain, FrameSize, NetworkingModel, Placement
 from podperf.preflight.imaginary_host import Device, ImaginaryHost
 from podperf.preflight.plan import plan
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import SCENARIOS
+from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.testbed import Testbed
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
@@ -53,9 +54,9 @@ def test_pods_on_memif_are_placed_without_a_switch() -> None:
     assert near == planned_cpus("af-xdp", "S5", r"--lcores=\S+,\d+@(\d+)")[0]
 
 
-def link_patience(data_plane: str, pods: int) -> float:
-    """Seconds that links may take to come up, of a chain between existing ports on cards that run eBPF programs."""
-    cards = {f"{side}-card": Device("nfp", f"0000:81:00.{number}") for number, side in enumerate(("left", "right"))}
+def standing(data_plane: str, pods: int, driver: str = "nfp") -> SystemUnderTest:
+    """A chain between existing ports on cards with this driver, by default one that runs eBPF programs on the card."""
+    cards = {f"{side}-card": Device(driver, f"0000:81:00.{number}") for number, side in enumerate(("left", "right"))}
     ours, theirs = (
         {("", each): device for each, device in devices.items()}
         for devices in ({"left": Device("i40e"), "right": Device("i40e")}, cards)
@@ -67,8 +68,8 @@ def link_patience(data_plane: str, pods: int) -> float:
         workers=(
             replace(
                 local.workers[0],
-                left=WorkerPortSettings("left-card", driver="nfp"),
-                right=WorkerPortSettings("right-card", driver="nfp"),
+                left=WorkerPortSettings("left-card", driver=driver),
+                right=WorkerPortSettings("right-card", driver=driver),
             ),
         ),
     )
@@ -78,13 +79,19 @@ def link_patience(data_plane: str, pods: int) -> float:
     testbed = Testbed(existing, [worker], host)
     testbed.imaginary = True
     with ExitStack() as undo:
-        return undo.enter_context(testbed.build(Chain(data_plane, pods), SMALL)).link_patience
+        return undo.enter_context(testbed.build(Chain(data_plane, pods), SMALL))
 
 
 def test_links_are_waited_for_where_virtual_functions_are_used_and_only_there() -> None:
     """A program that a NIC runs is reported as SmartNIC, and makes no virtual function."""
-    assert link_patience("sriov", 1) == CARRIER_PATIENCE
-    assert link_patience("xdp-offload", 0) == 0
+    assert standing("sriov", 1).link_patience == CARRIER_PATIENCE
+    assert standing("xdp-offload", 0).link_patience == 0
+
+
+def test_ovs_dpdk_on_af_xdp_ports_is_of_two_models() -> None:
+    """DPDK takes most cards from the kernel, and reaches those of Mellanox by AF_XDP sockets."""
+    assert standing("ovs-dpdk", 1, driver="mlx5_core").second_model is NetworkingModel.EBPF
+    assert standing("ovs-dpdk", 1).second_model is None
 
 
 def test_facts_are_declared() -> None:

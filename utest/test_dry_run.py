@@ -30,7 +30,15 @@ from podperf.preflight.journal import Journal, Kind, RecordingHost, is_question,
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
 from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
-from podperf.topology import SCHEMA_PATH, PortSettings, SoftwareSettings, Topology, WorkerPortSettings, load_topology
+from podperf.topology import (
+    SCHEMA_PATH,
+    PodSettings,
+    PortSettings,
+    SoftwareSettings,
+    Topology,
+    WorkerPortSettings,
+    load_topology,
+)
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
@@ -369,6 +377,25 @@ def test_what_a_file_says_is_done(keys: str, tmp_path: Path) -> None:
     assert ("nr_hugepages" in done) == ("hugepages: none" not in keys)
 
 
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> None:
+    """It knows nothing of the runtime: the steps differ only in how a pod, and a program in it, are started."""
+    chain = Chain(name, max(1, DATA_PLANES[name].least_pods))
+    steps: dict[str, list[str]] = {}
+    for runtime in ("namespaces", "runc"):
+        try:
+            made = plan(replace(topology("local"), pods=PodSettings(runtime)), chain, SMALL)
+        except Unavailable:  # on the local testbed, without a network card
+            return
+        texts = [f"[{each.namespace}] {each.kind}: {each.text}" for each in made.steps]
+        for pattern, word in ((r"netns (add|attach) (\S+).*", r"netns \2"), (r"<(process|number)[^>]*>", "<process>")):
+            texts = [re.sub(pattern, word, each) for each in texts]
+        steps[runtime] = [each for each in texts if "runc" not in each and each != "[] stop: unshare"]
+        started = [each for each in made.steps if each.kind is Kind.START]
+        assert len(started) == len([each for each in made.steps if each.kind is Kind.STOP])
+    assert steps["namespaces"] == steps["runc"]
+
+
 def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:
     made = plan(topology("local"), Chain("linux-bridge", 2), SMALL)
     added = [each.text.split()[-1] for each in made.steps if each.text.startswith("ip netns add")]
@@ -524,6 +551,8 @@ def test_namespaces_are_told_from_commands() -> None:
     assert within(("ip", "link")) == ("", ("ip", "link"))
     first = ("nsenter", "--net=/proc/1/ns/net", "--")
     assert within((*inside, *first, "ip", "link")) == ("", ("ip", "link"))
+    container = ("unshare", "--mount", "sh", "-c", "exec runc", "sh", "exec", "--pid-file", "/run/pid", "podperf-pod1")
+    assert within((*container, "dpdk-testpmd", "-i")) == ("podperf-pod1", ("dpdk-testpmd", "-i"))
 
 
 class Answers(LocalHost):

@@ -107,19 +107,30 @@ def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
     ]
 
 
-def test_the_node_of_the_control_threads_is_not_the_pods() -> None:
-    """In scenario S1 switch and control threads are on the NIC's node, and both pods on the other one."""
+def in_scenario(name: str) -> dict[str, str | None]:
+    """What a record tells of two pods behind Open vSwitch on a worker with two NUMA nodes of four CPUs each."""
     nodes = [{"node": 0, "cpus": "0-3"}, {"node": 1, "cpus": "4-7"}]
     worker = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
-    placed = place_scenario(SCENARIOS["S1"], 2, Placement((0,), (4, 5, 6, 7)), worker, nic_node=1, taken=(0,))
-    record, trials = made_up.forwarding_record("ovs-dpdk", 3e5)
-    record.contenders = {"S1": (Chain("ovs-dpdk", 2, "testpmd-io"), placed)}
-    record.data_plane = {"S1": POLLED}
+    placed = place_scenario(SCENARIOS[name], 2, Placement((0,), (4, 5, 6, 7)), worker, nic_node=1, taken=(0,))
+    record, _ = made_up.forwarding_record("ovs-dpdk", 3e5)
+    record.contenders = {name: (Chain("ovs-dpdk", 2, "testpmd-io"), placed)}
+    record.data_plane = {name: POLLED}
     record.environment = {**ENVIRONMENT, "numa_nodes": nodes}
-    told = record.to_json(trials)["parameters"]
-    assert told["numa_of_switch"] == "node 1: CPU 4"
-    assert told["numa_of_pods"] == "node 0: CPU 1-2"
-    assert told["cores_of_pod"] == "1 (CPU 1-2)"
+    parameters: dict[str, str | None] = record.to_json()["parameters"]
+    return parameters
+
+
+def test_the_node_of_the_control_threads_is_not_the_pods() -> None:
+    """In scenario S1 switch and control threads are on the NIC's node, and both pods on the other one."""
+    found = in_scenario("S1")
+    assert found["numa_of_switch"] == "node 1: CPU 4"
+    assert found["numa_of_pods"] == "node 0: CPU 1-2"
+    assert found["cores_of_pod"] == "1 (CPU 1-2)"
+
+
+def test_pods_that_share_a_pool_have_one_cpu_of_it_at_a_time() -> None:
+    assert in_scenario("shared-same-node")["cores_of_pod"] == "1 of CPU 5-6, which the pods share"
+    assert in_scenario("no-isolation")["cores_of_pod"] == "1 of CPU 1-7, which the pods share"
 
 
 def test_what_nobody_reads_is_not_read() -> None:

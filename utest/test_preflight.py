@@ -62,6 +62,15 @@ def test_a_missing_command_comes_with_its_package() -> None:
     assert (iptables.state, iptables.in_the_way) == (State.MISSING, False)
 
 
+def test_a_missing_pod_runtime_says_what_to_install(tmp_path: Path) -> None:
+    topology = tmp_path / "t.yaml"
+    topology.write_text("version: 1\nname: t\npods: {runtime: runc}\n")
+    pods = of(check(str(topology), Without("which runc"), root=False), "pods: runc")
+    assert (pods.state, pods.in_the_way) == (State.MISSING, True)
+    assert pods.detail == "runc, which makes the pods, is not installed on this machine (Debian package runc)"
+    assert of(check(LOCAL, Without("which runc"), root=False), "pods: namespaces").state is State.OK
+
+
 def test_missing_plug_ins_and_tester_say_what_to_install() -> None:
     observations = check(LOCAL, Without("/usr/lib/cni", "podperf-tester"), root=False)
     assert of(observations, "CNI plug-ins").remedy == "apt-get install containernetworking-plugins"

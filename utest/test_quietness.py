@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, repeat
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +20,10 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.noise import Noise, Speed, total, why_noisy
 from podperf.quietness.cpu_speed import CpuSpeeds, Times
+from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
 from podperf.records.json_values import noise_from_json, noise_to_json
+from scripted_host import ScriptedHost
 
 
 def process(
@@ -262,3 +267,32 @@ def test_all_machines_are_watched_in_one_window() -> None:
     noise = watched.stop()
     assert len(noise.workers) == 2
     assert min(each.window for each in noise.workers) >= noise.window > 0
+
+
+class WithPython(ScriptedHost):
+    """A machine with Python, which writes down the CPUs whose speed it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(answers={"getconf CLK_TCK": "100", "sh -c command -v python3": ""})
+        self.asked: list[int] = []
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Any:
+        return self
+
+    def send(self, line: str) -> None:
+        self.asked.append(int(line))
+
+    def receive(self, timeout: float) -> str:
+        return "1.0 1.0"
+
+    def stop(self) -> None: ...
+
+
+def test_the_watch_ends_on_a_cpu_of_the_tester() -> None:
+    """The process that measured stays there, and pollers may occupy the CPUs of the system under test."""
+    host = WithPython()
+    with ExitStack() as undo:
+        watched = watch(host, tester=(0,), sut=(2, 3), undo=undo)  # type: ignore[arg-type]
+        watched.await_speed(0, print)
+    assert host.asked == [2, 3, 0]
+    assert watched.cpus == (0, 2, 3)

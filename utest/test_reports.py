@@ -23,7 +23,7 @@ import made_up
 from podperf.errors import PodperfError
 from podperf.figures import number
 from podperf.metrics import Measured
-from podperf.model import BOTH_DIRECTIONS
+from podperf.model import BOTH_DIRECTIONS, NetworkingModel
 from podperf.records import TestRecord
 from podperf.report import command, draft, svg
 from podperf.report.bars import comparison
@@ -609,9 +609,8 @@ def test_ovs_dpdk_on_af_xdp_ports_is_of_two_models(tmp_path: Path) -> None:
     """Section 4.1.3: a user-space vSwitch that supports an AF_XDP PMD, with vhost-user to the pods."""
     record, trials = made_up.forwarding_record("ovs-dpdk", 3e5)
     record.tags = ["sec-4.1.2", "user-space", "ovs-dpdk", "64B"]
-    record.data_plane = {"device_driver": "net_af_packet"}
     assert made_up.document(record, trials, tmp_path / "one")["test"]["sections"] == ["4.1.2"]
-    record.data_plane = {"device_driver": "net_af_xdp", "also_model": "ebpf"}
+    record.second_model = NetworkingModel.EBPF
     assert made_up.document(record, trials, tmp_path / "both")["test"]["sections"] == ["4.1.2", "4.1.3"]
     found = {
         each.section.number: len(each.records) for each in assess([read_run(tmp_path / "both")], tmp_path).sections

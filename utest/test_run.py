@@ -32,6 +32,7 @@ from podperf.model import (
     DirectionResult,
     FrameSize,
     Latency,
+    NetworkingModel,
     Placement,
     Trial,
     TrialResult,
@@ -46,7 +47,7 @@ from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.system_under_test import PROBE_LOAD, SystemUnderTest
+from podperf.testbed.system_under_test import PROBE_LOAD, PartOfChain, SystemUnderTest
 from podperf.testers.base import UNPACED, PortFacts, TesterFacts
 from podperf.testers.faults import Fault, FaultKind
 from podperf.topology import (
@@ -165,7 +166,9 @@ class SimulatedTestbed:
         return SimulatedTester(self.engine, 0.9, self.trials, self)
 
     def _system(self, chain: Chain, tester: SimulatedTester) -> SystemUnderTest:
-        return SystemUnderTest(chain, tester, replace(self.data_plane, ports=self.ports), {}, self.tester_ports)
+        return SystemUnderTest(
+            chain, tester, [PartOfChain(replace(self.data_plane, ports=self.ports))], {}, self.tester_ports
+        )
 
 
 @pytest.fixture
@@ -262,6 +265,14 @@ def test_a_mechanism_that_is_not_in_force_is_a_reason_to_skip_before_anything_is
     simulated(run).data_plane = RunningDataPlane({}, {}, broken.describe, [broken], (), lambda: "nothing is polled")
     with pytest.raises(Unavailable, match="nothing is polled"):
         run.begin_test(Identity("test", "suite"), Chain("af-xdp-busy-poll", 1), SMALL)
+
+
+def test_a_record_has_the_sections_of_both_networking_models(run: Run) -> None:
+    simulated(run).data_plane = replace(simulated(run).data_plane, second_model=NetworkingModel.EBPF)
+    run.begin_test(Identity("test", "suite", ("sec-4.1.2",)), Chain("ovs-dpdk", 1), SMALL)
+    run.end_test(Identity("test", "suite", ("sec-4.1.2",)), "passed")
+    (path,) = (run.session.results / "records").glob("*.json")
+    assert json.loads(path.read_text())["test"]["sections"] == ["4.1.2", "4.1.3"]
 
 
 def test_a_chain_is_taken_down_whatever_the_last_look_at_it_brings(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,8 @@ from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.errors import Unavailable
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, Entry, Placement, VirtualFunctionSettings
 from podperf.testbed.several_workers import set_up_along
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
+from scripted_host import ScriptedHost
 
 TESTER = "tester-left", "tester-right"
 
@@ -110,3 +113,22 @@ def test_pods_are_divided_evenly_and_none_is_lost(pods: int, workers: int) -> No
     assert sum(part.pods for part in parts) == pods
     assert all(0 <= before.pods - behind.pods <= 1 for before, behind in pairwise(parts))
     assert {(part.data_plane, part.forwarder, part.workers) for part in parts} == {("macvlan", "kernel", 1)}
+
+
+def test_ports_and_descriptions_of_three_workers_are_told_apart() -> None:
+    hosts = [ScriptedHost() for _ in range(3)]
+    parts = [
+        PartOfChain(by_mac(number).set_up(worker(number), Chain("macvlan", 1), ExitStack()), {"left": "a thread"}, name)
+        for number, name in enumerate(("first", "second", "third"))
+    ]
+    parts = [
+        replace(part, data_plane=replace(part.data_plane, ports={"left": host}))
+        for part, host in zip(parts, hosts, strict=True)
+    ]
+    tester: Any = None
+    sut = SystemUnderTest(Chain("macvlan", 3, workers=3), tester, parts, {})
+    assert {name: port.host for name, port in sut.ports.items()} == dict(
+        zip(("left", "second: left", "third: left"), hosts, strict=True)
+    )
+    assert {port.received_by for port in sut.ports.values()} == {"a thread"}
+    assert sut.describe() == {"worker": 0, "further_workers": {"second": {"worker": 1}, "third": {"worker": 2}}}

@@ -56,7 +56,7 @@ def after(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(cabled, "_await_links", lambda _: 0.0)
 
     def settled(tester: SomeTester) -> Any:
-        sut = SystemUnderTest(Chain("external", 0), tester, None, {}, {})  # type: ignore[arg-type]
+        sut = SystemUnderTest(Chain("external", 0), tester, [], {}, {})  # type: ignore[arg-type]
         machines: Any = SimpleNamespace(imaginary=False)
         return cabled._by_an_engine_that_sends(machines, sut, WAYS, None, None).tester, asked  # type: ignore[arg-type]
 

@@ -19,7 +19,10 @@ from podperf.nearness import proposed_paths
 
 ROOT = Path(__file__).parents[2]
 RESULTS, SUITES, TOPOLOGIES = ROOT / "results", ROOT / "tests", ROOT / "topologies"
-RESUME = "    --resume results *    Leave out the tests that these interrupted runs have measured."
+OWN_OPTIONS = """
+    --resume results *    Leave out the tests that these interrupted runs have measured.
+    --versionundertest text    The version under test, in your words. Each record has it.
+"""
 CHOICES = ("include", "test", "task", "suite", "rerunfailed", "rerunfailedsuites")
 FILES = ("outputdir", "output", "log", "report", "xunit")
 
@@ -32,13 +35,14 @@ class Command:
 
     options: Mapping[str, Any]
     resume: tuple[str, ...] = ()
+    version: str | None = None  # under test
     topology: str | None = None
     suites: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Command:
         """Raises DataError if an option is wrong, and Information if the user asks for help or the version."""
-        parser = ArgumentParser(f"{USAGE}\n{RESUME}\n", env_options="ROBOT_OPTIONS")
+        parser = ArgumentParser(f"{USAGE}\n{OWN_OPTIONS}", env_options="ROBOT_OPTIONS")
         topologies: list[str] = []
         others: list[str] = []
         for before, argument in zip(["", *arguments], arguments, strict=False):
@@ -49,7 +53,8 @@ class Command:
         parsed, suites = parser.parse_args(others)
         options = {name: value for name, value in parsed.items() if value not in (None, [])}
         resume = tuple(options.pop("resume", ()))
-        return cls(options, resume, topologies[0] if topologies else None, tuple(suites))
+        version = options.pop("versionundertest", None)
+        return cls(options, resume, version, topologies[0] if topologies else None, tuple(suites))
 
     def missing(self) -> list[str]:
         """A sentence for each path that does not exist."""
@@ -73,6 +78,8 @@ class Command:
         options.setdefault("outputdir", str(RESULTS / f"{now:%Y-%m-%dT%H-%M-%S}.{now.microsecond // 1000:03}"))
         options["pythonpath"] = [str(ROOT / "libraries"), str(ROOT / "resources"), *given.get("pythonpath", ())]
         options["variable"] = [f"TOPOLOGY:{TOPOLOGIES / 'local.yaml'}", *given.get("variable", ())]
+        if self.version:
+            options["variable"].append(f"VERSION_UNDER_TEST:{self.version}")
         if self.topology:
             options["variable"].append(f"TOPOLOGY:{Path(self.topology).absolute()}")
         if not any(name in given for name in CHOICES):
@@ -95,6 +102,7 @@ class Command:
         words = [*(["sudo"] if "SUDO_UID" in os.environ else []), *script, "run"]
         for each in (*self.resume, _as_typed(results)):
             words += ["--resume", each]
+        words += ["--version-under-test", self.version] if self.version else []
         for name, value in self.options.items():
             if isinstance(value, bool):
                 words.append(f"--{name}" if value else f"--no{name}")

@@ -19,9 +19,6 @@ from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunct
 from podperf.pods.base import PodRuntime
 from podperf.pods.forwarders.base import Application
 
-# A description has this key if the set-up also belongs to a second category of the draft.
-ALSO_MODEL = "also_model"
-
 
 class Cabling(Enum):
     """The other ends of the cables from the tester's two ports."""
@@ -112,6 +109,9 @@ class RunningDataPlane:
     not_in_force: Callable[[], str | None] = lambda: None
     """The reason why the data plane does not use the mechanism in its name, or None. Ask after frames have crossed,
     because some mechanisms begin with the first frame."""
+
+    second_model: NetworkingModel | None = None
+    """The second networking model of the draft to which this set-up belongs, beside the `model` of its driver."""
 
     def check(self) -> None:
         """Raises PodperfError with the name of a process that has ended. Quick."""

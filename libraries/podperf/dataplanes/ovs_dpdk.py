@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes import openvswitch_dpdk as dpdk
-from podperf.dataplanes.base import ALSO_MODEL, DataPlane, RunningDataPlane, Worker
+from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, missing
 from podperf.dataplanes.polling_pods import PollingPods, together
@@ -71,6 +71,8 @@ class OvsDpdk(DataPlane):
             lambda: _describe(worker, switch, ports, polling),
             ports=worker.ports if ports.of_kernel else {},
             switch=[switch],
+            # Section 4.1.3: "using user-space vSwitch which support AFXDP PMD: OVS-DPDK and VPP".
+            second_model=NetworkingModel.EBPF if ports.driver == dpdk.DEVICE_DRIVERS[0] else None,
         )
 
 
@@ -101,8 +103,6 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
     return {
         "packages": package_versions(worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
         "device_driver": ports.driver,
-        # Section 4.1.3: "using user-space vSwitch which support AFXDP PMD: OVS-DPDK and VPP".
-        **({ALSO_MODEL: NetworkingModel.EBPF.value} if ports.driver == dpdk.DEVICE_DRIVERS[0] else {}),
         "devices": dict(ports.devices),
         "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
         "hugepages_mib": held,

@@ -11,7 +11,7 @@ from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import threads_named
 from podperf.kernel.poller_sharing import take_turns
-from podperf.model import Chain, Direction, Entry
+from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share
 
@@ -62,6 +62,7 @@ class PollingPods:
         switch: Sequence[Perishable] = (),
         describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
         not_in_force: Callable[[], str | None] = lambda: None,
+        second_model: NetworkingModel | None = None,
     ) -> RunningDataPlane:
         """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
@@ -74,7 +75,7 @@ class PollingPods:
             return {**describe(), "applications": applications, "pollers": turns.describe()}
 
         parts: list[Perishable] = [*switch, *self.applications, turns]
-        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force)
+        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force, second_model)
 
 
 def together(*groups: Pollers) -> dict[int, list[int]]:

@@ -18,8 +18,17 @@ _DELETE_PAIRS = (
 
 def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
     """A namespace for test traffic: no IPv6 of its own accord, no reverse path filter, nothing that talks unasked."""
-    namespace = NetworkNamespace(PREFIX + name, host)
-    ip(host, "netns", "add", namespace.namespace)
+    return _of_ours(host, undo, "add", PREFIX + name)
+
+
+def name_namespace(host: Host, name: str, process: int, undo: ExitStack) -> NetworkNamespace:
+    """The same, of the network namespace that a process has. `undo` ends the process."""
+    return _of_ours(host, undo, "attach", PREFIX + name, str(process))
+
+
+def _of_ours(host: Host, undo: ExitStack, how: str, name: str, *process: str) -> NetworkNamespace:
+    namespace = NetworkNamespace(name, host)
+    ip(host, "netns", how, name, *process)
     undo.callback(remove_namespace, host, namespace.namespace)
     ip(namespace, "link", "set", "lo", "up")
     sysctl(

@@ -237,7 +237,7 @@ def _threads(question: Question) -> str:
     if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
         return ""  # a real card's driver has no threads of its own
     if prefix == "vpp_wk" and process is not None:
-        return "\n".join(str(host.next_number()) for _ in process.cpus[1:])
+        return "\n".join(str(host.next_number()) for _ in range(len(process.cpus) - 1))
     if prefix == "pmd-c" and process is not None:
         mask = int(host.files.get("pmd-cpu-mask", b"0x1"), 16)
         threads = {host.next_number(): cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1}
@@ -373,7 +373,7 @@ Answer = Callable[[Question], str]
 _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     (re.compile(pattern), answer)
     for pattern, answer in (
-        (r"^ip netns add (\S+)$", _add_namespace),
+        (r"^ip netns (?:add|attach) (\S+)", _add_namespace),
         (r"^ip netns del (\S+)$", _delete_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
@@ -422,5 +422,6 @@ _FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]],
         (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
         (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
         (r"(/proc/sys/kernel/random/boot_id)", _boot),
+        (r"/run/podperf/.*pid", lambda host, _: str(host.next_number())),  # of a program that was started
     )
 ]

@@ -119,7 +119,10 @@ class RecordingHost:
         self._host.put(content, path)
 
     def get(self, path: str) -> bytes:
-        return self._host.get(path)
+        content = self._host.get(path)
+        if path.endswith("pid"):
+            self._journal.learn(content.decode().strip(), f"number in {path}")
+        return content
 
 
 class _RecordingProcess:
@@ -155,8 +158,11 @@ class _RecordingProcess:
 
 
 def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The network namespace in which a command is run, by its name, and the command itself."""
+    """The network namespace or the container in which a command is run, by its name, and the command itself."""
     namespace, words = "", tuple(command)
+    if words[:2] == ("unshare", "--mount") and "exec" in words:  # runc exec [options] CONTAINER COMMAND
+        place = next((place for place, word in enumerate(words) if word.startswith(PREFIX)), len(words))
+        namespace, words = words[place], words[place + 1 :]
     while len(words) > 3 and words[0] == "nsenter" and words[1].startswith("--net=") and words[2] == "--":
         path = PurePosixPath(words[1].removeprefix("--net="))
         namespace, words = path.name if path.parent == PurePosixPath("/run/netns") else "", words[3:]
@@ -180,7 +186,7 @@ _QUESTIONS = re.compile(
     r"|ip (-\w+ )*-json |ip (-\w+ )*(netns (list|pids)|\w+ show)|tc -json |tc \w+ show|bpftool --json \w+ (show|dump)"
     r"|nft (-j )?list |iptables-save|ethtool (-\w|--show-\S+)? ?[^-]\S*$|ethtool -[kgalicS] "
     r"|ovs-vsctl (\S+ )*(list|get|show)\b|ovs-appctl |ovs-ofctl (\S+ )*(dump-|show)|ovs-ofctl dump|vppctl -s \S+ show "
-    r"|taskset (--cpu-list )?--pid \d+$|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
+    r"|taskset (--cpu-list )?--pid \d+$|setpriv --dump|modinfo |sha256sum |timeout \S+ sh -c |\S+ -I \S+trex_ask\.py "
     r"|unshare --mount sh -c [^']*\{ cat "
     r"|sh -e?c (ls |ldd |cat |test |command |p=\$1|for (tool|[ti]) in|echo \"\$SSH))"
 )

@@ -15,8 +15,20 @@ from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.watch import Quietness, read_proc_of
 
 
-def watch(host: Host, cpus: Sequence[int], undo: ExitStack, workers: Sequence[Quietness] = ()) -> Quietness:
-    """Watch CPUs of a machine, and those of `workers` as well. Their speed is watched if the machine has Python 3."""
+def watch(
+    host: Host,
+    *,
+    sut: Sequence[int] = (),
+    tester: Sequence[int] = (),
+    workers: Sequence[Quietness] = (),
+    undo: ExitStack,
+) -> Quietness:
+    """Watch the CPUs of the system under test and of the tester on a machine, and those of `workers` as well.
+
+    The speed of the CPUs is watched if the machine has Python 3. The watch stays on the CPU that it measures last.
+    Pollers may occupy the CPUs of the system under test, so those of the tester are measured last.
+    """
+    cpus = (*sut, *tester)
     if isinstance(host, LocalHost):
         speeds = CpuSpeeds(cpus, best=remembered())
         undo.callback(remember, speeds.best)

@@ -5,7 +5,7 @@ test ends, `records/<id>.json` replaces this file. `record.schema.json` in this 
 """
 
 from podperf.records.durations import earlier_durations
-from podperf.records.reading import Record, read_record
+from podperf.records.reading import Record, read_record, record_files
 from podperf.records.record import Outcome, TestRecord, record_id, sections_of, topology_digest
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
 from podperf.records.writer import TRIALS_SUFFIX, NotWritten, RecordWriter, set_aside
@@ -20,6 +20,7 @@ __all__ = [
     "TestRecord",
     "earlier_durations",
     "read_record",
+    "record_files",
     "record_id",
     "schema_errors",
     "sections_of",

@@ -191,8 +191,11 @@ def _cores_of_pod(found: SetUp) -> str | None:
         return None
     if found.in_kernel:
         return f"none of its own: the kernel forwards on CPU {_list(found.cpus.sut)}"
-    pods, cpus = len(found.cpus.pods), list(dict.fromkeys(found.pod_cpus))
-    return f"1 (CPU {_list(cpus[:pods])})" if pods <= len(cpus) else f"{count(pods, 'pod')} share CPU {_list(cpus)}"
+    if found.shared:
+        return f"1 of CPU {_list(found.shared)}, which the pods share"
+    cpus = found.cpus.pods
+    alone = len(set(cpus)) == len(cpus)
+    return f"1 (CPU {_list(cpus)})" if alone else f"{count(len(cpus), 'pod')} share CPU {_list(cpus)}"
 
 
 def _memory_of_pod(found: SetUp) -> str | None:

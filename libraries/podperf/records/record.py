@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import ALSO_MODEL
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
@@ -26,7 +25,7 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
-from podperf.records.parameters import SetUp, parameters_of, special_capabilities, values_of
+from podperf.records.parameters import SetUp, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_VERSION
 from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
@@ -59,6 +58,7 @@ class TestRecord:
     reason: str = ""
     topology: Topology | None = None
     model: NetworkingModel | None = None
+    second_model: NetworkingModel | None = None  # to which the set-up of the chain also belongs
     chain: Chain | None = None
     traffic: Traffic | None = None
     placement: Placement | None = None
@@ -79,6 +79,7 @@ class TestRecord:
     verdict: Verdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
+    version_under_test: str | None = None  # as the user named it
     contenders: Mapping[str, tuple[Chain, Placed]] = field(default_factory=dict)  # of a comparison, by their names
 
     def to_json(self, trials: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -97,6 +98,7 @@ class TestRecord:
             "ended": None if self.ended is None else _timestamp(self.ended),
             "outcome": self.outcome,
             "reason": self.reason,
+            "version_under_test": self.version_under_test,
             "testbed": None if self.topology is None else _testbed(self.topology),
             "networking_model": self.model,
             "chain": None if self.chain is None else asdict(self.chain),
@@ -123,10 +125,9 @@ class TestRecord:
         }
 
     def _sections(self) -> list[str]:
-        """The sections that the tags name, and the section of the data plane's second category, if it has one."""
-        second = list(values_of(ALSO_MODEL, self.data_plane)) if self.chain else []
-        known = [each.section for each in NetworkingModel if each in second]
-        return list(dict.fromkeys([*sections_of(self.tags), *known]))
+        """The sections that the tags name, and the section of the second networking model, if the set-up has one."""
+        second = [self.second_model.section] if self.second_model is not None else []
+        return list(dict.fromkeys([*sections_of(self.tags), *second]))
 
     @property
     def _set_ups(self) -> dict[str, SetUp]:

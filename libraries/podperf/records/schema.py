@@ -20,7 +20,7 @@ SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
 def _validator(metrics: tuple[Metric, ...]) -> Any:
     draft = jsonschema.Draft202012Validator
     extend: Any = jsonschema.validators.extend
-    quick = extend(draft, {"patternProperties": _pattern_properties})
+    quick = extend(draft, {"patternProperties": _pattern_properties, "$ref": _reference})
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     schema["properties"]["results"]["properties"] = schemas_of_results(metrics)
     return quick(schema)
@@ -48,6 +48,22 @@ def _pattern_properties(validator: Any, patterns: Mapping[str, Any], instance: A
     if counts and all(type(each) is int and each >= 0 for each in instance.values()):
         return
     yield from jsonschema.Draft202012Validator.VALIDATORS["patternProperties"](validator, patterns, instance, schema)
+
+
+_SHARED = "#/$defs/environment"
+_sound: set[str] = set()  # environments, as JSON
+
+
+def _reference(validator: Any, reference: str, instance: Any, schema: Any) -> Iterator[Any]:
+    """As the draft has it, but at once for an environment that was sound before: all tests of a run have the same."""
+    errors = jsonschema.Draft202012Validator.VALIDATORS["$ref"](validator, reference, instance, schema)
+    if reference != _SHARED:
+        yield from errors
+    elif (text := json.dumps(instance)) not in _sound:
+        found = list(errors)
+        if not found:
+            _sound.add(text)
+        yield from found
 
 
 def schema_errors(document: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Makes reports from records, at the end of a run and later by `podperf report RESULTS…`."""
+"""Makes reports from records: at the end of a run, and later by `podperf report`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TextIO
 
 from podperf.errors import PodperfError
+from podperf.history.acknowledgements import FILE
+from podperf.history.fingerprint import PARTS
 from podperf.printable import printable
 from podperf.records.files import replace_file
 from podperf.report.conformance import assess, to_json
+from podperf.report.history_command import report_history
 from podperf.report.page import page
 from podperf.report.results import Run, read_run, read_runs
 from podperf.report.summary import summary_table
@@ -36,18 +39,19 @@ def summary(results: Path | str, stream: TextIO) -> str:
 
 
 def main(args: Sequence[str]) -> int:
-    """`podperf report RESULTS… [--output FOLDER]`. Returns the exit code: 0, or 1 if a file could not be read."""
-    parser = argparse.ArgumentParser(
-        prog="podperf report", description="Make the reports of a run again, or one report from several runs."
-    )
-    parser.add_argument("results", nargs="+", type=Path, help="results folder of a run, like results/latest")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        help="where the report goes (default: the run's folder; for several: `combined` beside it)",
-    )
+    """`podperf report RESULTS…` and `podperf report --history FOLDER`. Returns the exit code.
+
+    For RESULTS it is 0, or 1 if a file could not be read; for a history see `podperf.report.history_command`.
+    """
+    parser = _parser()
     chosen = parser.parse_args(args)
+    if bool(chosen.results) == bool(chosen.history):
+        parser.error("give results folders, or --history FOLDER")
+    if not chosen.history and (chosen.ignore or chosen.acknowledged):
+        parser.error("--ignore and --acknowledged are options of --history FOLDER")
     try:
+        if chosen.history:
+            return report_history(chosen.history, chosen.output, chosen.acknowledged, chosen.ignore)
         runs, unread = read_runs(chosen.results)
         for each in unread:
             print(f"podperf report: not read: {each}", file=sys.stderr)
@@ -63,6 +67,37 @@ def main(args: Sequence[str]) -> int:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1
     return 1 if unread or any(run.problems for run in runs) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="podperf report",
+        description="Make the reports of a run again, one report from several runs, or that of a history.",
+    )
+    parser.add_argument("results", nargs="*", type=Path, help="results folder of a run, like results/latest")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="where the report goes (default: the run's folder; for several: `combined` beside it; the history)",
+    )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FOLDER",
+        help="a folder of results folders: show the trend of each figure, and judge the newest run (docs/history.md)",
+    )
+    parser.add_argument(
+        "--acknowledged", type=Path, metavar="FILE", help=f"known regressions (default: {FILE} in the history)"
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        choices=PARTS,
+        metavar="PART",
+        help=f"a part of the fingerprint that may change within a series: {', '.join(PARTS)}",
+    )
+    return parser
 
 
 def _default_output(runs: Sequence[Run]) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import podperf
 from podperf.figures import count, kpps, percent
@@ -17,8 +16,9 @@ from podperf.metrics import RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.html import NOTHING, Content, Html, Row, element, facts, style, table, together
+from podperf.report.html import NOTHING, Content, Html, Row, element, facts, table, together
 from podperf.report.noise_words import noise_words
+from podperf.report.page_frame import framed
 from podperf.report.ranking import rank, ranking
 from podperf.report.record_view import record_view
 from podperf.report.results import (
@@ -38,25 +38,12 @@ from podperf.report.results import (
 )
 from podperf.report.summary import figure_cell
 
-_STYLE = Path(__file__).with_name("style.css")
-# The page has no script. This policy forbids the browser to run any, also if markup from a record gets into the page.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _DOUBTFUL = ("failed", "refuted", "interrupted", "inconclusive", "not judged")  # the worst first
 
 
 def page(conformance: Conformance) -> str:
     """The whole page."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("title", f"Conformance report: {draft.NAME}"),
-        style(_STYLE.read_text(encoding="utf-8")),
-    )
-    body = element("body", *_body(conformance))
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').markup}\n"
+    return framed(f"Conformance report: {draft.NAME}", *_body(conformance))
 
 
 def _body(conformance: Conformance) -> Iterator[Html]:

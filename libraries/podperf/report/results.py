@@ -12,7 +12,7 @@ from podperf.errors import PodperfError
 from podperf.figures import number, percent
 from podperf.metrics import IN_TEXT, METRICS, Measured, Metric, Quantity, Signs
 from podperf.printable import printable
-from podperf.records import TRIALS_SUFFIX, read_record
+from podperf.records import TRIALS_SUFFIX, read_record, record_files
 
 Record = records.Record  # the main type of this package
 
@@ -65,11 +65,7 @@ def read_run(directory: Path) -> Run:
         raise PodperfError(f"{directory}: no such folder; give the results folder of a run, like results/latest")
     if directory.name == "records":
         directory = directory.parent
-    paths = sorted((directory / "records").glob("*.json"))
-    # A complete record replaces its file of trials, also if the run died before it could remove that file.
-    complete = {path.stem for path in paths}
-    left = sorted((directory / "records").glob(f"*{TRIALS_SUFFIX}"))
-    paths += [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
+    paths = record_files(directory / "records")
     if not paths:
         raise PodperfError(f"{directory}: no records in it (records/*.json); give the results folder of a run")
     records, problems = [], []

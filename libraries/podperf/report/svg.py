@@ -66,3 +66,9 @@ def log_ticks(lowest: float, highest: float) -> list[float]:
     powers = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
     found = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
     return [each for each in found if lowest <= each <= highest]
+
+
+def range_ticks(lowest: float, highest: float, about: int = 4) -> list[float]:
+    """Round values between `lowest` and `highest` (which is more), 1, 2 or 5 times a power of ten apart."""
+    step = ticks(highest - lowest, about)[1]
+    return [index * step for index in range(math.ceil(lowest / step - 1e-9), math.floor(highest / step + 1e-9) + 1)]

@@ -67,11 +67,9 @@ def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int =
     tester, (first, *others) = testbed.host, testbed.workers[:workers]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
-        # The tester's CPUs come last. The watch measures the speed of each CPU and stays on the last one, and pollers
-        # may occupy the CPUs of the SUT.
-        return watch(tester, (*sut, *own), undo)
-    watched = [watch(first.host, sut, undo), *(watch(each.host, each.placement.sut, undo) for each in others)]
-    return watch(tester, own, undo, watched)
+        return watch(tester, sut=sut, tester=own, undo=undo)
+    beyond = [watch(each.host, sut=each.placement.sut, undo=undo) for each in others]
+    return watch(tester, tester=own, workers=[watch(first.host, sut=sut, undo=undo), *beyond], undo=undo)
 
 
 def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:

@@ -24,8 +24,10 @@ from podperf.verdicts.findings import Finding, Order
 class Run:
     """The tests of a run, one after the other. `close` writes the reports."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, version_under_test: str | None = None) -> None:
+        """`version_under_test` is the user's name of what is measured, for the records."""
         self.session = session
+        self.version_under_test = version_under_test or None
         self.progress = session.progress
         self.kept = Kept(session)
         self._test: TestInProgress | None = None
@@ -130,6 +132,7 @@ class Run:
             self.session.take_lost_machines_again()
         equipment, topology = self.session.equipment, self.session.topology
         record.topology, record.traffic, record.environment = topology, traffic, equipment.environment
+        record.version_under_test = self.version_under_test
         if traffic is not None:
             record.placement = equipment.placement
             record.environment = equipment.environment_for(len(traffic.directions))

@@ -27,6 +27,7 @@ def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Sessio
     record.traffic = traffic = addressed(traffic, sut)
     sut.probe(traffic)
     record.data_plane = sut.describe()
+    record.second_model = sut.second_model
     record.tester = sut.tester.describe()
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)

@@ -51,12 +51,14 @@ def set_up(
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
-    first, *further = (PartOfChain(each, one.received_by) for each, one in zip(running, taken, strict=True))
-    beyond = {each.host.name: part for each, part in zip(workers[1:], further, strict=True)}
+    parts = [
+        PartOfChain(each, one.received_by, worker.host.name)
+        for each, one, worker in zip(running, taken, workers, strict=True)
+    ]
     ports, patience = _tester_ports(machines), _await_links(machines)
     if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
         patience = CARRIER_PATIENCE
-    sut = SystemUnderTest(chain, tester, first.data_plane, entries, ports, first.received_by, patience, beyond)
+    sut = SystemUnderTest(chain, tester, parts, entries, ports, patience)
     return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 
@@ -68,7 +70,8 @@ def black_box(machines: Machines, chain: Chain, undo: ExitStack) -> SystemUnderT
     way_back = _way_back(machines, undo)
     tester = _tester(machines, machines.topology.tester.engine, way_back, undo)
     ports, patience = _tester_ports(machines), _await_links(machines)
-    sut = SystemUnderTest(chain, tester, External().between(ports, entries), entries, link_patience=patience)
+    box = PartOfChain(External().between(ports, entries))
+    sut = SystemUnderTest(chain, tester, [box], entries, link_patience=patience)
     return _by_an_engine_that_sends(machines, sut, machines.topology.traffic.directions, way_back, undo)
 
 

@@ -12,7 +12,7 @@ from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
@@ -27,7 +27,7 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     add_veth(host, near="left", far="right", mtu=mtu)
     tester = undo.enter_context(_tester(machines, host, engine))
     path = Wire().between({"left": host, "right": host})
-    return SystemUnderTest(Chain(Wire.name, 0), tester, path, path.entries)
+    return SystemUnderTest(Chain(Wire.name, 0), tester, [PartOfChain(path)], path.entries)
 
 
 def set_up(
@@ -38,7 +38,7 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, running, running.entries)
+    return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

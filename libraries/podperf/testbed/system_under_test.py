@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, Traffic, Trial
+from podperf.model import Chain, Direction, Entry, NetworkingModel, Traffic, Trial
 from podperf.testers.base import Tester
 
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
@@ -18,10 +18,11 @@ PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is th
 
 @dataclass(frozen=True)
 class PartOfChain:
-    """What stands on a further worker."""
+    """The part of a chain that stands on one worker."""
 
     data_plane: RunningDataPlane
-    received_by: Mapping[str, str]
+    received_by: Mapping[str, str] = field(default_factory=dict)  # by port: who does what arriving frames cause
+    worker: str = ""  # the name of its machine
 
 
 @dataclass(frozen=True)
@@ -39,37 +40,41 @@ class SystemUnderTest:
 
     chain: Chain
     tester: Tester
-    data_plane: RunningDataPlane
+    parts: Sequence[PartOfChain]  # one on each worker, from left to right
     entries: Mapping[Direction, Entry]
     # The host on which each interface at the tester's end of a cable is seen, by the interface's name.
     tester_ports: Mapping[str, Host] = field(default_factory=dict)
-    received_by: Mapping[str, str] = field(default_factory=dict)  # who does what arriving frames cause, in words
     link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
-    further: Mapping[str, PartOfChain] = field(default_factory=dict)  # by the worker's name; what is above is the first
 
     @property
     def ports(self) -> Mapping[str, PathPort]:
-        """The ports of the workers by their names, on a further worker with the worker's before it."""
-        found = _ports(self.data_plane.ports, self.received_by)
-        for worker, part in self.further.items():
-            beyond = _ports(part.data_plane.ports, part.received_by)
-            found |= {f"{worker}: {name}": port for name, port in beyond.items()}
-        return found
+        """The ports of the workers by their names. Behind the first worker, the name begins with the worker's."""
+        return {
+            f"{part.worker}: {name}" if place else name: PathPort(name, host, part.received_by.get(name))
+            for place, part in enumerate(self.parts)
+            for name, host in part.data_plane.ports.items()
+        }
 
     @property
     def data_planes(self) -> list[RunningDataPlane]:
         """Those of all workers, from left to right."""
-        return [self.data_plane, *(part.data_plane for part in self.further.values())]
+        return [part.data_plane for part in self.parts]
 
     @property
     def counts(self) -> bool:
         """Whether processes of the chain count what they do, so that a description at the end says more."""
         return any(each.parts for each in self.data_planes)
 
+    @property
+    def second_model(self) -> NetworkingModel | None:
+        """The second networking model of the draft to which the set-up belongs."""
+        return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
+
     def describe(self) -> Mapping[str, Any]:
-        """What the data plane says of itself, on each worker."""
-        beyond = {worker: part.data_plane.describe() for worker, part in self.further.items()}
-        return {**self.data_plane.describe(), **({"further_workers": beyond} if beyond else {})}
+        """What the data plane says of itself, on each worker. A record has those behind the first by their names."""
+        first, *others = self.parts
+        behind = {part.worker: part.data_plane.describe() for part in others}
+        return {**first.data_plane.describe(), **({"further_workers": behind} if behind else {})}
 
     def forwards(self, traffic: Traffic) -> bool:
         """Whether frames cross in each direction, by one short trial."""
@@ -110,10 +115,6 @@ class SystemUnderTest:
         for data_plane in self.data_planes:
             if reason := data_plane.not_in_force():
                 raise Unavailable(reason)
-
-
-def _ports(hosts: Mapping[str, Host], received_by: Mapping[str, str]) -> dict[str, PathPort]:
-    return {name: PathPort(name, host, received_by.get(name)) for name, host in hosts.items()}
 
 
 def addressed(traffic: Traffic, sut: SystemUnderTest) -> Traffic:

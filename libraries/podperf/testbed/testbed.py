@@ -133,7 +133,7 @@ class Testbed(Machines):
         """The same with switch and pods where a scenario has them."""
         with self.build(chain, frame, directions, placed.cpus) as sut:
             if placed.shared:
-                for application in sut.data_plane.applications:
+                for application in (each for part in sut.data_planes for each in part.applications):
                     application.allow(placed.shared)
             yield sut
 

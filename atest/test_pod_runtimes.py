@@ -1,0 +1,105 @@
+"""Pods that are containers of runc: every data plane forwards through them, and nothing of them stays."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chains import forward, local_testbed, need, send
+from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.base import Cabling
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize, NetworkingModel
+from podperf.pods.forwarders.dpdk import DpdkApplication
+from podperf.testbed.testbed import Testbed
+from podperf.topology import PodSettings
+from robot_run import ROOT, Robot, mrr_suite, podperf
+
+pytestmark = [
+    pytest.mark.usefixtures("machine_as_before"),
+    pytest.mark.skipif(shutil.which("runc") is None, reason="runc is not installed (Debian package runc)"),
+]
+MODELS = {NetworkingModel.KERNEL_SPACE, NetworkingModel.USER_SPACE, NetworkingModel.EBPF}  # sections 4.1.1 to 4.1.3
+TOPOLOGY = """
+version: 1
+name: containers
+pods: {runtime: runc}
+method: {search: quick, mrr: {trials: %d, duration: 0.2}}
+"""
+OF_SECTIONS = [name for name, kind in DATA_PLANES.items() if kind.model in MODELS and kind.cabling is Cabling.WORKER]
+QUICK_OF_ALL = ["linux-bridge", "routed", "macvlan", "tc-redirect", "xdp-redirect", "af-xdp", "memif", "ovs-dpdk"]
+
+
+@pytest.fixture
+def testbed() -> Testbed:
+    found = local_testbed()
+    found.topology = replace(found.topology, pods=PodSettings("runc"))
+    return found
+
+
+def least(name: str) -> Chain:
+    """The shortest chain of a data plane that has a pod."""
+    return Chain(name, max(1, DATA_PLANES[name].least_pods))
+
+
+@pytest.mark.parametrize("name", QUICK_OF_ALL)
+def test_a_data_plane_forwards_through_containers(testbed: Testbed, name: str) -> None:
+    need(name)
+    runtime = forward(least(name), testbed=testbed)["runtime"]
+    assert runtime["kind"] == "containers of runc"
+    assert runtime["runc"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in OF_SECTIONS if name not in QUICK_OF_ALL])
+def test_so_does_every_other_one_of_the_sections(testbed: Testbed, name: str) -> None:
+    need(name)
+    forward(Chain(name, 2), testbed=testbed)
+
+
+def test_an_application_is_in_its_container(testbed: Testbed) -> None:
+    """It has a root file system of its own, which it cannot write, and process numbers of its own. It is in the same
+    control groups as podperf: in one of its own its pollers could not take turns."""
+    need("af-xdp")
+    with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
+        send(sut)
+        (application,) = sut.data_plane.applications
+        assert isinstance(application, DpdkApplication)
+        process = Path("/proc") / str(application.process.pid)
+        assert (process / "comm").read_text().startswith("dpdk-testpmd")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        assert len(status["NSpid"].split()) == 2
+        ours = [Path("/proc/self/ns") / kind for kind in ("mnt", "pid", "net", "ipc", "uts")]
+        assert all(each.readlink() != (process / "ns" / each.name).readlink() for each in ours)
+        root = next(line.split() for line in (process / "mounts").read_text().splitlines() if line.split()[1] == "/")
+        assert "ro" in root[3].split(",")
+        assert (process / "cgroup").read_text() == Path("/proc/self/cgroup").read_text()
+        shown = LocalHost().run("runc", "--root", "/run/podperf/runc/state", "list", "--quiet").stdout
+        assert shown.split() == ["podperf-pod1"]
+
+
+def test_a_killed_run_with_containers_then_clean(tmp_path: Path) -> None:
+    need("memif")
+    robot = Robot(tmp_path, mrr_suite(tmp_path, Long="memif    2    64"), topology=TOPOLOGY % 500)
+    robot.wait_for_trials(1)
+    robot.process.kill()
+    robot.wait()
+    cleaned = podperf("clean")
+    assert "podperf-pod2" in cleaned.stdout
+    assert "nothing" in podperf("clean").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["4.1.1_kernel_space", "4.1.2_user_space", "4.1.3_ebpf"])
+def test_the_quick_tests_of_a_suite_pass(tmp_path: Path, suite: str) -> None:
+    path = ROOT / "tests" / "4.1_networking_models" / f"{suite}.robot"
+    robot = Robot(tmp_path, "--include", "quick", str(path), topology=TOPOLOGY % 1)
+    assert robot.wait(500) == 0, robot.messages()
+    records = robot.records()
+    assert records
+    assert {each["data_plane"]["runtime"]["kind"] for each in records if each["outcome"] != "skipped"} == {
+        "containers of runc"
+    }

@@ -1,0 +1,126 @@
+"""Known regressions: a file in which people say which ones they know, why, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from podperf.documents.schema_check import schema_problems
+from podperf.documents.yaml_document import read_yaml
+from podperf.errors import PodperfError
+from podperf.history.judgement import Judgement, Verdict
+from podperf.metrics import METRICS
+
+FILE = "acknowledged.yaml"  # in the history's folder
+
+_TEXT = {"type": "string", "minLength": 1, "title": "a text"}
+
+
+def _schema() -> Mapping[str, Any]:
+    one = {
+        "type": "object",
+        "required": ["test", "at_most_percent", "reason", "until"],
+        "properties": {
+            "test": {**_TEXT, "title": "the name of a test, in which * and ? are wildcards"},
+            "testbed": {**_TEXT, "title": "the name of a testbed"},
+            "metric": {"type": "string", "enum": list(METRICS)},
+            "at_most_percent": {"type": "number", "exclusiveMinimum": 0},
+            "reason": _TEXT,
+            "until": {"type": "string", "pattern": r"\d{4}-\d{2}-\d{2}", "title": "a date such as 2026-12-31"},
+        },
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "required": ["acknowledged"],
+        "properties": {"acknowledged": {"type": "array", "items": one}},
+        "additionalProperties": False,
+    }
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A regression of this test that is known. Without a metric or a testbed it is for all of them.
+
+    A change of more than `at_most` (a share) is another one, which nobody knows of. `until` is the last day.
+    """
+
+    test: str
+    at_most: float
+    reason: str
+    until: date
+    metric: str | None = None
+    testbed: str | None = None
+
+    def covers(self, judgement: Judgement) -> bool:
+        """Whether it is about this change, on whatever day."""
+        change, row = judgement.change, judgement.row
+        return (
+            change is not None
+            and judgement.worse
+            and fnmatchcase(row.name, self.test)
+            and self.metric in (None, judgement.metric.name)
+            and self.testbed in (None, row.testbed)
+            and abs(change.share) <= self.at_most
+        )
+
+
+def read_acknowledgements(path: Path) -> list[Acknowledgement]:
+    """PodperfError, with a line for each problem, when the file is not such a file."""
+    document = read_yaml(path)
+    problems = [*document.problems, *schema_problems(document, _schema()).values()]
+    found = []
+    for index, each in enumerate([] if problems else document.data["acknowledged"]):
+        try:
+            until = date.fromisoformat(each["until"])
+        except ValueError:
+            problems.append(document.problem(("acknowledged", index, "until"), f"there is no day {each['until']}"))
+            continue
+        found.append(
+            Acknowledgement(
+                each["test"],
+                each["at_most_percent"] / 100,
+                each["reason"],
+                until,
+                each.get("metric"),
+                each.get("testbed"),
+            )
+        )
+    if problems:
+        raise PodperfError("\n".join(each.render(str(path)) for each in problems))
+    return found
+
+
+def acknowledge(
+    judgements: Iterable[Judgement], known: Sequence[Acknowledgement], today: date
+) -> tuple[list[Judgement], list[str]]:
+    """The judgements with what is known as such, and a sentence for each acknowledgement that has ended or is idle."""
+    found, used, ended = [], set(), set()
+    for each in judgements:
+        covering = [one for one in known if one.covers(each)]
+        valid = [one for one in covering if today <= one.until]
+        used |= {known.index(one) for one in valid}
+        ended |= {known.index(one) for one in covering if today > one.until}
+        found.append(_acknowledged(each, valid[0]) if valid else each)
+    remarks = []
+    for index, each_known in enumerate(known):
+        if index in ended:
+            remarks.append(
+                f"the acknowledgement of {_name(each_known)} ended on {each_known.until}: {each_known.reason}"
+            )
+        elif index not in used:
+            remarks.append(f"the acknowledgement of {_name(each_known)} is about no regression of the newest run")
+    return found, remarks
+
+
+def _acknowledged(judgement: Judgement, known: Acknowledgement) -> Judgement:
+    words = f"known until {known.until}: {known.reason}"
+    return replace(judgement, verdict=Verdict.ACKNOWLEDGED, known=words)
+
+
+def _name(known: Acknowledgement) -> str:
+    return ", ".join(filter(None, (known.test, known.metric, known.testbed)))

@@ -1,0 +1,113 @@
+"""Change points of a series of figures, and what its newest figures are beside those before. Pure arithmetic.
+
+The figures are of equal fingerprint, more than 0, and in the order of their runs.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jumpavg import classify
+
+from podperf.history.student import quantile
+
+LEAST = 5  # runs that a change is measured against
+TOGETHER = 3  # newest runs that are looked at, together and fewer of them, where there is no change point
+NEW = 20  # runs for which a change is told; after as many it is what later runs are measured against
+WINDOW = 80  # newest figures of a series among which change points are looked for
+CONFIDENCE = 0.9999  # of an interval. A run has a hundred figures or more, and each is judged
+RESOLUTION = 1 / 8192  # of the largest figure: jumpavg (12 significant bits) sees no smaller change
+
+
+@dataclass(frozen=True)
+class Group:
+    """Figures from `start` up to, not including, `end`, which jumpavg takes for one population."""
+
+    start: int
+    end: int
+    mean: float
+
+    def __len__(self) -> int:
+        """How many figures it has."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Change:
+    """The newest figures beside those before: a share, less than 0 for a drop, and the interval that it lies in.
+
+    `found` is whether there is a change. `confirmed` is whether more than one run shows it.
+    """
+
+    share: float
+    low: float
+    high: float
+    recent: int  # runs
+    reference: int
+    found: bool
+    confirmed: bool
+
+    @property
+    def most(self) -> float:
+        """No change is larger than this share, in either direction."""
+        return max(abs(self.low), abs(self.high))
+
+
+def groups(figures: Sequence[float]) -> tuple[Group, ...]:
+    """The figures between change points, in their order. Its time grows with their square: see WINDOW."""
+    return _groups(tuple(figures))
+
+
+@lru_cache(maxsize=1024)  # for the verdict, the plot and the table of change points
+def _groups(figures: tuple[float, ...]) -> tuple[Group, ...]:
+    found, start = [], 0
+    for each in classify(figures) if figures else ():
+        end = start + len(each)
+        found.append(Group(start, end, statistics.fmean(figures[start:end])))
+        start = end
+    return tuple(found)
+
+
+def newest_change(figures: Sequence[float]) -> Change | None:
+    """What the newest figure tells; None when there are too few figures before it.
+
+    A group of fewer than LEAST figures before the newest group, such as one disturbed run, is nothing to measure a
+    change against. It is left out, and the figures around it are grouped again.
+    """
+    found, before = groups(figures), None
+    while short := next((each for each in found[:-1] if len(each) < LEAST), None):
+        before = short if short is found[-2] else before
+        figures = [*figures[: short.start], *figures[short.end :]]
+        found = groups(figures)
+    if not found:
+        return None
+    newest = found[-1]
+    if len(found) > 1 and len(newest) <= NEW:
+        reference = found[-2]
+        repeated = before is not None and (before.mean < reference.mean) == (newest.mean < reference.mean)
+        return _change(
+            figures[reference.start : reference.end],
+            figures[newest.start :],
+            change_point=True,
+            confirmed=len(newest) > 1 or repeated,
+        )
+    last = figures[newest.start :]
+    together = range(min(TOGETHER, len(last) - LEAST), 0, -1)
+    changes = [_change(last[:-runs], last[-runs:], change_point=False, confirmed=runs > 1) for runs in together]
+    return next((each for each in changes if each.found), changes[0] if changes else None)
+
+
+def _change(reference: Sequence[float], recent: Sequence[float], *, change_point: bool, confirmed: bool) -> Change:
+    """Both have the deviation of one population: that of the figures around the mean of their part."""
+    base, mean = statistics.fmean(reference), statistics.fmean(recent)
+    squares = sum((each - base) ** 2 for each in reference) + sum((each - mean) ** 2 for each in recent)
+    freedom = len(reference) + len(recent) - 2
+    error = math.sqrt(squares / freedom * (1 / len(reference) + 1 / len(recent))) / base
+    half, share = max(quantile(CONFIDENCE, freedom) * error, RESOLUTION), mean / base - 1
+    low, high = share - half, share + half
+    found = change_point or not low <= 0 <= high
+    return Change(share, low, high, len(recent), len(reference), found, confirmed)

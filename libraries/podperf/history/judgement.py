@@ -1,0 +1,120 @@
+"""The verdict on the newest run of each trend, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from podperf.figures import count, short
+from podperf.history.changes import LEAST, WINDOW, Change, newest_change
+from podperf.history.fingerprint import difference
+from podperf.history.trends import Point, Row
+from podperf.metrics import Metric
+
+
+class Verdict(StrEnum):
+    """What the newest run says about a figure, the worst first."""
+
+    REGRESSION = "regression"
+    FAILED = "failed"
+    SUSPECTED = "suspected"  # one run alone differs
+    ACKNOWLEDGED = "acknowledged"  # a regression that somebody knows of
+    PROGRESSION = "progression"
+    NO_CHANGE = "no change"
+    NOT_COMPARABLE = "not comparable"  # the fingerprint is a new one
+    TOO_FEW = "too few runs"
+    NOT_JUDGED = "not judged"  # noisy, or a bound
+    NOT_MEASURED = "not measured"  # in the newest run
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one metric of one test, with a sentence.
+
+    `change` is there where two sets of runs were compared. `beginning` says where the series began, and why, if the
+    fingerprint has ever changed. `known` says why a regression is acknowledged, and until when.
+    """
+
+    row: Row
+    metric: Metric
+    verdict: Verdict
+    sentence: str
+    change: Change | None = None
+    beginning: str = ""
+    known: str = ""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the figure became worse, as far as one run or more can tell."""
+        return self.change is not None and self.change.found and is_worse(self.change, self.metric)
+
+    @property
+    def series(self) -> list[Point]:
+        """The points that the newest one is comparable with, itself included."""
+        return comparable(self.row.trends[self.metric])
+
+
+def judge_all(rows: Iterable[Row]) -> list[Judgement]:
+    """Every metric of every test."""
+    return [judge(row, metric) for row in rows for metric in row.trends]
+
+
+def judge(row: Row, metric: Metric) -> Judgement:
+    """One metric of one test."""
+    points = row.trends[metric]
+    if row.outcome in {"", "skipped", "interrupted"} or not points:
+        reason = row.reason or "the newest run has no such test"
+        return Judgement(row, metric, Verdict.NOT_MEASURED, reason)
+    newest = points[-1]
+    if newest.figure is None:
+        verdict = Verdict.FAILED if row.outcome == "failed" else Verdict.NOT_MEASURED
+        return Judgement(row, metric, verdict, newest.failed)
+    if newest.judged is None:
+        return Judgement(row, metric, Verdict.NOT_JUDGED, newest.doubtful)
+    figures = [each.judged for each in comparable(points) if each.judged is not None]
+    change, new_series = newest_change(figures[-WINDOW:]), beginning(points)
+    if change is None:
+        verdict = Verdict.NOT_COMPARABLE if new_series else Verdict.TOO_FEW
+        words = f"{count(len(figures), 'run')} to compare; {LEAST + 1} are needed"
+        return Judgement(row, metric, verdict, words, beginning=new_series)
+    return Judgement(row, metric, _verdict(change, metric), _sentence(change), change, new_series)
+
+
+def comparable(points: Sequence[Point]) -> list[Point]:
+    """The points with the fingerprint of the newest one."""
+    return [each for each in points if each.fingerprint == points[-1].fingerprint]
+
+
+def beginning(points: Sequence[Point]) -> str:
+    """Where the newest series began, and what changed then; empty where all points have one fingerprint."""
+    for before, after in zip(points[-2::-1], points[:0:-1], strict=True):
+        if before.fingerprint != after.fingerprint:
+            return f"new series since {after.run}: {difference(before.fingerprint, after.fingerprint)}"
+    return ""
+
+
+def _verdict(change: Change, metric: Metric) -> Verdict:
+    if not change.found:
+        return Verdict.NO_CHANGE
+    if not change.confirmed:
+        return Verdict.SUSPECTED
+    return Verdict.REGRESSION if is_worse(change, metric) else Verdict.PROGRESSION
+
+
+def is_worse(change: Change, metric: Metric) -> bool:
+    """Less of what should be much, or more of what should be little."""
+    return (change.share < 0) == metric.quantity.more_is_better
+
+
+def _sentence(change: Change) -> str:
+    runs = f"{count(change.recent, 'run')} beside {change.reference} before"
+    if not change.found:
+        return f"no change larger than {short(change.most * 100)} % ({runs})"
+    words = f"{signed(change.share)} ({signed(change.low)} to {signed(change.high)}; {runs})"
+    return words if change.confirmed else f"{words}; one run alone: repeat it"
+
+
+def signed(share: float) -> str:
+    """`-5.1 %`, `+0.3 %`."""
+    return f"{'+' if share > 0 else ''}{short(share * 100)} %"

@@ -1,0 +1,129 @@
+"""The figures of a history: for each test and metric, what every run found, oldest first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from podperf.history.fingerprint import Fingerprint, fingerprint
+from podperf.history.runs import PastRun
+from podperf.metrics import METRICS, Measured, Metric
+from podperf.records import Record
+
+
+@dataclass(frozen=True)
+class Point:
+    """One metric in one run. A figure is judged where nothing is `doubtful` about it.
+
+    `figure` is None where the test failed, or was interrupted, without one: that is no rate of 0.
+    """
+
+    run: str
+    started: str
+    version: str  # under test, as the user named it; empty where the user did not
+    fingerprint: Fingerprint
+    figure: Measured | None
+    doubtful: str = ""  # why the figure, if any, says nothing about the system under test
+    failed: str = ""  # why the test failed, where there is no figure
+
+    @property
+    def judged(self) -> float | None:
+        """The figure, where it can be compared."""
+        return self.figure.value if self.figure and not self.doubtful else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One test on one testbed. `trends` has the points of each metric; `outcome` and `reason` are the newest run's.
+
+    `outcome` is empty where the newest run on this testbed has not run the test.
+    """
+
+    testbed: str
+    suite: str
+    name: str
+    trends: Mapping[Metric, Sequence[Point]]
+    outcome: str
+    reason: str
+
+
+def rows_of(runs: Sequence[PastRun], ignored: Collection[str] = ()) -> list[Row]:
+    """Every test that ever had a figure, in the order of the first run that has it. `ignored`: see `fingerprint`."""
+    tests: dict[tuple[str, str, str], list[tuple[PastRun, Record]]] = {}
+    newest: dict[str, PastRun] = {}
+    for run in runs:
+        for record in run.records:
+            testbed = _testbed(record)
+            tests.setdefault((testbed, record["test"]["suite"], record["test"]["name"]), []).append((run, record))
+            newest[testbed] = run
+    rows = []
+    for (testbed, suite, name), found in tests.items():
+        metrics = [each for each in METRICS.values() if any(each.name in record["results"] for _, record in found)]
+        if not metrics:
+            continue
+        run, last = found[-1]
+        here = run is newest[testbed]
+        trends = {each: _points(found, each, ignored) for each in metrics}
+        rows.append(Row(testbed, suite, name, trends, last["outcome"] if here else "", last["reason"] if here else ""))
+    return rows
+
+
+def testbeds(runs: Iterable[PastRun]) -> Mapping[str, PastRun]:
+    """The newest run on each testbed."""
+    return {_testbed(record): run for run in runs for record in run.records}
+
+
+def _testbed(record: Record) -> str:
+    return str(record["testbed"]["name"]) if record["testbed"] else ""
+
+
+def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Collection[str]) -> list[Point]:
+    points = []
+    for run, record in found:
+        if record["outcome"] == "skipped":
+            continue
+        figure, failed = _figure(record, metric), ""
+        if figure is None:
+            failed = _reason(record)
+        points.append(
+            Point(
+                run.name,
+                str(record["started"]),
+                str(record.get("version_under_test") or ""),
+                fingerprint(record, metric, ignored),
+                figure,
+                _doubt(record, metric, figure),
+                failed,
+            )
+        )
+    return points
+
+
+def _figure(record: Record, metric: Metric) -> Measured | None:
+    """A figure of 0 is none: nothing came back."""
+    found = record["results"].get(metric.name)
+    if not found or found[metric.quantity.key] <= 0:
+        return None
+    bounds = {name: bool(found.get(name)) for name in ("lower_bound", "upper_bound", "unfinished")}
+    return Measured(float(found[metric.quantity.key]), **bounds)
+
+
+def _reason(record: Record) -> str:
+    return str(record["reason"]) or f"the test has {record['outcome']}, and there is no figure"
+
+
+def _doubt(record: Record, metric: Metric, figure: Measured | None) -> str:
+    if figure is None:
+        return ""
+    faults = [str(each["sentence"]) for each in (record["tester_limits"] or {}).get("faults", ())]
+    if faults:
+        return f"faulty tester: {'; '.join(faults)}"
+    if figure.lower_bound:
+        return "the tester was the limit"
+    if figure.upper_bound or figure.unfinished:
+        return "the search found a bound, no figure"
+    # Each method has watched its own trials; a record of another method has the noise of all trials together.
+    noise = (record["methods"].get(metric.method) or {}).get("noise") or record["quietness"]
+    if isinstance(noise, Mapping) and noise.get("noisy"):
+        return f"noisy: {noise.get('reason') or 'other work on the measuring CPUs'}"
+    return ""

@@ -1,0 +1,166 @@
+"""Pods as containers of runc: each has a root file system, process numbers and a network of its own.
+
+The root file system has the worker's programs, for reading only. A container may do what a program of root may do on
+the worker (docker calls that privileged), because its application drives network cards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.hosts.linux import await_success, package_versions
+from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.namespaces import PREFIX, name_namespace
+from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.shell_script import shell_script
+from podperf.pods.base import Attachment, PodRuntime
+from podperf.pods.networks import NetworkedPod, PodNetworks
+
+BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
+START_TIMEOUT = 30.0  # seconds, on an emulated CPU
+# Folders of the worker that a pod reads its programs and their settings from.
+PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
+# runc makes a control group for each container. It would switch on controllers for the whole machine then, a pod's
+# pollers could not have the real-time priority by which they take turns, and the groups of a killed run would stay.
+# With groups that cannot be written, runc goes on without them, as it does for users who are not root.
+_RUNC = shell_script("runc_without_groups.sh", beside=__file__)
+
+
+class RuncPods(PodRuntime):
+    """A pod runtime whose pods are containers without a limit of CPU time or memory."""
+
+    def __init__(self, machine: Host, worker: Host) -> None:
+        self._machine, self._networks = machine, PodNetworks(machine, worker)
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        if host.run("which", "runc", check=False).exit_code:
+            return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
+        return None
+
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
+        bundle = f"{BUNDLES}/{name}"
+        # A file of an earlier container of this name would have the number of a process that is somebody else's now.
+        self._machine.run("rm", "-rf", bundle)
+        self._machine.run("mkdir", "-p", f"{bundle}/rootfs")
+        self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
+        process = self._start(name, bundle, undo)
+        pod = Container(name, name_namespace(self._machine, name, process, undo), self._machine)
+        self._networks.attach(pod, attachments, undo)
+        return pod
+
+    def _start(self, name: str, bundle: str, undo: ExitStack) -> int:
+        """Start the container until `undo`. Returns its first process, by the number that the worker gives it."""
+        # The first process ends when its input does: with this program, however that ends. The kernel then ends all
+        # other processes of the container, and runc forgets the container. So runc must not be killed before that.
+        arguments = ("run", "--bundle", bundle, "--pid-file", f"{bundle}/pid", PREFIX + name)
+        runc = self._machine.spawn("setpriv", "--pdeathsig=clear", "--", *_runc(*arguments))
+        undo.callback(self._end, name, runc)
+        return _number(self._machine, runc, f"{bundle}/pid")
+
+    def _end(self, name: str, runc: Process) -> None:
+        self._machine.run(*_runc("kill", PREFIX + name, "KILL"), check=False)  # it may have ended with its network
+        runc.stop()
+        self._machine.run(*_runc("delete", "--force", PREFIX + name))
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "kind": "containers of runc",
+            "runc": package_versions(self._machine, ["runc"]).get("runc"),
+            "root_file_system": f"its own; for reading only, of the worker: {', '.join(PROGRAMS)}",
+            **self._networks.describe(),
+            "memory_limit": None,
+        }
+
+
+class Container(NetworkedPod):
+    """A pod that is a container."""
+
+    def __init__(self, name: str, host: NetworkNamespace, machine: Host) -> None:
+        super().__init__(name, host)
+        self._machine, self._numbers = machine, count(1)
+
+    def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
+        pid_file = f"{BUNDLES}/{self.name}/application{next(self._numbers)}.pid"
+        process = self._machine.spawn(*_runc("exec", "--pid-file", pid_file, PREFIX + self.name, *command))
+        undo.callback(process.stop)
+        return ProcessInside(process, _number(self._machine, process, pid_file))
+
+
+class ProcessInside(Process):
+    """A process in a container, to which `runc exec` passes on its input and signals, and from which its output."""
+
+    def __init__(self, passed_on: Process, pid: int) -> None:
+        self._passed_on, self.pid = passed_on, pid
+
+    def send(self, line: str) -> None:
+        self._passed_on.send(line)
+
+    def receive(self, timeout: float) -> str:
+        return self._passed_on.receive(timeout)
+
+    def alive(self) -> bool:
+        return self._passed_on.alive()
+
+    def errors(self) -> str:
+        return self._passed_on.errors()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self._passed_on.stop(timeout)
+
+
+def configuration(machine: Host) -> dict[str, Any]:
+    """The `config.json` of a container (OCI runtime specification 1.0.2)."""
+    folders = machine.run("ls", "-d", *PROGRAMS, check=False).stdout.split()
+    capabilities = _capabilities(machine.run("setpriv", "--dump").stdout)
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": ["cat"],  # ends with its input
+            "env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+            "cwd": "/",
+            "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), capabilities),
+        },
+        "root": {"path": "rootfs", "readonly": True},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/sys", "type": "sysfs", "source": "sysfs"},
+            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
+            {"destination": "/run", "type": "tmpfs", "source": "tmpfs"},
+            _bind("/dev", "rw"),  # devices of network cards, and hugepages
+            _bind(str(RUN_DIRECTORY), "rw"),  # sockets between pods, and to the switch
+            *(_bind(folder, "ro") for folder in folders),
+        ],
+        "linux": {"namespaces": [{"type": kind} for kind in ("network", "pid", "mount", "ipc", "uts")]},
+    }
+
+
+def _bind(folder: str, option: str) -> dict[str, Any]:
+    return {"destination": folder, "type": "bind", "source": folder, "options": ["rbind", option]}
+
+
+def _capabilities(dump: str) -> list[str]:
+    """The names of the capabilities that a process may have at most, as setpriv(1) tells them."""
+    found = re.search(r"^Capability bounding set: (.*)$", dump, re.MULTILINE)
+    names = found[1].split(",") if found else []
+    return [f"CAP_{name.upper()}" for name in names if not name.startswith("cap_")]  # those it has no name for
+
+
+def _runc(*arguments: str) -> tuple[str, ...]:
+    return ("unshare", "--mount", "sh", "-c", _RUNC, "sh", "--root", STATE, *arguments)
+
+
+def _number(machine: Host, runc: Process, pid_file: str) -> int:
+    """The number that the worker's kernel gives to the process that runc has started."""
+    if not await_success(machine, runc, START_TIMEOUT, "test", "-s", pid_file):
+        said = " ".join(runc.errors().split())
+        raise PodperfError(f"on {machine.name}, runc did not start a process of a pod{': ' if said else ''}{said}")
+    return int(machine.get(pid_file))

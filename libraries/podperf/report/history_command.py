@@ -1,0 +1,64 @@
+"""`podperf report --history FOLDER`: the trend of every figure, and the verdict on the newest run as an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from podperf.errors import PodperfError
+from podperf.history.acknowledgements import FILE, acknowledge, read_acknowledgements
+from podperf.history.judgement import Judgement, Verdict, judge_all
+from podperf.history.runs import read_history
+from podperf.history.trends import rows_of
+from podperf.printable import printable
+from podperf.records.files import replace_file
+from podperf.report.history_page import history_page
+from podperf.report.history_report import HistoryReport
+from podperf.report.history_words import history_table, to_json
+from podperf.terminal import columns
+
+NAME = "history"
+UNREAD, REGRESSION, FAILED, SUSPECTED = 1, 3, 4, 5  # exit codes; 2 is for a wrong option
+
+
+def report_history(folder: Path, output: Path | None, acknowledged: Path | None, ignored: Collection[str]) -> int:
+    """Print the verdicts, write the page and the data; returns the exit code. PodperfError when nothing is there."""
+    report = assess_history(folder, acknowledged, ignored)
+    print(history_table(report, columns(sys.stdout)), end="\n\n")
+    print(printable(str(_write(report, output or folder))))
+    return exit_code(report.judgements, unread=bool(report.history.problems))
+
+
+def assess_history(folder: Path, acknowledged: Path | None = None, ignored: Collection[str] = ()) -> HistoryReport:
+    """Everything that the report shows. `acknowledged` is a file; by default FILE in the folder, where it exists."""
+    history = read_history(folder)
+    judgements, remarks = judge_all(rows_of(history.runs, ignored)), list[str]()
+    path = acknowledged or folder / FILE
+    if acknowledged is not None or path.exists():
+        today = datetime.now(UTC).date()
+        judgements, remarks = acknowledge(judgements, read_acknowledgements(path), today)
+    return HistoryReport(history, judgements, remarks)
+
+
+def exit_code(judgements: Iterable[Judgement], *, unread: bool = False) -> int:
+    """The worst that was found: a regression, a failed test, a file that could not be read, a suspicion."""
+    verdicts = {each.verdict for each in judgements if each.verdict is not Verdict.SUSPECTED or each.worse}
+    codes = {Verdict.REGRESSION: REGRESSION, Verdict.FAILED: FAILED}
+    found = next((code for verdict, code in codes.items() if verdict in verdicts), 0)
+    return found or (UNREAD if unread else SUSPECTED if Verdict.SUSPECTED in verdicts else 0)
+
+
+def _write(report: HistoryReport, folder: Path) -> Path:
+    html = folder / f"{NAME}.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / f"{NAME}.json", f"{json.dumps(to_json(report), indent=2)}\n".encode())
+        replace_file(html, history_page(report).encode())
+    except OSError as error:
+        raise PodperfError(
+            f"cannot write the report to {folder}: {error.strerror}; the records are untouched"
+        ) from error
+    return html
