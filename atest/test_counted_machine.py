@@ -28,7 +28,7 @@ TOPOLOGY = ROOT / "topologies" / "counted.yaml"
 BETWEEN_BOOTS = 0.1 / 100
 RUN_TIMEOUT = 900  # with an image to build
 TRAFFIC = Traffic(FrameSize.parse("64"))
-FIREWALL = "table ip t {{ chain f {{ type filter hook forward priority 0; policy accept; {} }} }}"
+FIREWALL = "table ip t {{\nchain f {{\ntype filter hook forward priority 0; policy accept;\n{}\n}}\n}}\n"
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("PODPERF_COUNTED") != "1", reason="takes minutes: only with PODPERF_COUNTED=1"),
@@ -86,7 +86,7 @@ def with_rules(testbed: Testbed, rules: int) -> float:
     def build() -> Iterator[LoopSource]:
         with testbed.build(Chain("macvlan", 1), TRAFFIC.frame) as sut:
             pod = NetworkNamespace(f"{PREFIX}pod1", testbed.host)
-            drops = "; ".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
+            drops = "\n".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
             pod.run("nft", "-f", "-", stdin=FIREWALL.format(drops))
             traffic = addressed(TRAFFIC, sut)
             sut.probe(traffic)
