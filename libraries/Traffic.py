@@ -59,6 +59,30 @@ class Traffic:
             logger.warn("latency is not measured: the search found no load that the system under test carries")
 
     @keyword
+    def measure_chain(self) -> None:
+        """Measure all that the testbed can tell of the chain: its rates and latency, on a counted machine its cost.
+
+        Rates and latency are those of `Measure Maximum Receive Rate` and `Search For NDR And PDR`, the cost is that of
+        `Measure Cost`.
+        """
+        if open_run().session.topology.counts_instructions:
+            self.measure_cost()
+        else:
+            self.measure_maximum_receive_rate()
+            self.search_for_ndr_and_pdr()
+
+    @keyword
+    def measure_cost(self) -> float:
+        """Count the instructions that a frame takes. Returns those of one frame in flight, without the bare path's.
+
+        The chain is built several times, and none is left. The test is skipped unless the testbed is a counted machine.
+        """
+        result = open_run().measurement.cost()
+        for burst, reason in result.missing.items():
+            logger.warn(f"no cost with {burst} frames in flight: {reason}")
+        return result.cost(1)
+
+    @keyword
     def thresholds_should_hold(self) -> None:
         """Compare the figures with the thresholds of the topology.
 

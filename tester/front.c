@@ -152,7 +152,7 @@ static void print_direction(const struct request *request, const struct stream *
 	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
 	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late);
-	if (counters->received) {
+	if (counters->received && !request->burst) {
 		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
 		       counters->latency_sum, counters->latency_max);
 		for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -164,6 +164,14 @@ static void print_direction(const struct request *request, const struct stream *
 		printf("]}");
 	}
 	printf("}");
+}
+
+static void print_windows(const struct request *request, const struct outcome *outcome)
+{
+	printf(",\"early\":%u,\"windows_ns\":[", outcome->early);
+	for (unsigned int i = 0; i < request->windows; i++)
+		printf("%s%llu", i ? "," : "", (unsigned long long)outcome->windows[i]);
+	printf("]");
 }
 
 /* Frames that the ports' NICs lost on receiving are the tester's loss. A trial in which a link was down is invalid. */
@@ -232,7 +240,10 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 		print_direction(&request, &plan->stream[direction], &outcome.counters[direction], direction);
 		comma = ",";
 	}
-	printf("]}}\n");
+	printf("]");
+	if (request.burst)
+		print_windows(&request, &outcome);
+	printf("}}\n");
 	fflush(stdout);
 	return 0;
 }

@@ -230,6 +230,8 @@ static uint64_t ring_drops(struct ring_port *side)
 
 static int packet_ring_run(const struct request *request, struct outcome *outcome)
 {
+	if (request->burst)
+		return complain(BAD_REQUEST, "request: the engine packet-ring has no closed loop");
 	arrived(0); /* drop the remaining frames of the previous trial */
 	for (int i = 0; i < 2; i++) {
 		counters_reset(&counters[i]);

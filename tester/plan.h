@@ -41,6 +41,21 @@ struct stream { /* one direction; `due` is FINISHED if all frames are sent, or n
 	__u32 first_size; /* the first size of the next round of flows; it changes so that no flow keeps one size */
 };
 
+/*
+ * A closed loop sends bursts of so many frames, each when the one before has crossed the system under test. The sender
+ * notes the beginning of each burst: the time, and the frames that had arrived by then.
+ */
+#define WINDOW 64 /* frames whose time is told together, so that what is done once in 16 or 64 frames is in each */
+#define MAX_WINDOWS 64
+#define MAX_BURSTS (WINDOW * MAX_WINDOWS + 1)
+
+/* Frames of a closed loop come from the future. The sink counts no latency then, and works as long on each frame. */
+#define NO_LATENCY (1ULL << 46) /* ns */
+
+struct stamp {
+	__u64 time, arrived;
+};
+
 struct plan {
 	__u64 start; /* ns of the engine's clock; 0 until the first call */
 	__u64 stop;  /* ns: nothing is sent after this */
@@ -52,6 +67,7 @@ struct plan {
 	__u32 sizes;
 	__u32 largest;
 	__u32 trial;
+	__u32 burst; /* frames in a burst of a closed loop; 0: frames go when they are due */
 	struct stream stream[2];
 	__u16 length[MAX_SIZES]; /* of the frames in the order of sending, without FCS */
 	__u16 host[MAX_FLOWS];   /* low half of each flow's addresses, network order */
@@ -152,7 +168,7 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 	STORE(__u16, frame + HEADER_CHECKSUM, (__u16)~sum);
 
 	head.identity = head_identity(direction, sequence);
-	head.moment = head_moment(plan->trial, now);
+	head.moment = head_moment(plan->trial, plan->burst ? now + NO_LATENCY : now);
 	check = check_word(head, length);
 	STORE(__u64, frame + HEADER_BYTES, head.identity);
 	STORE(__u64, frame + HEADER_BYTES + 8, head.moment);

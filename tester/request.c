@@ -4,6 +4,8 @@
  *
  *     load=100000 duration=1 settle=0.05 sizes=64,570 directions=left-to-right,right-to-left flows=1
  *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
+ *
+ * For a closed loop, with load=0: burst=32 windows=32
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -118,6 +120,13 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->duration);
 	if (!strcmp(key, "settle"))
 		return read_number(key, value, 0, 60, "0 to 60 s", &request->settle);
+	if (!strcmp(key, "burst")) {
+		if (read_whole(key, value, 1, WINDOW, "1 to 64 frames", &request->burst))
+			return -1;
+		return WINDOW % request->burst ? bad(key, value, "a power of two") : 0;
+	}
+	if (!strcmp(key, "windows"))
+		return read_whole(key, value, 1, MAX_WINDOWS, "1 to 64", &request->windows);
 	if (!strcmp(key, "flows"))
 		return read_whole(key, value, 1, MAX_FLOWS, "1 to 65536", &request->flows);
 	if (!strcmp(key, "sizes"))
@@ -148,6 +157,8 @@ int request_parse(char *line, struct request *request)
 	}
 	if (request->load < 0 || request->duration < 0)
 		return complain(BAD_REQUEST, "request: load and duration must be given");
+	if (!request->burst != !request->windows || (request->burst && request->load))
+		return complain(BAD_REQUEST, "request: a closed loop needs burst and windows, and load=0");
 	return 0;
 }
 
@@ -196,7 +207,8 @@ static void stream_pace(struct stream *stream, const struct request *request, in
 
 	if (request->load == 0) { /* due at any time, each direction in turn */
 		stream->gap = 1;
-		stream->count = UINT64_MAX;
+		/* The beginning of one more burst is the end of the last window. */
+		stream->count = request->burst ? WINDOW * request->windows + request->burst : UINT64_MAX;
 		stream->allowance = stream->late_after = UINT64_MAX;
 		return;
 	}
@@ -220,7 +232,8 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 	plan->failures = 0;
 	plan->calls = 0;
 	/* Reading the clock is a tenth of the work. As fast as possible, frames go in bulks of 16 anyway. */
-	plan->clock_mask = request->load ? 0 : 7;
+	plan->clock_mask = request->load || request->burst ? 0 : 7;
+	plan->burst = request->burst;
 	plan->flows = request->flows;
 	plan->sizes = request->sizes;
 	plan->largest = 0;

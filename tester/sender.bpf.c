@@ -6,6 +6,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
+#include "accounting.h"
 #include "plan.h"
 
 #define NOWHERE 0x7064aa5e /* no interface has this index */
@@ -27,6 +28,37 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } port_map SEC(".maps");
 
+struct { /* the sink's own: the front makes this one the same */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters_map SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_BURSTS);
+	__type(key, __u32);
+	__type(value, struct stamp);
+} stamps_map SEC(".maps");
+
+/* A closed loop is one CPU's, and so are its counters. */
+INLINE void note_burst(const struct plan *plan, __u64 now)
+{
+	__u64 frame = plan->stream[0].sent + plan->stream[1].sent;
+	__u32 burst = frame / plan->burst, entry = 2 * bpf_get_smp_processor_id(), other = entry + 1;
+	struct stamp *stamp = bpf_map_lookup_elem(&stamps_map, &burst);
+	const struct counters *one = bpf_map_lookup_elem(&counters_map, &entry);
+	const struct counters *two = bpf_map_lookup_elem(&counters_map, &other);
+
+	if (frame % plan->burst || !stamp || !one || !two)
+		return;
+	stamp->time = now;
+	stamp->arrived = one->received + two->received;
+}
+
 SEC("xdp")
 int send_frames(struct xdp_md *ctx)
 {
@@ -45,6 +77,8 @@ int send_frames(struct xdp_md *ctx)
 	if (direction < 0)
 		return plan_finished(plan) ? bpf_redirect(NOWHERE, 0) : XDP_DROP;
 	direction &= 1;
+	if (plan->burst)
+		note_burst(plan, now);
 	stream = &plan->stream[direction];
 	length = next_length(plan, stream);
 	if (length != plan->largest && bpf_xdp_adjust_tail(ctx, (int)length - (int)plan->largest)) {

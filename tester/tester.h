@@ -65,6 +65,7 @@ struct entry {
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
+	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
 	int directions[2];
 	unsigned int flows, sizes;
 	uint16_t size[MAX_SIZES]; /* with FCS */
@@ -79,6 +80,8 @@ struct outcome {
 	struct counters counters[2]; /* by direction */
 	uint64_t own_drops;
 	char own_drops_reason[256];
+	uint64_t windows[MAX_WINDOWS]; /* ns of each window of a closed loop */
+	unsigned int early;            /* bursts of a closed loop that began before the one before had arrived */
 	char unready[512]; /* why a port was not ready in the trial; empty: both were ready all the time */
 };
 

@@ -30,8 +30,10 @@ static struct plan *plan;
 static struct refusals *refusals; /* by port */
 static struct counters *counters; /* [CPU][direction] */
 static struct arrivals *arrivals; /* by direction */
+static struct stamp *stamps;     /* by burst of a closed loop */
 static uint32_t *running_trial;
 static int cpus, send_program;
+static int sink_program[2], sink_link[2]; /* by port */
 static const struct port *on_ports;
 
 static int silent(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -74,9 +76,9 @@ static void *shared(struct bpf_object *object, const char *name, size_t element)
 	return memory;
 }
 
-static int attach(struct bpf_object *object, const char *program, struct port *port)
+static int attach(int fd, struct port *port, int *attached)
 {
-	int fd = bpf_program__fd(bpf_object__find_program_by_name(object, program)), link;
+	int link;
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
 
 	port->mode = "native";
@@ -91,6 +93,7 @@ static int attach(struct bpf_object *object, const char *program, struct port *p
 				port->name, port->interface, port->interface);
 	if (link < 0)
 		return complain(NO_BPF, "port %s: cannot attach XDP to %s: %s", port->name, port->interface, strerror(-link));
+	*attached = link;
 	return 0;
 }
 
@@ -101,7 +104,7 @@ static int take_port(struct bpf_object *sender, struct bpf_object *sink, struct 
 	if (bpf_map_update_elem(map, &index, &port->ifindex, BPF_ANY))
 		return complain(NO_BPF, "port %s: frames cannot be redirected to %s: %s", port->name, port->interface,
 				strerror(errno));
-	return attach(sink, index == LEFT ? "sink_left" : "sink_right", port);
+	return attach(sink_program[index], port, &sink_link[index]);
 }
 
 /* One call of the sender program until the timer's signal or the end of all repeats. 0 or -errno. */
@@ -149,15 +152,23 @@ static int xdp_open(struct port ports[2])
 	/* Only NICs need this program. It needs a kernel with type information (BTF), and costs time with every batch. */
 	bpf_program__set_autoload(bpf_object__find_program_by_name(sender, "count_full_rings"),
 				  port_is_nic(&ports[LEFT]) || port_is_nic(&ports[RIGHT]));
-	if (load(sender) || load(sink))
+	if (load(sink))
+		return -1;
+	if (bpf_map__reuse_fd(bpf_object__find_map_by_name(sender, "counters_map"),
+			      bpf_map__fd(bpf_object__find_map_by_name(sink, "counters_map"))))
+		return complain(NO_BPF, "cannot share a BPF map: %s", strerror(errno));
+	if (load(sender))
 		return -1;
 	plan = shared(sender, "plan_map", sizeof(*plan));
 	refusals = shared(sender, "refusals_map", sizeof(*refusals));
+	stamps = shared(sender, "stamps_map", sizeof(*stamps));
 	counters = shared(sink, "counters_map", sizeof(*counters));
 	arrivals = shared(sink, "arrivals_map", sizeof(*arrivals));
 	running_trial = shared(sink, "trial_map", 8);
-	if (!plan || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender, ports))
+	if (!plan || !stamps || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender, ports))
 		return -1;
+	sink_program[LEFT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_left"));
+	sink_program[RIGHT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_right"));
 	send_program = bpf_program__fd(bpf_object__find_program_by_name(sender, "send_frames"));
 
 	plan->stream[0].due = plan->stream[1].due = FINISHED;
@@ -211,6 +222,8 @@ static uint32_t batch_size(const struct request *request)
 {
 	double calls = request->load * (request->directions[0] + request->directions[1]) / 16000;
 
+	if (request->burst)
+		return request->burst;
 	if (request->load == 0 || calls > 64)
 		return 64;
 	return calls < 1 ? 1 : calls;
@@ -238,10 +251,56 @@ static void count_own_drops(struct outcome *outcome)
 	}
 }
 
-static int xdp_run(const struct request *request, struct outcome *outcome)
+/* The kernel hands a burst over at its end, and on one CPU it goes all the way before the sender goes on. */
+static void tell_windows(const struct request *request, struct outcome *outcome)
+{
+	unsigned int bursts = WINDOW / request->burst; /* in a window */
+
+	outcome->early = 0;
+	for (unsigned int burst = 0; burst <= bursts * request->windows; burst++)
+		outcome->early += stamps[burst].arrived != (uint64_t)burst * request->burst;
+	for (unsigned int window = 0; window < request->windows; window++)
+		outcome->windows[window] = stamps[(window + 1) * bursts].time - stamps[window * bursts].time;
+}
+
+/*
+ * The kernel finds an XDP program by a search among those in use, whose steps depend on their number and addresses. In a
+ * closed loop that goes one way the sending port receives nothing. It has the other port's program then, so that there
+ * is one less.
+ */
+static int place_sinks(const struct request *request)
+{
+	static int placed[2] = { LEFT, RIGHT };
+
+	for (int port = 0; port < 2; port++) {
+		/* The direction with this number starts at the port with this number. */
+		int wanted = request->burst && !request->directions[!port] ? !port : port;
+
+		if (placed[port] == wanted)
+			continue;
+		if (bpf_link_update(sink_link[port], sink_program[wanted], NULL))
+			return complain(BROKEN, "cannot change the XDP program of a port: %s", strerror(errno));
+		placed[port] = wanted;
+	}
+	return 0;
+}
+
+static int send_all(const struct request *request)
 {
 	double limit = plan->stop / 1e9;
 	int error = 0;
+
+	/* The program ends the call by a signal. On a kernel where this fails, the timer ends it. */
+	set_timer(limit + 0.5, 0.05);
+	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
+		error = call_sender(UINT32_MAX, batch_size(request));
+	set_timer(0, 0);
+	return error;
+}
+
+static int xdp_run(const struct request *request, struct outcome *outcome)
+{
+	int error;
 
 	*running_trial = plan->trial;
 	for (int i = 0; i < 2 * cpus; i++)
@@ -251,11 +310,9 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 		refusals[i].count = refusals[i].unsent = 0;
 	}
 
-	/* The program ends the call by a signal. On a kernel where this fails, the timer ends it. */
-	set_timer(limit + 0.5, 0.05);
-	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
-		error = call_sender(UINT32_MAX, batch_size(request));
-	set_timer(0, 0);
+	if (place_sinks(request))
+		return -1;
+	error = send_all(request);
 	if (error && error != -EINTR)
 		return complain(BROKEN, "the kernel ended the sending: %s", strerror(-error));
 	if (plan->failures)
@@ -267,6 +324,8 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_add(&outcome->counters[i % 2], &counters[i]);
 	count_own_drops(outcome);
+	if (request->burst)
+		tell_windows(request, outcome);
 	return 0;
 }
 

@@ -41,6 +41,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
     {"methods", "records"},
     {"history"},
     {"report", "virtual_worker"},
+    {"counted_machine"},
     {"cleanup", "preflight"},
     {"run"},
     {"__main__"},

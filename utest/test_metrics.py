@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from made_up import trial
+from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
@@ -82,7 +83,13 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
     mrr, search = Mrr(trials=1, duration=0.1).run(source), NdrPdr(preset("quick"), clock=source.clock).run(source)
     latency = LatencyAtShare.below(search.metrics)
     assert latency is not None
-    found = {"mrr": mrr.metrics, "ndrpdr": search.metrics, "latency": latency.run(source).metrics}
+    cost = CostResult({burst: Builds((5000.0,)) for burst in BURSTS}, {}, {})
+    found = {
+        "mrr": mrr.metrics,
+        "ndrpdr": search.metrics,
+        "latency": latency.run(source).metrics,
+        "cost": cost.metrics,
+    }
     assert {name: list(metrics) for name, metrics in found.items()} == {
         method: [each.name for each in METRICS.values() if each.method == method] for method in found
     }

@@ -26,6 +26,7 @@ from podperf.methods.base import TrialSource
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
     BOTH_DIRECTIONS,
+    IMIX,
     Chain,
     Direction,
     DirectionResult,
@@ -101,7 +102,13 @@ class SimulatedTester:
             DirectionResult(way, sent, sent, received, 0, 0, 0, trial.duration, latency=LATENCY)
             for way in trial.traffic.directions
         ]
-        return TrialResult(trial, 0.0, tuple(each), invalid="too slow" if load < 0.99 * trial.load else None)
+        late = "too slow" if load < 0.99 * trial.load else None
+        return TrialResult(trial, 0.0, tuple(each), invalid=late, windows=self._windows(trial))
+
+    def _windows(self, trial: Trial) -> tuple[int, ...]:
+        """A frame costs 1000 instructions on the bare path, and ten times as many across a chain."""
+        each = 64_000 if self.share == 1 else 640_000
+        return (each,) * trial.loop.windows if trial.loop else ()
 
     @property
     def facts(self) -> TesterFacts:
@@ -151,7 +158,7 @@ class SimulatedTestbed:
             self.standing -= 1
 
     @contextmanager
-    def bare_path(self, _: FrameSize, engine: Engine) -> Iterator[SystemUnderTest]:
+    def bare_path(self, _: FrameSize, engine: Engine = "xdp") -> Iterator[SystemUnderTest]:
         self.calibrated.append(engine)
         yield self._system(Chain("wire", 0), SimulatedTester(engine, 1.0, [], self))
 
@@ -190,6 +197,47 @@ def simulated(run: Run) -> SimulatedTestbed:
     testbed = run.session.equipment.testbed
     assert isinstance(testbed, SimulatedTestbed)
     return testbed
+
+
+@pytest.fixture
+def counted(run: Run) -> Run:
+    """The same run on a counted machine."""
+    settings = WorkerSettings("counted", None)
+    simulated(run).workers = [WorkerMachine(settings, LocalHost(), Placement((0,), (0,)))]
+    configure(run, workers=(settings,))
+    return run
+
+
+def test_a_counted_machine_measures_what_a_chain_costs_beyond_the_bare_path(counted: Run) -> None:
+    for name in ("linux-bridge", "macvlan"):
+        counted.begin_test(Identity(name, "suite"), Chain(name, 1), SMALL)
+        assert counted.measurement.cost().cost(1) == 9000
+        assert simulated(counted).standing == 0
+        counted.end_test(Identity(name, "suite"), "passed")
+    assert len(simulated(counted).calibrated) == 4, "the builds of one bare path serve both"
+    (path,) = (counted.session.results / "records").glob("*macvlan*.json")
+    record = json.loads(path.read_text())
+    assert record["methods"]["cost"]["instructions_per_frame"] == 9000
+    assert record["results"]["cost_in_bursts"] == {"instructions_per_frame": 9000, "lower_bound": False}
+    assert record["environment"]["placement_remarks"] == [], "that all share one CPU is what makes the loop closed"
+
+
+def test_a_counted_machine_measures_no_rate_and_no_mix(counted: Run) -> None:
+    counted.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    with pytest.raises(Unavailable, match="measures cost only"):
+        counted.measurement.mrr()
+    with pytest.raises(Unavailable, match="measures cost only"):
+        counted.measurement.ndr_and_pdr()
+    counted.end_test(Identity("test", "suite"), "skipped")
+    counted.begin_test(Identity("mix", "suite"), Chain("linux-bridge", 1), IMIX)
+    with pytest.raises(Unavailable, match="frames of one size"):
+        counted.measurement.cost()
+
+
+def test_cost_is_measured_on_a_counted_machine_only(run: Run) -> None:
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    with pytest.raises(Unavailable, match=r"topologies/counted\.yaml"):
+        run.measurement.cost()
 
 
 def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Loop, Traffic, Trial
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester, request_line, trial_result
 
@@ -198,6 +198,32 @@ def test_a_trial_that_the_tester_spoilt_is_invalid(changes: dict[str, Any], reas
         del answered["directions"][0]["latency"]
     invalid = trial_result(TRIAL, answered).invalid
     assert invalid is None if reason is None else reason in str(invalid)
+
+
+LOOP = Trial(TRIAL.traffic, UNPACED, 10.0, Loop(burst=32, windows=2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"received": 97}, "3 of 100 frames of a closed loop were lost"),
+        ({"early": 2}, "2 bursts of a closed loop began before the one before had arrived"),
+        ({"early": 2, "unready": "port left: p0 has no carrier"}, "port left: p0 has no carrier"),
+    ],
+)
+def test_a_closed_loop_that_was_none_is_invalid(changes: dict[str, Any], reason: str | None) -> None:
+    answered = answer(**{"early": 0, "windows_ns": [81_500, 81_501], **changes})["trial"]
+    del answered["directions"][0]["latency"]
+    result = trial_result(LOOP, answered)
+    assert result.invalid == reason
+    assert result.windows == (81_500, 81_501) and result.latency is None
+
+
+def test_the_request_of_a_closed_loop() -> None:
+    assert request_line(LOOP, 0.05) == (
+        "load=0.000000 duration=10.000000 settle=0.050 sizes=64 directions=left-to-right flows=1 burst=32 windows=2"
+    )
 
 
 def test_an_unpaced_trial_has_no_load_to_fall_short_of() -> None:

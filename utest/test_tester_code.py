@@ -134,6 +134,33 @@ def test_frames_are_valid_and_of_the_size_asked_for(code: Code, size: int, flows
     assert outcome(code) == {"received": count}
 
 
+def test_a_closed_loop_sends_all_windows_and_the_beginning_of_one_more_burst(code: Code) -> None:
+    assert code.begin("load=0 duration=10 burst=32 windows=2") is None
+    assert len(code.frames(1000)) == 2 * 64 + 32
+
+
+def test_a_sink_works_as_long_on_each_frame_of_a_closed_loop(code: Code) -> None:
+    """It counts no latency, whose bucket would take it longer or shorter to find."""
+    code.begin("load=0 duration=10 burst=1 windows=1")
+    for late, frame in enumerate(code.frames(20)):
+        assert code.receive(frame, now=1_000_000 + 1000 * late + 2**late)
+    assert code.counted()["received"] == 20 and code.counted()["latency_max"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("load=0 burst=3 windows=1", "burst=3: must be a power of two"),
+        ("load=0 burst=128 windows=1", "burst=128: must be 1 to 64 frames"),
+        ("load=0 burst=1 windows=65", "windows=65: must be 1 to 64"),
+        ("load=0 burst=1", "a closed loop needs burst and windows, and load=0"),
+        ("load=1000 burst=1 windows=1", "a closed loop needs burst and windows, and load=0"),
+    ],
+)
+def test_a_closed_loop_that_cannot_be_is_refused(code: Code, words: str, reason: str) -> None:
+    assert reason in str(code.begin(f"duration=1 {words}"))
+
+
 def test_a_mix_of_sizes_is_sent_in_its_order(code: Code) -> None:
     code.begin(f"load=0 duration=1 sizes={','.join(map(str, IMIX.sequence))}")
     assert [len(frame) + 4 for frame in code.frames(24)] == list(IMIX.sequence) * 2

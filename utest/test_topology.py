@@ -229,6 +229,12 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "4: tester.ports.left.interface: found 'a'; allowed: nothing, as the run makes the ports of a virtual worker",
         "4: tester.ports.right.interface: found 'b'; allowed: nothing, as the run makes the ports of a virtual worker",
     ),
+    "workers: [{connection: counted}]\ntester: {connection: ssh, ssh: {address: a}}": (
+        "4: tester.connection: found 'ssh'; allowed: local with a counted machine, which has the tester inside"
+    ),
+    "workers: [{connection: counted}]\ntester: {type: trex, trex: {server: {directory: /t}}}": (
+        "4: tester.type: found 'trex'; allowed: software with `connection: counted`"
+    ),
     "workers: [{connection: virtual}]\ntester: {type: trex}": (
         "4: tester.type: found 'trex'; "
         "allowed: with `connection: virtual` software, or a TRex that podperf starts on ports of the kernel"
@@ -305,7 +311,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "4: thresholds[0].minimum: found 50; allowed: a ratio above 0 and up to 1 (0.5 is half of the baseline)"
     ),
     "thresholds:\n  - {unit: Mpps, minimum: 1}": (
-        "4: thresholds[0].metric: found nothing; allowed: mrr, ndr, pdr, latency_p50, latency_p99"
+        "4: thresholds[0].metric: found nothing; allowed: mrr, ndr, pdr, latency_p50, latency_p99, cost, cost_in_bursts"
     ),
     "thresholds:\n  - {metric: mrr, unit: Mpps, minimum: 1, frame: 63}": (
         "4: thresholds[0].frame: found 63; allowed: a frame size of 64 to 3000 bytes (with FCS) or IMIX"

@@ -166,7 +166,7 @@ def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(image, "_gather_packages", lambda *_: None)
     monkeypatch.setattr(image, "_adapt", adapt)
     with pytest.raises(PodperfError, match="that will do"):
-        image.build(LocalHost(), Recipe(), tmp_path / "abcd", lambda _: None)
+        image.build(LocalHost(), Recipe(), tmp_path / "abcd", lambda _: None, image.disk_and_initramfs)
     assert modes == [0o700]
 
 
@@ -192,9 +192,9 @@ def test_a_build_that_fails_leaves_nothing_and_says_why(tmp_path: Path, monkeypa
 
     said: list[str] = []
     with pytest.raises(PodperfError, match="the mirror does not answer"):
-        image.build(Builder(), Recipe(), tmp_path / "abcd", said.append)
+        image.build(Builder(), Recipe(), tmp_path / "abcd", said.append, image.disk_and_initramfs)
     assert [each.name for each in tmp_path.iterdir()] == [image.LOG]
-    assert "virtual worker: downloading packages with apt..." in said
+    assert "virtual machine: downloading packages with apt..." in said
 
 
 def test_a_topology_holds_the_tester_to_a_load() -> None:

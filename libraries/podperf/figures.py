@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR"}  # phases of a test, in words; all others have a name that is a word
+# phases of a test, in words; all others have a name that is a word
+PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path"}
 
 
 def number(value: float) -> str:

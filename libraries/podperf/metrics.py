@@ -74,6 +74,17 @@ LATENCY = Quantity(
 )
 
 
+COST = Quantity(
+    "cost",
+    more_is_better=False,
+    key="instructions_per_frame",
+    unit="instr",
+    scale=1,
+    units=(Unit("instructions", "instructions a frame, without those of the bare path", lambda cost, _: cost),),
+    unit_words="instructions a frame, without those of the bare path",
+)
+
+
 class Need(StrEnum):
     """A property of the tester. A figure that needs it is right only if the tester has it."""
 
@@ -156,6 +167,24 @@ METRICS: dict[str, Metric] = {
             method="latency",
             meaning="the latency that 99 % of the frames do not exceed, at half the PDR",
             needs=frozenset((Need.CLOCK,)),
+        ),
+        Metric(
+            "cost",
+            label="cost",
+            head="cost",
+            quantity=COST,
+            method="cost",
+            meaning="the instructions that one frame takes on a counted machine",
+            needs=frozenset((Need.COUNT,)),
+        ),
+        Metric(
+            "cost_in_bursts",
+            label="cost in bursts",
+            head="cost/32",
+            quantity=COST,
+            method="cost",
+            meaning="the same in bursts of 32 frames, which share a part of the work",
+            needs=frozenset((Need.COUNT,)),
         ),
     )
 }

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import reduce
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from podperf.noise import Noise
 
@@ -145,12 +145,26 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A closed loop: bursts of `burst` frames, each sent when the one before has arrived, for so many `windows`."""
+
+    burst: int  # a power of two, at most WINDOW
+    windows: int
+
+    WINDOW: ClassVar[int] = 64  # frames whose time is told together
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds."""
+    """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
+
+    With `loop`, frames go in a closed loop, at no load of their own. `duration` is then the most that it may take.
+    """
 
     traffic: Traffic
     load: float
     duration: float
+    loop: Loop | None = None
 
 
 @dataclass(frozen=True)
@@ -256,6 +270,7 @@ class TrialResult:
     invalid: str | None = None
     elapsed: float = 0.0  # seconds, with everything around the sending
     noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
+    windows: tuple[int, ...] = ()  # of a closed loop: nanoseconds of each window
 
     @property
     def intended_count(self) -> int:

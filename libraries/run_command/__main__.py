@@ -92,9 +92,10 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
     """Whether the topology of the run boots a virtual worker. False for a wrong file: the run reports its errors."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
     try:
-        return load_topology(named[-1]).virtual
+        topology = load_topology(named[-1])
     except PodperfError:
         return False
+    return topology.virtual or topology.counts_instructions
 
 
 def say(text: str) -> None:

@@ -52,6 +52,7 @@ class Login:
     known_hosts: str = "~/.ssh/known_hosts"  # the file of trusted host keys; podperf trusts no other
     password: str | None = field(default=None, repr=False)
     part: str = "worker"  # the part of the topology with this login
+    socket: str = ""  # the path of a UNIX socket that leads to the SSH server; empty: the network does
     timeouts: Timeouts = Timeouts()
 
     @property
@@ -104,6 +105,10 @@ def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.S
 
 
 def _reach(login: Login) -> socket.socket:
+    if login.socket:
+        connected = socket.socket(socket.AF_UNIX)
+        connected.connect(login.socket)
+        return connected
     connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Unanswered keep-alives end the connection. TCP itself would try for a quarter of an hour (tcp(7)).

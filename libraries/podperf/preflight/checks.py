@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
 from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
@@ -114,6 +115,11 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
         reason = virtual_worker_unavailable(host)
         there = Observation("worker", "virtual worker", State.OK, "the run boots it")
         lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
+        return [lacking if reason else there], None
+    if topology.counts_instructions:
+        reason = counted_machine_unavailable(host)
+        there = Observation("worker", "counted machine", State.OK, "the run boots it")
+        lacking = Observation("worker", "counted machine", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
     observations: list[Observation] = []
     machines: list[Host] = []

@@ -90,6 +90,8 @@ def refuse_unknown_ports(topology: Topology) -> None:
     """Raises PodperfError for a testbed without a possible plan."""
     if topology.virtual:
         raise PodperfError("the ports of a virtual worker are known when it runs, so there is no plan for one")
+    if topology.counts_instructions:
+        raise PodperfError("a chain on a counted machine is built as on this one: plan it for topologies/local.yaml")
 
 
 def record(

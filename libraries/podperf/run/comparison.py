@@ -13,6 +13,7 @@ from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import Traffic
+from podperf.run.cost import ONLY_COST
 from podperf.run.equipment import Equipment
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
@@ -30,6 +31,8 @@ def compare(
 
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
+    if equipment.testbed.workers[0].settings.counts_instructions:
+        raise Unavailable(ONLY_COST)
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:
             raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")

@@ -25,7 +25,7 @@ def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[fl
         planes = [each for each in offered if each in test.tags]
         if not all(offered[each] for each in planes):
             return 0.0
-        return earlier.get(test.name, usual_duration(test.tags, topology.method, planes))
+        return earlier.get(test.name, usual_duration(test.tags, topology.method, planes, topology.counts_instructions))
 
     return [expected(each) for each in tests]
 

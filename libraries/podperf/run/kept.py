@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podperf.methods.trials import Patience
 from podperf.run.baselines import Baselines
+from podperf.run.cost import BarePaths
 from podperf.run.limits import KnownLimits
 from podperf.run.session import Session
 
@@ -15,3 +16,4 @@ class Kept:
         self.patience = Patience()
         self.limits = KnownLimits(session, self.patience)
         self.baselines = Baselines()
+        self.bare_paths = BarePaths()

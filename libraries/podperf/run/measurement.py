@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from podperf.errors import Unavailable
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
+from podperf.methods.cost import CostResult
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.model import Traffic
 from podperf.run.baselines import Baselines
+from podperf.run.cost import ONLY_COST
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import TesterLimits
@@ -23,15 +27,17 @@ from podperf.verdicts.thresholds import Verdict
 class Measurement:
     """A chain between the tester's ports, in a running test.
 
-    `delivered_load` is that of `MrrResult`. Before MRR is measured, it is infinite.
+    A counted machine measures `cost` in place of all else, and its tester has no limits. `delivered_load` is that of
+    `MrrResult`. Before MRR is measured, it is infinite.
     """
 
     test: TestInProgress
     sut: SystemUnderTest
     traffic: Traffic
-    limits: TesterLimits
+    limits: TesterLimits | None
     settings: MethodSettings
     baselines: Baselines
+    cost: Callable[[], CostResult]
     delivered_load: float = math.inf
 
     def mrr(self) -> MrrResult:
@@ -43,7 +49,7 @@ class Measurement:
 
     def ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset."""
-        search, limits = method("ndrpdr", self.settings), self.limits
+        search, limits = method("ndrpdr", self.settings), self._known_limits()
         assert isinstance(search, NdrPdr)
         preset = search.preset.for_tester(self.sut.tester.shortest_trial)
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
@@ -71,8 +77,14 @@ class Measurement:
 
     def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
         """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits or self.limits))
+        limits = limits or self._known_limits()
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
         record = self.test.record
         record.methods = {**record.methods, method.name: result.as_record()}
         self.test.keep(result.metrics)
         return result
+
+    def _known_limits(self) -> TesterLimits:
+        if self.limits is None:
+            raise Unavailable(ONLY_COST)
+        return self.limits

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from podperf.cleanup import put_back
+from podperf.counted_machine.boot import boot as boot_counted
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -72,13 +73,17 @@ class Session:
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
+        if self.topology.counts_instructions:
+            self.topology = boot_counted(self._host, self.progress.note, self._undo).as_lab(self.topology)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
         self._take_machines()
 
     def _take_machines(self) -> None:
         undo = self._undo.enter_context(ExitStack())
         self._give_machines_back = undo.close
-        for machine in behind_ssh(self._machines):
+        # Nobody else reaches a counted machine, and all that is on it goes with the run.
+        others = () if self.topology.counts_instructions else behind_ssh(self._machines)
+        for machine in others:
             lock(machine, undo, RUN, self.progress.note)
             undo.callback(put_back, machine, keep=True)  # as for this machine
             for leftover in put_back(machine):

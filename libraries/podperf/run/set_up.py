@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from podperf.errors import PodperfError
 from podperf.model import Chain, Traffic
 from podperf.records import TestRecord
+from podperf.run.cost import measure_cost
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.kept import Kept
 from podperf.run.measurement import Measurement
@@ -29,9 +31,11 @@ def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Sessio
     record.tester = sut.tester.describe()
     record.interfaces = interfaces_of(sut)
     record.link_bits_per_second = link_speed(record.interfaces)
-    record.limits = limits = kept.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
+    if not session.topology.counts_instructions:  # where no rate is judged
+        record.limits = kept.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
     test.undo.callback(_last_look, record, sut)
-    return Measurement(test, sut, traffic, limits, session.topology.method, kept.baselines)
+    cost = partial(measure_cost, test, sut, equipment.testbed, traffic, kept.bare_paths)
+    return Measurement(test, sut, traffic, record.limits, session.topology.method, kept.baselines, cost)
 
 
 def _last_look(record: TestRecord, sut: SystemUnderTest) -> None:

@@ -38,13 +38,14 @@ class TestInProgress:
             sut.tester,
             addressed(traffic, sut),
             limits,
-            partial(self._trial_ended, sut, phase),
+            partial(self.trial_ended, sut, phase),
             self.quietness,
             self.patience,
             self.progress.waiting,
         )
 
-    def _trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
+    def trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
+        """Write a trial down, and show it. PodperfError when a part of the chain is gone."""
         self.writer.trial(result, phase)
         if result.invalid is None and result.noise is not None:
             self.note_noise(phase, result.noise)

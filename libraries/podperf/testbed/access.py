@@ -55,7 +55,7 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
         return here
     of_environment = take_password()
     offered = password or of_environment if ssh.login == "password" else None
-    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part)
+    login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part, ssh.socket)
     host = SshHost(login)
     undo.callback(host.close)
     if host.ask("id", "-u").stdout.strip() != "0":

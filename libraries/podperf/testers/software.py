@@ -163,6 +163,9 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     yield f"sizes={','.join(map(str, traffic.frame.sequence))}"
     yield f"directions={','.join(traffic.directions)}"
     yield f"flows={traffic.flows}"
+    if trial.loop is not None:
+        yield f"burst={trial.loop.burst}"
+        yield f"windows={trial.loop.windows}"
     for direction in traffic.directions:
         entry = traffic.entry(direction)
         if entry.mac is not None:
@@ -182,8 +185,20 @@ def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
         stray=answer["stray"],
         own_drops=answer["own_drops"],
         elapsed=answer["elapsed"],
+        windows=tuple(answer.get("windows_ns", ())),
     )
-    return judged(result, Account(answer["unready"], answer["own_drops_reason"]))
+    return judged(result, Account(answer["unready"] or _why_open(result, answer), answer["own_drops_reason"]))
+
+
+def _why_open(result: TrialResult, answer: Mapping[str, Any]) -> str:
+    """The reason why a closed loop was none, or nothing."""
+    if result.trial.loop is None:
+        return ""
+    if result.lost:
+        return f"{result.lost} of {result.sent} frames of a closed loop were lost"
+    if answer["early"]:
+        return f"{answer['early']} bursts of a closed loop began before the one before had arrived"
+    return ""
 
 
 def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:

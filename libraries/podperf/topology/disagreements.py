@@ -158,6 +158,10 @@ def _virtual(sound: Sound) -> bool:
     return any(sound.value(*each, "connection") == "virtual" for each in _workers(sound))
 
 
+def _counted(sound: Sound) -> bool:
+    return any(sound.value(*each, "connection") == "counted" for each in _workers(sound))
+
+
 def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
     yield from _address_disagreements(sound, _TESTER)
     here = ("tester", "connection")
@@ -168,6 +172,8 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(here, allowed)
     elif _virtual(sound):
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
+    elif _counted(sound):
+        yield sound.problem(here, "local with a counted machine, which has the tester inside")
     elif not (_one_machine(sound) or _has_own_ports(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
@@ -181,8 +187,10 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
             yield sound.problem(there, "ssh, as each of several workers is another machine")
         return
     yield from _address_disagreements(sound, worker)
-    if connection == "virtual":
+    if connection in {"virtual", "counted"}:
         yield from _virtual_disagreements(sound, worker)
+        if connection == "counted" and _is_trex(sound):
+            yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
     existing = _existing_ports(sound, worker)
     for port, exists in existing.items():

@@ -80,6 +80,7 @@ class SshSettings:
     key: str | None = None  # path of a private key; None: an agent, or the usual keys
     known_hosts: str = "~/.ssh/known_hosts"
     login: Literal["key", "password"] = "key"  # password: podperf offers the password, too
+    socket: str = ""  # the path of a UNIX socket that leads to the SSH server; empty: the network does
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class WorkerPortSettings:
 class WorkerSettings:
     """A host that runs the system under test, or a part of it. Either both ports are given, or none."""
 
-    connection: Literal["local", "ssh", "virtual"]
+    connection: Literal["local", "ssh", "virtual", "counted"]
     cpus: tuple[int, ...] | None  # None: chosen by placement
     switch_cpus: tuple[int, ...] | None = None  # the part of `cpus` on which a user-space switch polls; None: the first
     hugepages: bool = True  # whether applications may use them, if the worker has some
@@ -122,6 +123,11 @@ class WorkerSettings:
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
     key: str = "workers[0]"  # the key of these settings in the topology file
+
+    @property
+    def counts_instructions(self) -> bool:
+        """True if it is a counted machine."""
+        return self.connection == "counted"
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,11 @@ class Topology:
     def virtual(self) -> bool:
         """True if the run boots the worker."""
         return any(each.connection == "virtual" for each in self.workers)
+
+    @property
+    def counts_instructions(self) -> bool:
+        """True when tester and system under test run inside a counted machine, where only cost can be measured."""
+        return any(each.counts_instructions for each in self.workers)
 
     @property
     def uses_this_machine(self) -> bool:

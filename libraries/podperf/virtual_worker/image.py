@@ -98,12 +98,18 @@ REMEDY = "once: sudo ./podperf set-up virtual-worker"
 
 
 def missing(host: Host, commands: Sequence[tuple[str, str]]) -> str | None:
-    """The reason why this machine cannot run the virtual worker, with the remedy, or None."""
+    """The reason why this machine cannot run a virtual machine, with the remedy, or None."""
     absent = [package for command, package in commands if host.ask("which", command, check=False).exit_code]
-    return f"the virtual worker needs the Debian packages {', '.join(absent)}; {REMEDY}" if absent else None
+    return f"a virtual machine needs the Debian packages {', '.join(absent)}; {REMEDY}" if absent else None
 
 
-def ready_image(host: Host, say: Callable[[str], None], recipe: Recipe | None = None) -> Image:
+# Puts a root into a folder in the form in which QEMU takes it: host, recipe, folder with `root`.
+Pack = Callable[[Host, Recipe, Path], None]
+
+
+def ready_image(
+    host: Host, say: Callable[[str], None], recipe: Recipe | None = None, pack: Pack | None = None
+) -> Image:
     """The image of this recipe. If the cache has none, it is built, which takes some minutes.
 
     Unavailable if the build lacks a package. PodperfError if the build fails.
@@ -113,33 +119,43 @@ def ready_image(host: Host, say: Callable[[str], None], recipe: Recipe | None = 
     if not image.folder.exists():
         if reason := missing(host, BUILD_COMMANDS):
             raise Unavailable(reason)
-        build(host, recipe, image.folder, say)
+        build(host, recipe, image.folder, say, pack or disk_and_initramfs)
     return image
 
 
-def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None]) -> None:
+def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None], pack: Pack) -> None:
     """Build the image. The folder appears only when the image is complete."""
     half = folder.with_name(f"{HALF_MADE}{recipe.digest}-{os.getpid()}")
     root = half / "root"
     with ExitStack() as undo:
         half.mkdir(parents=True)
         undo.callback(_remove, host, half)
-        say("virtual worker: building its image, once; this takes three to eight minutes")
+        say("virtual machine: building its image, once; this takes one to eight minutes")
         _gather_packages(host, recipe, root, say)
         half.chmod(0o700)  # the folder now gets private keys; until here apt's own user needed access
-        say("virtual worker: making its disk and its keys")
+        say("virtual machine: making its files and its keys")
         _adapt(host, recipe, half)
-        for name in ("vmlinuz", "initrd"):
-            (found,) = (root / "boot").glob(f"{name}*-*")
-            shutil.copyfile(found, half / name)
-        disk = half / "disk.raw"
-        with disk.open("wb") as file:
-            file.truncate(recipe.disk_mib * 2**20)
-        options = ("-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0")
-        host.do("mke2fs", *options, "-d", str(root), str(disk), timeout=BUILD_TIMEOUT)
+        pack(host, recipe, half)
         _remove(host, root)
         (half / "recipe.json").write_text(json.dumps(asdict(recipe), indent=1))
         half.replace(folder)
+
+
+def disk_and_initramfs(host: Host, recipe: Recipe, half: Path) -> None:
+    """The root becomes a disk. The kernel and its initramfs, which has the drivers for the disk, stand beside it."""
+    root, disk = half / "root", half / "disk.raw"
+    for name in ("vmlinuz", "initrd"):
+        copy_from_boot(root, half, name)
+    with disk.open("wb") as file:
+        file.truncate(recipe.disk_mib * 2**20)
+    options = ("-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0")
+    host.do("mke2fs", *options, "-d", str(root), str(disk), timeout=BUILD_TIMEOUT)
+
+
+def copy_from_boot(root: Path, half: Path, name: str) -> None:
+    """Copy the kernel or its initramfs out of a root."""
+    (found,) = (root / "boot").glob(f"{name}*-*")
+    shutil.copyfile(found, half / name)
 
 
 def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
@@ -175,11 +191,11 @@ def _gather_packages(host: Host, recipe: Recipe, root: Path, say: Callable[[str]
         while (line := process.receive(BUILD_TIMEOUT)) != DONE:
             lines.append(line)
             if line.startswith("I: ") and line.endswith("..."):
-                say(f"virtual worker: {line.removeprefix('I: ')}")
+                say(f"virtual machine: {line.removeprefix('I: ')}")
     except PodperfError as error:
         raise PodperfError(
-            f"the virtual worker's image could not be built ({_complaint(lines) or error}; {log} has it all): it needs "
-            f"the Debian mirror {MIRROR}, or the one in PODPERF_DEBIAN_MIRROR, and 2 GB in {CACHE}"
+            f"the image of a virtual machine could not be built ({_complaint(lines) or error}; {log} has it all): it "
+            f"needs the Debian mirror {MIRROR}, or the one in PODPERF_DEBIAN_MIRROR, and 2 GB in {CACHE}"
         ) from error
     finally:
         log.parent.mkdir(parents=True, exist_ok=True)
