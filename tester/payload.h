@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a test frame carries. Shared by the BPF programs and the front; no state, no I/O.
+ * The content of a test frame. The BPF programs and the front share this file. No state, no I/O.
  *
- * A frame is Ethernet (14), IPv4 (20), UDP (8) and a payload. The payload starts with a head of 18 bytes, just what a
- * frame of 64 bytes (60 without its FCS) has room for, little endian:
+ * A frame is Ethernet (14), IPv4 (20), UDP (8) and a payload. The payload starts with a head of 18 bytes, in little
+ * endian. The head fills a frame of 64 bytes (60 without its FCS):
  *
  *     0  sequence number       32 bit
  *     4  signature             31 bit, direction in the lowest bit
@@ -11,9 +11,9 @@
  *    10  time of sending, ns   48 bit
  *    16  check                 16 bit, over the above and the frame's length
  *
- * Frames that have room carry two more words of 64 bit that follow from the head: one at the end, and one at a place
- * that the sequence number chooses. So a fault anywhere in the payload is found over some frames, at no cost that grows
- * with the frame. Nothing here looks at addresses or at the TTL: a system under test may change those.
+ * Larger frames have two more words of 64 bit, computed from the head: one at the end, and one at a place that the
+ * sequence number chooses. So some frames together show a fault anywhere in the payload, and the cost does not grow
+ * with the frame. This code does not read addresses and the TTL, because a system under test may change them.
  */
 #ifndef PODPERF_PAYLOAD_H
 #define PODPERF_PAYLOAD_H
@@ -63,7 +63,7 @@ INLINE __u16 check_short(__u64 check)
 	return check >> 48;
 }
 
-/* Where the word in the middle of a frame of this length stands; meaningful when has_middle(length). */
+/* The offset of the word in the middle of a frame of this length. Only valid if has_middle(length). */
 INLINE __u32 middle_offset(__u32 sequence, __u32 length)
 {
 	__u64 places = (length - HEAD_END - 8) / 8;
@@ -81,7 +81,7 @@ INLINE int has_middle(__u32 length)
 	return length >= HEAD_END + 16;
 }
 
-/* The word at this offset of a frame, or null when it is not all in there. The barrier lets the BPF verifier follow. */
+/* The word at this offset of a frame, or null if the frame ends before. The BPF verifier needs the barrier. */
 INLINE void *word_at(const void *frame, const void *end, __u64 offset)
 {
 	void *word;
@@ -95,7 +95,7 @@ INLINE void *word_at(const void *frame, const void *end, __u64 offset)
 
 /*
  * The HdrHistogram counts index of a value, for lowest discernible value 1 and two significant digits (256 sub-buckets
- * in the first bucket, 128 in the others). Values of 2^37 ns (137 s) and more share the last one.
+ * in the first bucket, 128 in the others). Values of 2^37 ns (137 s) and more share the last index.
  */
 #define LATENCY_BITS 37
 #define HISTOGRAM_BUCKETS (128 * (LATENCY_BITS - 8) + 256)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The plan of one trial, and the two steps of sending by it: is a frame due, and what is in it. The BPF program and the
- * packet-ring engine send by the same code.
+ * The plan of one trial, and the two steps of sending: find out if a frame is due, and write it. The BPF program and
+ * the packet-ring engine use this same code.
  *
- * Times are nanoseconds since the first call of next_stream(): the clock starts when sending can really start. Due times
- * have 16 more bits behind the point, so that the mean rate is exact at any rate.
+ * Times are in nanoseconds since the first call of next_stream(), because sending can start only then. Due times have a
+ * fraction of 16 bits, so that the mean rate is exact at any rate.
  */
 #ifndef PODPERF_PLAN_H
 #define PODPERF_PLAN_H
@@ -16,7 +16,7 @@
 #define MAX_SIZES 64
 #define MAX_FLOWS 65536
 #define LATE_NS 1000000ULL
-#define CATCH_UP_SLACK_NS 2000ULL /* what a single call may be late without loss of the catching-up rate */
+#define CATCH_UP_SLACK_NS 2000ULL /* a call may be late by this without a lower rate of catching up */
 
 #define ADDRESS_SOURCE 28 /* the low halves of the addresses in a frame */
 #define ADDRESS_DESTINATION 32
@@ -24,21 +24,21 @@
 #define HEADER_CHECKSUM 24
 #define UDP_LENGTH 38
 
-struct stream { /* one direction; `due` FINISHED means that it is done, or never began */
-	__u64 header[6];  /* its 42 bytes as they are before flow and size are put in */
+struct stream { /* one direction; `due` is FINISHED if all frames are sent, or none is to be sent */
+	__u64 header[6];  /* the header's 42 bytes, without flow and size */
 	__u64 gap;        /* between frames, with fraction */
 	__u64 due;        /* of the next frame, with fraction */
 	__u64 count;      /* of frames to send */
-	__u64 allowance;  /* ns that a frame may be late and still go at once */
-	__u64 spacing;    /* ns between frames while catching up beyond that */
-	__u64 not_before; /* ns: when the next frame may go while catching up */
+	__u64 allowance;  /* ns; a frame that is late by at most this leaves at once */
+	__u64 spacing;    /* ns between frames that are later than `allowance` */
+	__u64 not_before; /* ns; the earliest time of the next frame while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
 	__u64 sent, first, last, late;
 	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
 	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
 	__u32 flow;
 	__u32 size;
-	__u32 first_size; /* with which the next round of all flows and sizes begins: else each flow could keep its own */
+	__u32 first_size; /* the first size of the next round of flows; it changes so that no flow keeps one size */
 };
 
 struct plan {
@@ -57,13 +57,13 @@ struct plan {
 	__u16 host[MAX_FLOWS];   /* low half of each flow's addresses, network order */
 };
 
-/* Frames that did not leave a port. The front sets `map_id` and `nic`: other programs may have their own troubles. */
+/* Frames that did not leave a port. The front sets `map_id` and `nic`, because other programs may fail, too. */
 struct refusals {
-	__u64 count;  /* the kernel refused to hand them to the port: the tester's own loss */
-	__u64 unsent; /* the NIC had no room for them: not sent, and the achieved load is lower */
-	__u32 error;  /* the last errno of the refused */
+	__u64 count;  /* frames that the kernel did not give to the port: the tester's own loss */
+	__u64 unsent; /* frames that did not fit into the NIC: not sent, and the achieved load is lower */
+	__u32 error;  /* the last errno of `count` */
 	__u32 map_id; /* of the map of ports */
-	__u32 nic;    /* the port's interface; 0: what it is given is the system under test's at once */
+	__u32 nic;    /* the port's interface; 0: a frame belongs to the system under test at once */
 };
 
 INLINE int plan_finished(const volatile struct plan *plan)
@@ -72,8 +72,8 @@ INLINE int plan_finished(const volatile struct plan *plan)
 }
 
 /*
- * The direction whose frame must go now, or -1. A stall is made up for without a burst: up to `allowance` late, frames
- * go at once; beyond it they keep `spacing`.
+ * The direction of the frame that must leave now, or -1. After a stall there is no burst: frames that are late by at
+ * most `allowance` leave at once, and later ones keep `spacing`.
  */
 INLINE int next_stream(struct plan *plan, __u64 now)
 {
@@ -117,9 +117,9 @@ INLINE __u16 network_short(__u32 value)
 }
 
 /*
- * Write the next frame of this stream and account for it. `length` is next_length(); `end` bounds the buffer.
- * Every byte that a receiver looks at is written each time: buffers come back with what the system under test left there.
- * Returns 0, or -1 when the buffer is too small.
+ * Write the next frame of this stream and account for it. `length` is next_length(); `end` bounds the buffer. It writes
+ * every byte that a receiver reads, because a reused buffer has the bytes that the system under test left there.
+ * Returns 0, or -1 if the buffer is too small.
  */
 INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction, void *frame, void *end, __u32 length,
 		       __u64 now)

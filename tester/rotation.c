@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // podperf-rotation CPU SLICE_US THREAD...: lets threads that poll without a pause take turns on one CPU.
 //
-// The scheduler's own slices are milliseconds, in which the ring of a poller that does not run overflows. Here every
-// thread runs with real-time priority, and the one whose turn it is has the higher one. After each ROUND_NS all of them
-// step back for FAIR_NS, so that nothing else on this CPU starves: without that the kernel would step in by itself and
-// stop them for 50 ms in a second (real-time throttling). Prints a line when it has begun. Ends when its standard input
-// ends, on SIGTERM, or with the last thread; the threads then have their ordinary priority again.
+// The scheduler's own slices last milliseconds. In this time the ring of a waiting poller overflows. So every thread
+// gets real-time priority, and the thread in its turn a higher one. After each ROUND_NS all threads step back for
+// FAIR_NS, so that no other task on this CPU starves. Otherwise the kernel would stop the threads for 50 ms in a second
+// (real-time throttling). The program prints a line when the turns have begun. It ends at the end of its standard
+// input, on SIGTERM, or with the last thread. The threads then have their ordinary priority again.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +38,7 @@ static bool set(pid_t thread, int policy, int priority)
 	return !sched_setscheduler(thread, policy, &param);
 }
 
-// A thread that has ended takes no turn any more.
+// Threads that have ended lose their turn.
 static void set_all(int policy, int priority)
 {
 	int left = 0;

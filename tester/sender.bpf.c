@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The sender. The front runs it once a trial through BPF_PROG_TEST_RUN with live frames: the kernel calls it over and
- * over, and each call sends one frame, from whichever port one is due, or none.
+ * The sender. The front runs this program once for each trial, through BPF_PROG_TEST_RUN with live frames. The kernel
+ * then calls it repeatedly. Each call sends one frame from the port where a frame is due, or no frame.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -9,7 +9,7 @@
 #include "plan.h"
 
 #define NOWHERE 0x7064aa5e /* no interface has this index */
-#define LOOPBACK 1         /* where live frames come from, as the kernel has it */
+#define LOOPBACK 1         /* the interface of live frames, for the kernel */
 #define SIGALRM 14
 
 struct {
@@ -68,8 +68,8 @@ struct {
 
 /*
  * Called when the kernel refuses to redirect a frame. The tracepoint's arguments: device, program, target, errno, map
- * type, map id, index. A finished sender redirects to an interface that does not exist: only from here can a program
- * send the signal that ends the call, at the right moment and however long the call took to begin.
+ * type, map id, index. A finished sender redirects to an interface that does not exist, so that the kernel calls this
+ * program. Only here a program can send the signal that ends the front's call, and it comes at the right moment.
  */
 SEC("raw_tracepoint/xdp_redirect_err")
 int count_refusals(struct bpf_raw_tracepoint_args *ctx)
@@ -102,8 +102,9 @@ INLINE void note_unsent(__u32 port, __u32 nic, int frames)
 }
 
 /*
- * Called when a port was handed frames. The tracepoint's arguments: device of origin, of destination, frames sent,
- * frames dropped, errno. A NIC whose transmit ring is full takes only some of them, and nobody else is told.
+ * Called when the kernel has given frames to a port. The tracepoint's arguments: device of origin, of destination,
+ * frames sent, frames dropped, errno. A NIC with a full transmit ring takes only some frames, and only this tracepoint
+ * tells.
  */
 SEC("tp_btf/xdp_devmap_xmit")
 int count_full_rings(__u64 *ctx)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The sink: one program for each port. Test frames are counted and end here; all others go on to the host. */
+/* The sink: one program for each port. It counts test frames and drops them. All other frames go on to the host. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-"""The CPU plan: which CPU each role has while a chain stands on a worker. No I/O.
+"""The CPU plan: the CPUs of each role while a chain is set up on a worker. No I/O.
 
 podperf.testbed.placement and podperf.testbed.scenarios choose the CPUs of the system under test. The roles are given
 here. Drivers and records read a role by its name.
@@ -17,13 +17,13 @@ from podperf.model import Placement
 class CpuPlan:
     """The CPUs of each role on one worker. Numbers are the kernel's.
 
-    Switch, pods and control have CPUs of their own where there are enough. The threads that receive at the worker's
-    ports share the CPUs of those that poll: they take turns. `shared` has every CPU with several roles.
+    Switch, pods and control have separate CPUs if there are enough. The receive threads of the worker's ports share
+    CPUs with pollers, and take turns with them. `shared` has every CPU with several roles.
     """
 
     tester: tuple[int, ...]
     sut: tuple[int, ...]
-    """All that the data plane and its pods may use."""
+    """All CPUs that the data plane and its pods may use."""
 
     receives_left: int
     """The kernel's work for frames that arrive at the worker's left port."""
@@ -37,10 +37,10 @@ class CpuPlan:
     """One CPU for each pod, from left to right. With more pods than CPUs, the next pod has the first CPU again."""
 
     control: tuple[int, ...]
-    """The threads of a switch that do not poll: CPUs without a poller, as long as there is one."""
+    """The threads of a switch that do not poll. Their CPUs have no poller, if there are such CPUs."""
 
     main: int
-    """The main thread of a switch, which is one of those for control."""
+    """The main thread of a switch. Its CPU is one of `control`."""
 
     neighbour: tuple[int, ...] = ()
     """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
@@ -50,13 +50,13 @@ class CpuPlan:
 
     @property
     def beside_switch(self) -> tuple[int, ...]:
-        """The CPUs of pods and control: all that the switch leaves."""
+        """The CPUs of pods and control: all CPUs that the switch does not use."""
         return tuple(dict.fromkeys((*self.pods, *self.control)))
 
     def pollers_of(self, ports: int) -> list[int]:
-        """Which of the switch's CPUs polls each of so many ports along the chain, from left to right.
+        """The CPU of the switch that polls each of the ports along the chain, from left to right.
 
-        Neighbours on the way share a poller: of two, one has the left half of the chain, one the right.
+        Neighbouring ports share a poller. With two CPUs, one polls the left half of the chain, and one the right half.
         """
         return [self.switch[place * len(self.switch) // ports] for place in range(ports)]
 
@@ -77,7 +77,7 @@ class CpuPlan:
 
     @property
     def shared(self) -> Mapping[int, Sequence[str]]:
-        """The CPUs of the worker's machine that have several roles, and which."""
+        """The CPUs of the worker's machine with several roles, and these roles."""
         by_cpu: dict[int, list[str]] = {}
         for role, cpus in self.roles.items():
             for cpu in cpus:
@@ -86,10 +86,10 @@ class CpuPlan:
 
 
 def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:
-    """The roles of a chain of so many pods in the usual placement, from the lowest CPU of the worker to the highest.
+    """The roles of a chain of `pods` pods in the usual placement, from the lowest CPU of the worker to the highest.
 
-    A switch polls on the CPUs that the topology names, or else on the first one. It leaves the others, or, where there
-    are none, has its own CPUs together with pods and control.
+    A switch polls on the CPUs that the topology names, or by default on the first one. Pods and control have the other
+    CPUs. If there are no others, they share the CPUs of the switch.
     """
     sut = tuple(sorted(placement.sut))
     switch = (tuple(sorted(placement.named_switch)) or sut[:1]) if with_switch else ()
@@ -100,10 +100,10 @@ def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:
 def give_roles(
     placement: Placement, pods: int, *, receives: tuple[int, int], switch: tuple[int, ...], beside: tuple[int, ...]
 ) -> CpuPlan:
-    """The roles of a chain whose switch has these CPUs, and which has those `beside` it, or no switch and those only.
+    """The roles of a chain. `switch` has its switch's CPUs, if any. `beside` has the CPUs of pods and control.
 
-    The pods have the first of them, and control has the CPUs that the pods leave, or shares theirs. `receives` are the
-    CPUs of the left and of the right port.
+    The pods have the first CPUs of `beside`. Control has the other ones, or shares those of the pods. `receives` has
+    the CPU of the left and of the right port.
     """
     left, right = receives
     return CpuPlan(

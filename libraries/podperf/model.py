@@ -1,8 +1,8 @@
-"""The values that everything above the hosts speaks in. No I/O.
+"""The values that all packages above the hosts share. No I/O.
 
-Units, everywhere: loads and rates in frames per second and per direction, durations in seconds, latencies in
-nanoseconds, frame sizes in bytes with the FCS, ratios between 0 and 1. Words as in RFC 2544, RFC 9971 and ETSI TST 009;
-MRR as in FD.io CSIT.
+Units: loads and rates are in frames per second and per direction, durations in seconds, latencies in nanoseconds, frame
+sizes in bytes with the FCS, ratios between 0 and 1. Terms are those of RFC 2544, RFC 9971 and ETSI TST 009. MRR is
+FD.io CSIT's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000
 
 
 class Direction(StrEnum):
-    """Which way a frame crosses the system under test."""
+    """The direction in which a frame crosses the system under test."""
 
     LEFT_TO_RIGHT = "left-to-right"
     RIGHT_TO_LEFT = "right-to-left"
@@ -47,7 +47,7 @@ class NetworkingModel(StrEnum):
 
     @property
     def section(self) -> str:
-        """The section of the draft about it."""
+        """The section of the draft about this model."""
         return "4.1" if self is NetworkingModel.NONE else f"4.1.{list(NetworkingModel).index(self) + 1}"
 
 
@@ -55,7 +55,7 @@ class NetworkingModel(StrEnum):
 class FrameSize:
     """The sizes of the frames of one trial: one size, or a repeating mix of sizes.
 
-    `sequence` is the order in which sizes are sent, over and over; a single size has one entry.
+    `sequence` is the repeated order of sizes. A single size has one entry.
     """
 
     name: str
@@ -70,7 +70,7 @@ class FrameSize:
 
     @staticmethod
     def parse(text: str | float) -> FrameSize:
-        """`64`, `64.0`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize; ValueError says what is allowed."""
+        """`64`, `64.0`, `"64"`, `"64B"`, `"1518 B"` or `"IMIX"` as a FrameSize. ValueError names the allowed values."""
         word = (f"{text:g}" if isinstance(text, float) else str(text)).strip().upper()
         if word == "IMIX":
             return IMIX
@@ -90,7 +90,7 @@ class FrameSize:
         return max(self.sequence)
 
 
-# The simple IMIX of RFC 6985 and of CSIT: 7 x 64, 4 x 570, 1 x 1518, interleaved so that no size comes in a burst.
+# The simple IMIX of RFC 6985 and of CSIT: 7 x 64, 4 x 570, 1 x 1518, mixed so that no size comes in a burst.
 IMIX = FrameSize("IMIX", (64, 570, 64, 64, 570, 64, 1518, 64, 570, 64, 64, 570))
 
 
@@ -105,15 +105,15 @@ def l1_bit_rate(frames_per_second: float, frame: FrameSize) -> float:
 
 
 def line_rate(link_bits_per_second: float, frame: FrameSize) -> float:
-    """Frames per second that a link of this speed carries at most."""
+    """The most frames per second that a link of this speed carries."""
     return link_bits_per_second / ((frame.mean_bytes + L1_OVERHEAD_BYTES) * 8)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How a test frame must be addressed to enter the system under test from one side.
+    """The destination of test frames that enter the system under test from one side.
 
-    `None` leaves the tester's default: the other tester port's MAC, the flow's own address, the tester's UDP port.
+    `None` means the tester's default: the MAC of the other tester port, the flow's own address, the tester's UDP port.
     """
 
     mac: str | None = None
@@ -123,7 +123,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Everything about the test traffic that stays the same while load and duration change.
+    """The properties of the test traffic apart from load and duration.
 
     `flows` (1 to 65 536) UDP flows a direction, with addresses from 198.18.0.0/15 (RFC 2544 appendix C.2.2).
     """
@@ -140,7 +140,7 @@ class Traffic:
             raise ValueError(f"directions must name one or both directions once, not {self.directions}")
 
     def entry(self, direction: Direction) -> Entry:
-        """How frames of this direction are addressed."""
+        """The destination of frames of this direction."""
         return self.entries.get(direction, Entry())
 
 
@@ -166,7 +166,7 @@ class Latency:
     counts: Mapping[int, int]
 
     def percentile(self, percent: float) -> int:
-        """The latency in ns that `percent` of the frames did not exceed: upper edge of its bucket, or the maximum."""
+        """The latency in ns that `percent` of the frames did not exceed: the upper edge of a bucket, or the maximum."""
         total = sum(self.counts.values())
         wanted = max(1.0, total * percent / 100)
         seen = 0
@@ -186,7 +186,7 @@ class Latency:
 
 
 def merged_latency(latencies: Iterable[Latency | None]) -> Latency | None:
-    """All of them taken together, or None when there is none."""
+    """All latencies together, or None without any."""
     found = [each for each in latencies if each is not None]
     return reduce(Latency.merged, found) if found else None
 
@@ -206,11 +206,11 @@ def bucket_upper_ns(index: int) -> int:
 
 @dataclass(frozen=True)
 class DirectionResult:
-    """What one trial counted in one direction.
+    """The counts of one trial in one direction.
 
-    `received` counts each sequence number once; `duplicated` are the further copies. `corrupted` frames carried the
-    signature but not the content that was sent; they are not in `received`. `duration` runs from the first frame sent
-    to the last plus one gap.
+    `received` counts each sequence number once, and `duplicated` counts the copies. `corrupted` frames had the
+    signature but not the content that was sent; `received` does not contain them. `duration` is the time from the first
+    frame to the last one, plus one gap.
     """
 
     direction: Direction
@@ -226,7 +226,7 @@ class DirectionResult:
 
     @property
     def lost(self) -> int:
-        """Frames sent and not received intact; never negative."""
+        """Frames that were sent and not received intact. Never negative."""
         return max(0, self.sent - self.received)
 
     @property
@@ -236,16 +236,16 @@ class DirectionResult:
 
     @property
     def receive_rate(self) -> float:
-        """Frames per second that came back, over the time in which frames were sent."""
+        """Received frames divided by the duration of sending."""
         return self.received / self.duration if self.duration > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One trial as it happened.
+    """One trial with its counts.
 
-    `stray` frames carried no signature of this trial; `own_drops` were lost by the tester itself.
-    `invalid` is the reason why this trial says nothing about the system under test, or None.
+    `stray` frames had no signature of this trial. The tester itself lost `own_drops` frames. `invalid` is the reason
+    why this trial says nothing about the system under test, or None.
     """
 
     trial: Trial
@@ -255,7 +255,7 @@ class TrialResult:
     own_drops: int = 0
     invalid: str | None = None
     elapsed: float = 0.0  # seconds, with everything around the sending
-    noise: Noise | None = None  # what else went on on the measuring CPUs; None: not watched
+    noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
 
     @property
     def intended_count(self) -> int:
@@ -279,7 +279,7 @@ class TrialResult:
 
     @property
     def loss_ratio(self) -> float:
-        """Lost over sent, all directions; 0 when nothing was sent."""
+        """Lost frames divided by sent frames, all directions. 0 if nothing was sent."""
         return self.lost / self.sent if self.sent else 0.0
 
     @property
@@ -294,12 +294,12 @@ class TrialResult:
 
     @property
     def duration(self) -> float:
-        """Seconds in which frames were really sent: the longest direction."""
+        """The real seconds of sending, in the longest direction."""
         return max((each.duration for each in self.directions), default=0.0)
 
     @property
     def latency(self) -> Latency | None:
-        """Latency of all directions taken together, or None when nothing was received."""
+        """Latency of all directions together, or None if nothing was received."""
         return merged_latency(each.latency for each in self.directions)
 
 
@@ -309,8 +309,8 @@ class Chain:
 
     data_plane: str
     pods: int
-    forwarder: str | None = None  # what moves frames within a pod; None: the data plane's usual one
-    workers: int = 1  # along which the pods are divided, from left to right
+    forwarder: str | None = None  # the program that forwards in a pod; None: the data plane's default
+    workers: int = 1  # the pods are divided among so many workers, from left to right
 
     def __post_init__(self) -> None:
         if self.pods < 0:
@@ -320,8 +320,7 @@ class Chain:
 
     @property
     def parts(self) -> list[Chain]:
-        """What each worker has of it, from left to right: as many pods each, the first ones one more where some are
-        left over."""
+        """The part of each worker, from left to right. Remaining pods go to the first parts."""
         least, left_over = divmod(self.pods, self.workers)
         return [replace(self, pods=least + (number < left_over), workers=1) for number in range(self.workers)]
 
@@ -338,18 +337,18 @@ class Placement:
 
     tester: tuple[int, ...]
     sut: tuple[int, ...]
-    named_switch: tuple[int, ...] = ()  # of the SUT's, those that the topology gives to a user-space switch
-    hugepages: bool = True  # for what can use them, where the worker has some
-    apart: bool = False  # the tester's CPUs are another machine's: the same number is not the same CPU
-    neighbour: tuple[int, ...] = ()  # those of the worker that neither has
+    named_switch: tuple[int, ...] = ()  # the SUT's CPUs that the topology gives to a user-space switch
+    hugepages: bool = True  # whether applications may use them, if the worker has some
+    apart: bool = False  # the tester has another machine: equal numbers are different CPUs
+    neighbour: tuple[int, ...] = ()  # the worker's CPUs that neither tester nor SUT has
 
     @property
     def shared(self) -> Sequence[int]:
-        """CPUs that tester and SUT have in common: none on a sound testbed."""
+        """CPUs that tester and SUT share. A good testbed has none."""
         return [] if self.apart else sorted(set(self.tester) & set(self.sut))
 
     def as_record(self) -> dict[str, Any]:
-        """What was chosen, as records have it."""
+        """The chosen CPUs, in the form of records."""
         return {
             "tester": list(self.tester),
             "sut": list(self.sut),
@@ -361,10 +360,10 @@ class Placement:
 
 @dataclass(frozen=True)
 class VirtualFunctionSettings:
-    """How the SR-IOV virtual functions (VFs) of a NIC's port are to be. The defaults are those of the kernel."""
+    """The wanted settings of the SR-IOV virtual functions (VFs) of a NIC's port. The defaults are the kernel's."""
 
     number: int | None = None  # of each port; None: as many as a chain needs
     vlan: int = 0  # 0: none
-    trust: bool = False  # whether it may change its MAC and listen to all frames
-    spoof_check: bool = True  # whether frames with another source MAC are dropped
+    trust: bool = False  # whether a VF may change its MAC and receive all frames
+    spoof_check: bool = True  # whether the NIC drops frames whose source MAC is not the VF's
     queues: int = 1

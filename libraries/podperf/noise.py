@@ -1,4 +1,4 @@
-"""How much of the measuring CPUs' time went elsewhere while something was measured. A value; no I/O."""
+"""The time of the measuring CPUs that other work took during a measurement. No I/O."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 # Shares of the measuring CPUs' time above which a measurement counts as noisy.
 STOLEN_LIMIT = 0.01
 FOREIGN_LIMIT = 0.05
-# Below these shares of a CPU's best speed, figures are the neighbours' as well. Of forwarding, slower memory costs less
-# than slower work does: see benchmarks/quietness_gauges.py.
+# Below these shares of a CPU's best speed, figures also describe foreign work. Slow memory costs forwarding less than
+# slow computing does: see benchmarks/quietness_gauges.py.
 WORK_LIMIT = 0.8
 MEMORY_LIMIT = 0.7
-NAMED = 3  # so many processes are named in the reason
+NAMED = 3  # processes that the reason names at most
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast the slowest of some CPUs is at its work, and the slowest at copying memory: shares of their best."""
+    """The speed of the slowest CPU at computing, and of the slowest one at copying memory, as shares of their best."""
 
     work: float = 1.0
     memory: float = 1.0
 
     @property
     def shortfalls(self) -> list[str]:
-        """What is too slow for figures to be trusted, in words."""
+        """The speeds that are too low for trustworthy figures, in words."""
         found = []
         if self.work < WORK_LIMIT:
             found.append(f"the slowest ran at {self.work:.0%} of its best speed")
@@ -38,11 +38,11 @@ class Speed:
 
 @dataclass(frozen=True)
 class Noise:
-    """What else the measuring CPUs did during one or more windows. Amounts are CPU seconds; two values can be added.
+    """Other work on the measuring CPUs during one or more windows. Amounts are CPU seconds. Two values can be added.
 
-    `foreign` maps a process, as "name (pid)", to the time it took on the measuring CPUs; the tester, the system under
-    test and the suite itself are not in it. `resolution` is the tick that the amounts of one window are counted in, and
-    so how far off they may be.
+    `foreign` has the time of each process, as "name (pid)", on the measuring CPUs, without the tester, the system under
+    test and the suite itself. `resolution` is the tick in which the amounts of one window are counted. The amounts may
+    be wrong by one tick.
     """
 
     cpus: tuple[int, ...]
@@ -50,7 +50,7 @@ class Noise:
     stolen: float
     foreign: Mapping[str, float]
     context_switches: int
-    run_queue: int  # threads that wanted a CPU just before or just after (the larger), without the observer
+    run_queue: int  # threads that wanted a CPU just before or just after (the larger number), without podperf's own
     resolution: float
     speed: Speed | None = None  # the mean; None: unknown
     # On the machines of the workers in the same window, from left to right; empty if the worker's is this one.
@@ -63,7 +63,7 @@ class Noise:
 
     @property
     def stolen_ratio(self) -> float:
-        """Share of the measuring CPUs' time that the hypervisor gave to others."""
+        """Share of the measuring CPUs' time that the hypervisor gave to other machines."""
         return self.stolen / self.capacity
 
     @property
@@ -73,12 +73,12 @@ class Noise:
 
     @property
     def noisy(self) -> bool:
-        """True when the figures measured meanwhile may be the neighbours' rather than the SUT's."""
+        """True if the figures of these windows may describe foreign work and not the SUT."""
         return self.reason is not None
 
     @property
     def reason(self) -> str | None:
-        """One sentence about what disturbed the measurement, or None when nothing did."""
+        """One sentence about the disturbance of the measurement, or None."""
         if not self.workers:
             return self._own_reason
         names = ["tester", "worker", *(f"worker {number}" for number in range(2, len(self.workers) + 1))]
@@ -98,7 +98,7 @@ class Noise:
         return f"CPU {', '.join(map(str, self.cpus))}: {' and '.join(found)}" if found else None
 
     def __add__(self, other: Noise) -> Noise:
-        """Both windows taken together. Both must be of the same CPUs of the same machines."""
+        """Both windows together. They must be of the same CPUs of the same machines."""
         foreign = dict(self.foreign)
         for name, seconds in other.foreign.items():
             foreign[name] = foreign.get(name, 0.0) + seconds
@@ -132,7 +132,7 @@ class Noise:
 
 
 def mean_speed(weighed: Iterable[tuple[Speed | None, float]]) -> Speed | None:
-    """The mean of those that are known, by their weights."""
+    """The weighted mean of the known speeds."""
     known = [(speed, max(1e-9, weight)) for speed, weight in weighed if speed is not None]
     if not known:
         return None
@@ -141,19 +141,19 @@ def mean_speed(weighed: Iterable[tuple[Speed | None, float]]) -> Speed | None:
 
 
 def why_noisy(phases: Mapping[str, Noise]) -> str | None:
-    """Why figures that were measured in these phases may be the neighbours', or None.
+    """The reason why figures of these phases may describe foreign work, or None.
 
-    Each phase is judged by itself: a search makes short trials, and the seconds of MRR before it would hide theirs.
+    Each phase is judged separately. A search has short trials, and the long trials of MRR would hide their noise.
     """
     noisy = {name: noise.reason for name, noise in phases.items() if noise.noisy}
     together = total(phases.values())
     if together is not None and together.noisy and len(noisy) in {0, len(phases)}:
-        return together.reason  # no need to name them all, or what is seen only in all of them together
+        return together.reason  # all phases are noisy, or only their sum is: name no phase
     return "; ".join(f"{name}: {reason}" for name, reason in noisy.items()) or None
 
 
 def total(noises: Iterable[Noise | None]) -> Noise | None:
-    """All windows together, or None when none was watched."""
+    """All windows together, or None if none was watched."""
     found: Noise | None = None
     for noise in noises:
         if noise is not None:

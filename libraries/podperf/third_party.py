@@ -1,4 +1,4 @@
-"""Parts of podperf that other Python packages bring: data planes, pod runtimes and claims of their own.
+"""Loads parts of podperf from other Python packages: data planes, pod runtimes and claims.
 
 A package names them by entry points (packaging.python.org, "Entry points specification"). docs/third-party.md has an
 example.
@@ -15,10 +15,10 @@ Part = TypeVar("Part")
 
 
 def with_third_party(group: str, own: Mapping[str, Part]) -> dict[str, Part]:
-    """podperf's own parts by their names, and behind them those that the installed packages have in this group.
+    """podperf's own parts by their names, followed by the parts of installed packages in this group.
 
-    A part that cannot be loaded, or has the name of another, is left out, and standard error says why: the other parts
-    are of use without it.
+    A part that cannot be loaded, or that has the name of another part, is left out. Standard error has the reason. All
+    other parts work.
     """
     parts = dict(own)
     for entry in sorted(entry_points(group=group), key=lambda each: each.name):
@@ -27,7 +27,7 @@ def with_third_party(group: str, own: Mapping[str, Part]) -> dict[str, Part]:
             continue
         try:
             parts[entry.name] = entry.load()
-        except Exception as error:  # code of somebody else, which may raise anything
+        except Exception as error:  # foreign code may raise any exception
             _left_out(entry, f"{type(error).__name__}: {error}")
     return parts
 

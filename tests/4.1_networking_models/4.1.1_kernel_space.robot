@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    Kernel-space, non-accelerated networking model (draft section 4.1.1).
-...              Pods are joined by what the kernel itself offers; frames cross its network stack at every hop.
+...              The kernel itself joins the pods, and frames cross its network stack at every hop.
 ...              The other frame sizes, both directions and longer chains: 4.1.1_kernel_space_sweep.robot.
 
 Resource         ../../resources/networking_model.resource

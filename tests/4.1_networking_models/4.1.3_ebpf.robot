@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    eBPF acceleration model (draft section 4.1.3).
-...              Own BPF programs at the tc and XDP hooks send frames past the worker's network stack, from port to pod
-...              and from pod to pod; with AF_XDP the pods themselves take frames off the XDP hook.
+...              podperf's BPF programs at the tc and XDP hooks send frames past the worker's network stack, from port
+...              to pod and from pod to pod. With AF_XDP the pods themselves take frames from the XDP hook.
 ...              The other data planes, sizes, directions, chains and forwarders: 4.1.3_ebpf_sweep.robot.
 
 Resource         ../../resources/networking_model.resource

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Smart-NIC acceleration model (draft section 4.1.4).
-...              Pods own SR-IOV virtual functions of the NIC, whose embedded switch takes frames to them by MAC, and
-...              forward with DPDK or in their kernel; eBPF/XDP programs run on the NIC, where one can.
+...              Pods have SR-IOV virtual functions of the NIC. The NIC's embedded switch forwards frames to a pod by
+...              MAC. Pods forward with DPDK or in the kernel. eBPF/XDP programs run on the NIC if it supports this.
 ...              The other sizes, directions and chains: 4.1.4_smart_nic_sweep.robot.
 
 Resource         ../../resources/networking_model.resource

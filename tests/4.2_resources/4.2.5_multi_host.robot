@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    Several hosts (draft section 4.2.5): the pods of a chain divided along two workers, whose ports are
-...              joined. A topology names both under `workers`.
+Documentation    Several hosts (draft section 4.2.5): the pods of a chain are divided among two workers, whose ports are
+...              cabled to each other. The topology lists both under `workers`.
 
 Resource         ../../resources/networking_model.resource
 

@@ -1,4 +1,4 @@
-"""Shell scripts that stand in files beside the modules that run them, so that shellcheck sees them."""
+"""Shell scripts in files beside the modules that run them, so that shellcheck can check them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CPUs of a host: which exist, which may be used, and how near they are to each other."""
+"""The CPUs of a host: those that exist, those that may be used, and their cores and NUMA nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cpus:
         return tuple(sorted(set(self.online) & set(self.allowed)))
 
     def same_core(self, cpu: int, others: Collection[int]) -> bool:
-        """True when this CPU is on the physical core of one of the others."""
+        """True if this CPU is on the physical core of one of the others."""
         return not self.siblings.get(cpu, frozenset((cpu,))).isdisjoint(others)
 
     def node(self, cpu: int) -> int:

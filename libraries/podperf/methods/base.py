@@ -10,26 +10,26 @@ from podperf.model import TrialResult
 
 
 class TrialSource(Protocol):
-    """Where a method gets its trials from: a tester with fixed traffic, or a simulation.
+    """The source of a method's trials: a tester with fixed traffic, or a simulation.
 
-    Every result that it returns is valid; invalid trials were repeated beneath, or TrialNotDelivered was raised.
+    Every result is valid. The source repeats invalid trials, or raises TrialNotDelivered.
     """
 
-    maximum_load: float  # frames/s and direction: nothing above this can be asked for
+    maximum_load: float  # frames/s and direction; a method must not ask for more
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One valid trial at this load (frames/s and direction; UNPACED: all the tester can) for this many seconds."""
 
 
 class MethodResult(Protocol):
-    """What a method found."""
+    """The result of a method."""
 
     @property
     def metrics(self) -> Metrics:
-        """The figures that it tells, by the names that they have in `podperf.metrics.METRICS`."""
+        """The figures of the result, by their names in `podperf.metrics.METRICS`."""
 
     def as_record(self) -> Mapping[str, Any]:
-        """The result as JSON-serialisable data for the record: values, bounds, and every parameter that led to them."""
+        """The result in JSON types for the record: values, bounds, and all parameters of the method."""
 
 
 class Method(Protocol):
@@ -37,7 +37,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """The word that stands for it in records and on the screen."""
+        """The name of the method in records and on the screen."""
 
     def run(self, source: TrialSource) -> MethodResult:
-        """Measure. Raises PodperfError when no honest result could be found."""
+        """Measure. Raises PodperfError if there is no trustworthy result."""

@@ -1,6 +1,6 @@
-"""Search presets as data: what is searched for, how carefully, and who says so. Terms as in RFC 9971.
+"""Search presets as data: their goals, their trials, and the source of each attribute. Terms are those of RFC 9971.
 
-To add one, add an entry to `PRESETS`; nothing else knows their names.
+To add a preset, add an entry to `PRESETS`. No other code knows their names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from podperf.errors import PodperfError
 
 @dataclass(frozen=True)
 class Goal:
-    """A search goal of RFC 9971: which load counts as carried, and how narrow the answer must be. Durations in seconds.
+    """A search goal of RFC 9971: the loss that a load may have, and the width of the answer. Durations are in seconds.
 
-    A trial is bad when its loss ratio is above `loss_ratio`. A load is a lower bound when, of the trials of
-    `final_trial_duration` that make up `duration_sum`, no more than `exceed_ratio` (by time) are bad. The goal is
+    A trial is bad if its loss ratio is above `loss_ratio`. A load is a lower bound if at most `exceed_ratio` of its
+    trials (by time) are bad; the trials have `final_trial_duration` each and `duration_sum` together. The goal is
     reached when lower and upper bound are within `relative_width` of each other. Earlier, coarser phases
     (`preceding_targets`) start with trials of `initial_trial_duration`.
     """
@@ -42,18 +42,18 @@ class Goal:
         )
 
     def as_record(self) -> Mapping[str, Any]:
-        """Every attribute, JSON-serialisable."""
+        """Every attribute in JSON types."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Preset:
-    """The goals of one search, strictest first, and what holds for all of them.
+    """The goals of one search, the strictest first, and the settings for all of them.
 
-    `warmup_duration`: seconds of one trial at maximum load that is not counted. `search_duration_max`: seconds after
-    which the search stops with what it has. `minimum_load`: frames/s and direction, below which nothing is tried.
-    `sources` says where each attribute comes from. `adapted` says what is otherwise with the tester at hand; empty
-    where nothing is.
+    `warmup_duration`: seconds of one trial at maximum load that does not count. `search_duration_max`: seconds after
+    which the search stops with the bounds so far. `minimum_load`: the lowest load of a trial, in frames/s and
+    direction. `sources` has the source of each attribute. `adapted` describes the differences for the present tester,
+    or is empty.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Preset:
     adapted: str = ""
 
     def for_tester(self, shortest_trial: float) -> Preset:
-        """This preset with trials that a tester can do well: none is shorter than `shortest_trial` seconds."""
+        """This preset without trials that are shorter than `shortest_trial` seconds, which the tester needs."""
         goals = tuple(each.with_trials_of(shortest_trial) for each in self.goals)
         if goals == self.goals:
             return self
@@ -76,7 +76,7 @@ class Preset:
         return replace(self, goals=goals, warmup_duration=warmup, adapted=adapted)
 
     def as_record(self) -> Mapping[str, Any]:
-        """Every attribute, JSON-serialisable."""
+        """Every attribute in JSON types."""
         return {
             "name": self.name,
             "goals": [goal.as_record() for goal in self.goals],
@@ -141,7 +141,7 @@ _MLRSEARCH_ATTRIBUTES = dict.fromkeys(
 
 
 def _careful(name: str, summary: str, goal: Goal, search_duration_max: float, sources: Mapping[str, str]) -> Preset:
-    """A preset as MLRsearch has its defaults, but for what `sources` says. RFC 2544 knows no partial drop rate."""
+    """A preset with MLRsearch's defaults, except the attributes in `sources`. RFC 2544 knows no partial drop rate."""
     return Preset(
         name=name,
         summary=summary,
@@ -212,7 +212,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType({each.name: each for each in (_
 
 
 def preset(name: str) -> Preset:
-    """The preset of this name; PodperfError lists the names there are."""
+    """The preset of this name. For an unknown name, raises PodperfError with all names."""
     try:
         return PRESETS[name]
     except KeyError:

@@ -17,12 +17,12 @@ class PodInterface:
     name: str
     mac: str
     address: str | None = None
-    host_interface: str | None = None  # the worker's end, where there is one
+    host_interface: str | None = None  # the worker's end, if there is one
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """A network that a pod is to be attached to: the plug-ins of its CNI configuration list, in their order.
+    """A network for a pod: the plug-ins of its CNI configuration list, in their order.
 
     `capabilities` go to the plug-ins that declare them, as `runtimeConfig` (CNI specification, section 2).
     """
@@ -53,7 +53,7 @@ class Pod(Protocol):
         `host_interface` on `host`, which may be the host of another pod. Both ends are up."""
 
     def add_device(self, name: str, mac: str) -> None:
-        """Let the pod's application have a device that a driver in user space has. It counts as interface `name`."""
+        """Give the pod's application a device that a user-space driver drives. It counts as interface `name`."""
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         """Start a program in the pod until `undo`. Its `pid` is the number that the worker's kernel gives it."""
@@ -67,10 +67,10 @@ class PodRuntime(Protocol):
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
-        """The reason why this host cannot run pods of this kind, with the remedy where there is one, or None."""
+        """The reason why this host cannot run pods of this kind, with a remedy if there is one. None if it can."""
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
-        """Start a pod with these interfaces. `undo` takes both away."""
+        """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
 
     def describe(self) -> Mapping[str, Any]:
         """Kind and versions of the runtime and of its CNI plug-ins."""

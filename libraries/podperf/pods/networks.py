@@ -1,4 +1,4 @@
-"""How interfaces get into pods whose networks are network namespaces of the worker."""
+"""Brings interfaces into pods whose networks are network namespaces of the worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NetworkedPod:
 
 
 class PodNetworks:
-    """The networks that CNI plug-ins attach a worker's pods to."""
+    """The networks to which CNI plug-ins attach a worker's pods."""
 
     def __init__(self, machine: Host, worker: Host) -> None:
         self._machine, self._plugins = machine, CniPlugins(worker)
@@ -53,7 +53,7 @@ class PodNetworks:
             undo.callback(self._attached.remove, (pod.name, attachment))
 
     def describe(self) -> Mapping[str, Any]:
-        """The plug-ins, and the networks that they attach pods to now."""
+        """The plug-ins, and the present networks of the pods."""
         versions = package_versions(self._machine, ["containernetworking-plugins"])
         return {
             "cni_directory": PLUGIN_DIRECTORY,

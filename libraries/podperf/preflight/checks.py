@@ -1,6 +1,6 @@
-"""What can be measured on a testbed and what cannot, and why, before anything is measured.
+"""Checks a testbed before a measurement: which tests can run there, which cannot, and why.
 
-What a probe can try, it tries: kernel features are used in throw-away namespaces, and test frames cross the bare path.
+The checks try things out: they use kernel features in temporary namespaces, and send test frames across the bare path.
 """
 
 from __future__ import annotations
@@ -49,15 +49,17 @@ COMMANDS = (
 
 
 def check(path: str, host: Host | None = None, *, root: bool | None = None) -> list[Observation]:
-    """Everything that can be found out about the testbed of a topology file, if there is one. Nothing stays changed.
+    """All observations about the testbed of a topology file, if there is one. Nothing stays changed.
 
-    Without `root` (by default: the rights of this process) what needs it is reported as not checked.
+    Without `root` (by default: the rights of this process), checks that need root are reported as not checked.
     """
     take_password()
     host = host or LocalHost()
     root = os.geteuid() == 0 if root is None else root
     observations, topology = _check_topology(path)
-    if any(each.state is State.MISSING for each in observations):  # whoever mistyped a name asks about another testbed
+    if any(
+        each.state is State.MISSING for each in observations
+    ):  # with a mistyped name, checks describe the wrong testbed
         return observations
     observations.append(_check_rights(root))
     observations += _check_commands(host)
@@ -68,7 +70,7 @@ def check(path: str, host: Host | None = None, *, root: bool | None = None) -> l
 
 
 def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitStack) -> Iterator[Observation]:
-    """What needs the machines of the testbed to be within reach."""
+    """The checks that need a connection to the machines of the testbed."""
     if topology is None:
         yield from _check_machine(host, root)
         return
@@ -79,7 +81,7 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
     try:
         for there in behind_ssh(machines):
             lock(there, undo, CHECK)
-    except PodperfError as error:  # looking would disturb the trials of the run that has it
+    except PodperfError as error:  # checks would disturb the trials of the run that has the machine
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, worker, *others = machines
@@ -95,7 +97,7 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
 
 
 def _check_next_worker(alone: Topology, tester: Host, worker: Host) -> Iterator[Observation]:
-    """What a worker behind the first one needs. `alone` is the topology with this worker only."""
+    """The checks of a worker after the first one. `alone` is the topology with only this worker."""
     (settings,) = alone.workers
     observations, placement = _check_placement(alone, tester, worker)
     observations += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
@@ -107,7 +109,7 @@ def _check_next_worker(alone: Topology, tester: Host, worker: Host) -> Iterator[
 
 
 def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observation], Sequence[Host] | None]:
-    """Whether tester and workers can be reached, and the machines that they are, the tester's first."""
+    """Whether tester and workers can be reached, and their machines, the tester's first."""
     if topology.virtual:
         reason = virtual_worker_unavailable(host)
         there = Observation("worker", "virtual worker", State.OK, "the run boots it")
@@ -133,7 +135,7 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
 
 
 def _check_machine(worker: Host, root: bool) -> Iterator[Observation]:
-    """What a worker needs, whatever the topology."""
+    """The checks of a worker that do not depend on the topology."""
     yield from _check_kernel(worker, root)
     yield from _check_plugins(worker)
 
@@ -176,7 +178,7 @@ def _check_rights(root: bool) -> Observation:
 
 def _check_commands(host: Host) -> Iterator[Observation]:
     for command, package, needed in COMMANDS:
-        # Debian gives /usr/sbin to root only.
+        # On Debian only root has /usr/sbin in its PATH.
         done = host.run("sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin command -v {command}", check=False)
         if done.exit_code == 0:
             yield Observation("commands", command, State.OK, done.stdout.strip())
@@ -243,7 +245,7 @@ def _check_pods(topology: Topology, worker: Host) -> Observation:
 
 
 def _check_hugepages(host: Host) -> Observation:
-    """Those of 2 MiB, whatever size is the kernel's default."""
+    """The hugepages of 2 MiB, also if the kernel's default size is another one."""
     if not hugepages.offered(host):
         return Observation("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
     each_node = ", ".join(f"{free} of {total} on node {node}" for node, (free, total) in hugepages.free(host).items())

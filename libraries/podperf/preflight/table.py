@@ -1,4 +1,4 @@
-"""What the preflight found, as a person reads it."""
+"""The observations of the preflight as a table for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33,
 
 
 def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
-    """What was observed, as a table by area, and the conclusion. Details are wrapped to `width` columns, if any."""
+    """The observations as a table by area, and the conclusion. With `width`, details are wrapped to so many columns."""
     subject_width = max((len(each.subject) for each in observations), default=0)
     lines = []
     for area in dict.fromkeys(each.area for each in observations):

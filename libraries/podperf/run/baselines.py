@@ -1,4 +1,4 @@
-"""The bare path's figures of a run, and the figures of each test judged beside them."""
+"""The bare path's figures of a run. The figures of each test are judged by them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from podperf.verdicts.thresholds import Verdict, judge
 
 
 class Baselines:
-    """The bare path as tests of this run have measured it, by the kind of traffic."""
+    """The bare path's figures from tests of this run, by the kind of traffic."""
 
     def __init__(self) -> None:
         self._measured: dict[TrafficKind, Metrics] = {}
-        self._records: dict[TrafficKind, str] = {}  # the id of the record that has these figures
+        self._records: dict[TrafficKind, str] = {}  # the id of the record with these figures
 
     def judge(self, record: TestRecord) -> Verdict:
-        """The figures of a test against the testbed's thresholds. The verdict is in the record, too."""
+        """The verdict on the figures of a test by the testbed's thresholds. The record gets it, too."""
         assert record.chain is not None and record.traffic is not None
         kind = kind_of(record.traffic)
         if any(each.unit == RATIO for each in record.thresholds):
@@ -31,18 +31,18 @@ class Baselines:
             noise=record.why_noisy(),
             doubts=record.limits.doubts if record.limits else {},
         )
-        if record.chain.data_plane == Wire.name:  # measured at length, it is a better baseline than the calibration
+        if record.chain.data_plane == Wire.name:  # a long measurement is a better baseline than the calibration
             self._measured[kind] = record.metrics
             self._records[kind] = record.id
         return record.verdict
 
 
 def baseline_of(limits: TesterLimits | None, measured: Metrics) -> Metrics | None:
-    """The bare path's figures: those that a test has `measured` at length, else the limits that calibration found.
+    """The bare path's figures: those that a test has `measured`, or otherwise the limits of the calibration.
 
-    A measured rate below the limit of the calibration counts as that limit: a baseline that is too low, as on a noisy
-    machine, would flatter every test that is compared with it. A rate above the load that the link or the topology
-    allows counts as that load, because the path under test is offered no more.
+    A measured rate below the calibrated limit counts as that limit. A noisy machine may make a baseline too low, and
+    all ratios would then be too high. A rate above the load that the link or the topology allows counts as that load,
+    because the path under test gets no more.
     """
     if limits is None:
         return measured or None

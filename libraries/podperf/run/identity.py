@@ -1,4 +1,4 @@
-"""Which test a record is of, and its name."""
+"""The identity of a test, and the name of its record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podperf.verdicts.thresholds import applicable
 
 @dataclass(frozen=True)
 class TestIdentity:
-    """Which test this is, as Robot Framework knows it; `log` is its place in Robot's log, where one is written."""
+    """A test as Robot Framework knows it. `log` is its place in Robot's log, or None without a log."""
 
     __test__ = False  # not a pytest class
 
@@ -25,13 +25,13 @@ class TestIdentity:
     log: str | None = None
 
     def record(self, *words: str) -> TestRecord:
-        """An empty record of this test; with the section, `words` say what it measures."""
+        """An empty record of this test. The section and `words` make the record's name."""
         section = next(iter(sections_of(self.tags)), "")
         return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
 
 
 def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traffic: Traffic) -> TestRecord:
-    """The record of a test before anything is set up: the chain, as it is asked for, and its thresholds."""
+    """The record of a test before its set-up: the requested chain, and its thresholds."""
     inside = chain.forwarder or ""
     where = count(chain.workers, "worker") if chain.workers > 1 else ""
     words = (chain.data_plane, count(chain.pods, "pod"), where, inside, traffic.frame.name, way(traffic))
@@ -43,6 +43,6 @@ def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traff
 
 
 def way(traffic: Traffic) -> str:
-    """How the traffic differs from the usual, for the record's name."""
+    """The difference of the traffic from the usual one, for the record's name."""
     words = ["both-ways"] if len(traffic.directions) > 1 else []
     return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

@@ -1,4 +1,4 @@
-"""The machines of a run: taken for this run alone, taken again when a connection was lost, and given back."""
+"""The machines of a run. A session takes them for this run alone, and again after a lost connection."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ MachineRole = Literal["tester", "worker"]
 
 
 class Session:
-    """The topology, the results folder, and from `open` to `close` the machines with the `equipment` on them."""
+    """The topology and the results folder. From `open` to `close` also the machines, with the `equipment` on them."""
 
     equipment: Equipment
 
     def __init__(
         self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
-        """`password` is offered to those machines whose login in the topology is by password. Without it, the password
-        in the environment is used. It is removed from the environment in any case."""
+        """podperf offers `password` to machines whose login in the topology is by password. The default is the password
+        in the environment, which podperf removes from the environment in any case."""
         take_password()
         self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
         self.results = results
@@ -46,7 +46,7 @@ class Session:
         self._undo = ExitStack()
 
     def open(self) -> None:
-        """Take all machines, or none: for this run alone, and without anything that an earlier run left there."""
+        """Take all machines for this run alone, or none. Remove the leftovers of earlier runs."""
         try:
             self._open()
         except BaseException:
@@ -67,7 +67,7 @@ class Session:
         self._undo.enter_context(RunLock(RUN, self.progress.note))
         if earlier := set_aside(self.results):
             self.progress.note(f"records of an earlier run lay in {self.results}; they are in {earlier.name} now")
-        self._undo.callback(put_back, self._host, keep=True)  # for anything that a signal kept a test from taking down
+        self._undo.callback(put_back, self._host, keep=True)  # for chains that a signal left behind
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
         if self.topology.virtual:
@@ -87,9 +87,9 @@ class Session:
         self._losses = [each.losses for each in behind_ssh(self._machines)]
 
     def login(self, machine: MachineRole, number: int = 1) -> Login:
-        """The login that podperf uses on the tester's machine, or on a worker, which `number` counts from the left.
+        """The login that podperf uses on the tester's machine, or on a worker. `number` counts workers from the left.
 
-        PodperfError when there is no such machine, or when it is the one on which podperf runs.
+        Raises PodperfError if there is no such machine, or if it is the machine that runs podperf.
         """
         tester, *workers = self._machines
         machines = [tester] if machine == "tester" else workers
@@ -98,7 +98,7 @@ class Session:
         return login_to(machines[number - 1])
 
     def take_lost_machines_again(self) -> None:
-        """Log in again if a connection was lost. The lock ended with it, and the set-up of a test still stands."""
+        """Log in again if a connection was lost. The lock has ended, but the set-up of a test is still there."""
         machines = behind_ssh(self._machines)
         if [each.losses for each in machines] != self._losses:
             self.progress.note("an SSH connection was lost: logging in again")

@@ -1,1 +1,1 @@
-"""The testbed in use: machines, ports and CPUs are taken, and systems under test are built on them."""
+"""The testbed in use: takes machines, ports and CPUs, and builds systems under test on them."""

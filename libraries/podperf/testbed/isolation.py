@@ -1,9 +1,9 @@
-"""The test network is isolated (draft section 5): interfaces that anything else uses are refused as tester ports.
+"""The test network is isolated (draft section 5): podperf refuses tester ports that anything else uses.
 
-Refused is an interface that carries a default route, an address, or the SSH session of the person who runs the suite;
-one whose lower link or upper links (VLAN, macvlan) do, as they share its wire; and one that is a port of something else
-(bridge, bond, Open vSwitch), whatever that carries. Each one is judged in its own network namespace. The judgement is
-pure functions over `ip -json` output; reading that is apart.
+podperf refuses an interface that carries a default route, an address, or the SSH session of the person who runs the
+suite. It also refuses an interface if a link on the same wire (a lower link, a VLAN, a macvlan) carries one of these,
+and every port of a bridge, a bond or an Open vSwitch. Each interface is judged in its own network namespace. The
+judgement is made by pure functions over `ip -json` output; other functions read this output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ADVICE = "choose an interface that only the testbed uses"
 
 @dataclass(frozen=True)
 class SshSession:
-    """The two ends of an SSH session, as addresses; `zone` is the interface of a link-local session."""
+    """The addresses of the two ends of an SSH session. `zone` is the interface of a link-local session."""
 
     peer: str
     local: str
@@ -37,7 +37,7 @@ class SshSession:
 
     @staticmethod
     def parse(connection: str) -> SshSession | None:
-        """From the text of SSH_CONNECTION (peer, its port, local address, its port); None when it is not that."""
+        """The session in the text of SSH_CONNECTION (peer, its port, local address, its port). None for other texts."""
         words = connection.split()
         if len(words) != 4:
             return None
@@ -47,7 +47,7 @@ class SshSession:
 
 @dataclass(frozen=True)
 class Network:
-    """What one network namespace looks like; `towards_peer` are the interfaces by which the SSH peer is reached."""
+    """The state of one network namespace. `towards_peer` are the interfaces that lead to the SSH peer."""
 
     links: Sequence[Link]
     routes: Sequence[Route]
@@ -55,7 +55,7 @@ class Network:
 
 
 def objections(interface: str, network: Network, ssh: SshSession | None = None) -> list[str]:
-    """Why this interface must not be a tester port: one sentence a reason, none when it may."""
+    """The reasons why this interface must not be a tester port, one sentence each. Empty if it may be one."""
     port = _find(interface, network.links)
     if port is None:
         names = ", ".join(sorted(link["ifname"] for link in network.links if not _is_loopback(link)))
@@ -73,7 +73,7 @@ def objections(interface: str, network: Network, ssh: SshSession | None = None) 
                 f"the link below {link['ifname']} is in another namespace, where it may be in use; "
                 "choose the link below itself"
             )
-    if not reasons and (master := port.get("master")):  # of an Open vSwitch nothing else shows who uses it
+    if not reasons and (master := port.get("master")):  # only this shows that an Open vSwitch uses the port
         reasons.append(f"{name} is a port of {master}, which brings it the frames of others; {_ADVICE}")
     return reasons
 
@@ -87,9 +87,9 @@ def _is_loopback(link: Link) -> bool:
 
 
 def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link, str]]:
-    """The port and every link that sends and receives through the same wire, each with how to say so.
+    """The port and every link that uses the same wire, each with words for a message.
 
-    The peer of a veth is the other end of the wire: it belongs to the system under test and may well be in use.
+    The peer of a veth is the other end of the wire. It belongs to the system under test and may be in use.
     """
     by_name = {link["ifname"]: link for link in links}
     found = {port["ifname"]: f"{port['ifname']} carries"}
@@ -106,7 +106,7 @@ def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link,
 
 
 def _carried(link: Link, network: Network, ssh: SshSession | None) -> Iterator[str]:
-    """What this link carries that has no place on a test network."""
+    """The things that this link carries and that a test network must not have."""
     name = link["ifname"]
     addresses = [each for each in link.get("addr_info", ()) if "local" in each]
     if any(_is_default(route) and name in _devices(route) for route in network.routes):
@@ -119,7 +119,7 @@ def _carried(link: Link, network: Network, ssh: SshSession | None) -> Iterator[s
 
 
 def _is_default(route: Route) -> bool:
-    """True for a default route and for half of one (0.0.0.0/1 and 128.0.0.0/1, as VPNs write it)."""
+    """True for a default route and for one half of it (0.0.0.0/1 and 128.0.0.0/1, as VPNs set it)."""
     if route.get("type", "unicast") != "unicast":
         return False
     destination = str(route.get("dst", ""))
@@ -137,10 +137,10 @@ def refuse_shared_ports(
     inside: Callable[[str], Host] | None = None,
     ssh: SshSession | None = None,
 ) -> None:
-    """PodperfError, one line a reason, unless both existing interfaces of a topology are the testbed's own.
+    """Raises PodperfError, one line for each reason, unless only the testbed uses the topology's interfaces.
 
-    `host` is the machine of the tester, this one by default, and `inside` gives one of its network namespaces. Ports
-    that the run makes itself have nothing to be refused for.
+    `host` is the tester's machine, by default this machine. `inside` gives one of its network namespaces. Ports that
+    the run makes itself are never refused.
     """
     if topology.tester.left.interface is None:  # the run's own ports, or those of a TRex
         return
@@ -151,7 +151,7 @@ def refuse_shared_ports(
     ports: list[tuple[str | None, int]] = []
     for side, port in (("left", topology.tester.left), ("right", topology.tester.right)):
         where = f"{topology.path}: tester.ports.{side}" + (f" in namespace {port.namespace}" if port.namespace else "")
-        assert port.interface is not None  # a topology has both or none
+        assert port.interface is not None  # a topology names both or none
         try:
             network = read_network(_host_of(port, host, inside), ssh)
         except PodperfError as error:
@@ -168,8 +168,7 @@ def refuse_shared_ports(
 
 
 def refuse_shared_worker_ports(file: str, worker: WorkerSettings, host: Host, ssh: SshSession | None) -> None:
-    """The same for the ports of a worker in a topology file. `host` is its machine, `ssh` the session by which it is
-    reached."""
+    """`refuse_shared_ports` for the ports of a worker. `host` is its machine, `ssh` podperf's session to it."""
     refused = []
     network = None
     for side, port in (("left", worker.left), ("right", worker.right)):
@@ -206,14 +205,14 @@ def read_network(host: Host, ssh: SshSession | None = None) -> Network:
 def ssh_session(pid: str = "self") -> SshSession | None:
     """The SSH session that this process was started from, or None.
 
-    sudo drops SSH_CONNECTION from the environment, so that the environments of the parent processes are read as well.
+    sudo drops SSH_CONNECTION from the environment, so the environments of the parent processes are read, too.
     """
     while pid != "0":
         process = Path("/proc") / pid
         try:
             environment = (process / "environ").read_bytes().split(b"\0")
             parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-        except OSError:  # gone, or not ours to read
+        except OSError:  # the process has ended, or belongs to another user
             return None
         for entry in environment:
             name, _, value = entry.partition(b"=")

@@ -1,6 +1,7 @@
-"""One run at a time on a machine: two would measure each other.
+"""The lock for one run at a time on a machine. Two runs would disturb each other.
 
-The lock is a file that only root can open, so nobody else can hold it. The kernel frees it however its process ends.
+The lock is a file that only root can open, so nobody else can hold it. The kernel frees the lock at any end of the
+process that holds it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from podperf.errors import PodperfError
 
 T = TypeVar("T")
 
-FOLDER = "/run/podperf-lock"  # root's alone
-FILE = f"{FOLDER}/lock"  # has a line of the process that holds it: its number, RUN or the like, and OVER_SSH
+FOLDER = "/run/podperf-lock"  # only root can open it
+FILE = f"{FOLDER}/lock"  # the holder writes its line here: its process number, RUN or another purpose, and OVER_SSH
 RUN, CHECK, CLEAN = "run", "check", "clean"
-OVER_SSH = "ssh"  # of a lock that a run on another machine holds
-CHECK_PATIENCE = 30.0  # seconds that a check is waited for, which takes some
-_START_PATIENCE = 1.0  # seconds in which a process that has the lock writes down what it is
+OVER_SSH = "ssh"  # the mark of a lock that a run on another machine holds
+CHECK_PATIENCE = 30.0  # seconds to wait for a check, which takes some seconds
+_START_PATIENCE = 1.0  # seconds in which a new holder writes its line
 _LOOK_AGAIN = 0.1  # seconds
 _DOES = {
     CHECK: "`podperf check` is looking at {machine}",
@@ -36,7 +37,7 @@ _DOES_USUALLY = "another podperf run is measuring on {machine}"
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that has the lock: its number, None where it cannot be seen; and what it is, where it has said so."""
+    """The process that has the lock: its number (None if it is invisible) and its purpose, if its line has one."""
 
     process: int | None
     what: str = ""
@@ -44,19 +45,19 @@ class Holder:
 
     @staticmethod
     def parse(line: str) -> Holder:
-        """From what it has written into the file."""
+        """The holder in a line of the lock's file."""
         number, what, where = [*line.split(), "", "", ""][:3]
         return Holder(int(number) if number.isdigit() else None, what, where == OVER_SSH)
 
     def describe(self, machine: str) -> str:
-        """What it does there, for a message."""
+        """The holder and its work on that machine, for a message."""
         known = f"process {self.process}" if self.process else "a process that cannot be seen from here"
         where = ", from another machine" if self.over_ssh else ""
         return f"{_DOES.get(self.what, _DOES_USUALLY).format(machine=machine)} ({known}{where})"
 
 
 class Taken(PodperfError):
-    """Somebody has the lock."""
+    """Another process has the lock."""
 
     def __init__(self, holder: Holder, machine: str, advice: str) -> None:
         self.holder = holder
@@ -65,14 +66,14 @@ class Taken(PodperfError):
 
 
 def once_no_check_has_it(take: Callable[[], T], say: Callable[[str], None]) -> T:
-    """What `take` gives. A check that has the lock is waited for, which `say` is told; Taken where a run has it."""
+    """The result of `take`. Waits while a check has the lock, and tells `say`. Raises Taken if a run has it."""
     began, told, known = time.monotonic(), False, time.monotonic()
     while True:
         try:
             return take()
         except Taken as taken:
             now = time.monotonic()
-            # One that says nothing begins just now, or is about to end: a check that was waited for, as well.
+            # A holder without a purpose has just begun, or is about to end, for example a check at its end.
             known = now if taken.holder.what else known
             patience = {CHECK: CHECK_PATIENCE, "": _START_PATIENCE}.get(taken.holder.what, 0.0)
             if now - (began if taken.holder.what else known) >= patience:
@@ -84,9 +85,9 @@ def once_no_check_has_it(take: Callable[[], T], say: Callable[[str], None]) -> T
 
 
 class RunLock:
-    """Held by what measures on this machine. Taken, naming the other process, when there is one already.
+    """The lock of this machine. Raises Taken with the name of the other process if one holds it already.
 
-    Who has not the rights of root measures nothing here, and needs no lock.
+    A process without root's rights measures nothing, and needs no lock.
     """
 
     def __init__(self, what: str = RUN, say: Callable[[str], None] = lambda _: None, folder: str = FOLDER) -> None:
@@ -125,7 +126,7 @@ def _advice(holder: Holder) -> str:
 
 
 def _open(folder: str) -> int:
-    """The file, in a folder into which nobody but root has a look."""
+    """Open the lock's file, in a folder that only root can open."""
     with suppress(FileExistsError):
         Path(folder).mkdir(0o700)
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -141,14 +142,14 @@ def _open(folder: str) -> int:
 
 
 def _holder(file: int) -> Holder:
-    """Who has locked an open file. What it has written there counts only if it is the one that the kernel names."""
+    """The holder of the lock on an open file. Its line counts only if the kernel names the same process."""
     said = Holder.parse(os.pread(file, 100, 0).decode(errors="replace"))
     process = next((each for each in _lockers(os.fstat(file).st_ino) if _has_open(each, file)), None)
     return said if said.process == process else Holder(process)
 
 
 def _lockers(inode: int) -> Iterator[int]:
-    """The processes that have a flock(2) on a file of this number, on whichever file system (proc(5), /proc/locks)."""
+    """The processes with a flock(2) on a file with this inode number, on any file system (proc(5), /proc/locks)."""
     for line in Path("/proc/locks").read_text().splitlines():
         words = line.split()
         if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):

@@ -1,7 +1,7 @@
-"""Where published experiments have their parts: on which NUMA node, and on CPUs of their own or shared ones.
+"""The placements of published experiments: the NUMA nodes of switch and pods, and their exclusive or shared CPUs.
 
-A scenario names nodes relative to the NIC's, so that it can be set up on any worker with as many. In the draft's
-multi-pod test the NIC is on node 1 (appendix C.3); CPU pools are those of CMK (appendices A.2 and B.2).
+A scenario names nodes relative to the NIC's node. So any worker with as many nodes can have it. In the draft's
+multi-pod test the NIC is on node 1 (appendix C.3). CPU pools are those of CMK (appendices A.2 and B.2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
 
 
 class Node(StrEnum):
-    """A NUMA node, as a scenario sees it."""
+    """A NUMA node, relative to the NIC's."""
 
     NIC = "the NIC's node"
     OTHER = "another node"
@@ -31,7 +31,7 @@ class Node(StrEnum):
 
 
 class Isolation(StrEnum):
-    """Which CPUs the pods' processes may use."""
+    """The kinds of CPUs that the pods' processes may use."""
 
     EXCLUSIVE = "each pod has a CPU of its own"
     SHARED = "the pods share a pool of two CPUs"
@@ -40,7 +40,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One placement. A pod beyond the last of `pods` is where that one is."""
+    """One placement. If a chain has more pods than `pods`, further pods have the place of the last one."""
 
     name: str
     switch: Node
@@ -61,7 +61,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             Scenario("S4", _OTHER, (_NIC, _NIC)),
             Scenario("S5", _NIC, (_NIC, _OTHER)),
             Scenario("S6", _OTHER, (_OTHER, _NIC)),
-            # Appendices A.2 and B.2; same and different are meant of pod and NIC.
+            # Appendices A.2 and B.2. "Same" and "different" compare the nodes of pod and NIC.
             Scenario("no-isolation", _NIC, (_ANY,), Isolation.NONE),  # "all PODs share a host's CPU"
             Scenario("exclusive-same-node", _NIC, (_NIC,)),
             Scenario("exclusive-different-node", _NIC, (_OTHER,)),
@@ -74,10 +74,10 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a chain has its parts: the CPUs that were chosen, and their roles on one worker. Without `cpus`, the roles
-    are the usual ones.
+    """The placement of a chain: the chosen CPUs, and their roles on one worker. Without `cpus`, the roles are the usual
+    ones.
 
-    The pods' processes are let onto `shared` once they run; empty: they stay where put.
+    When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs.
     """
 
     placement: Placement
@@ -86,7 +86,7 @@ class Placed:
 
     @property
     def sut(self) -> set[int]:
-        """The CPUs that anything of the system under test may run on."""
+        """All CPUs on which a part of the system under test may run."""
         return {*self.placement.sut, *self.shared}
 
     def as_record(self) -> dict[str, Any]:
@@ -104,10 +104,10 @@ def place_scenario(
     taken: Collection[int] = (),
     with_switch: bool = True,
 ) -> Placed:
-    """CPUs for the switch, for each pod and for the switch's other threads, none of which is `taken`.
+    """CPUs for the switch, for each pod and for the switch's other threads. CPUs in `taken` are not used.
 
-    CPUs that the usual placement has come first. Without a user-space switch there are those of the pods only.
-    Unavailable, with what is missing, when there are not enough.
+    CPUs of the usual placement come first. Without a user-space switch only pods get CPUs. Raises Unavailable with the
+    missing part if there are too few CPUs.
     """
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
     pollers = max(1, len(usual.named_switch)) if with_switch else 0
@@ -117,7 +117,7 @@ def place_scenario(
     control = (choice.take(scenario.switch),) if with_switch else ()
     sut = (*switch, *pool, *control)
     neighbour = tuple(cpu for cpu in cpus.usable if cpu not in {*sut, *taken})
-    # The scheduler puts nothing on an isolated CPU by itself. Those that the parts were given must not be isolated.
+    # The scheduler moves nothing to an isolated CPU by itself. So the CPUs that the parts share must not be isolated.
     everywhere = tuple(sorted((*sut, *(cpu for cpu in neighbour if cpu not in cpus.isolated))))
     choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
     shared = choices[scenario.isolation]
@@ -141,7 +141,7 @@ class _Choice:
         self._taken = taken
 
     def take(self, where: Node) -> int:
-        """The best CPU of this node that is left: one of the usual ones, on a physical core of its own, not CPU 0."""
+        """The best unused CPU of this node: one of the usual CPUs, alone on its physical core, and not CPU 0."""
         near = where is Node.NIC
         here = [cpu for cpu in self._cpus.usable if where is Node.ANY or (self._cpus.node(cpu) == self._nic) == near]
         free = set(here) - self._taken

@@ -1,4 +1,4 @@
-"""Chains along one or several workers: each worker's part of the chain is set up towards the next one."""
+"""Sets up chains on one or several workers. Each worker's part of the chain sends to the next part."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def set_up_along(
     tester_macs: tuple[str, str],
     undo: ExitStack,
 ) -> tuple[list[RunningDataPlane], Mapping[Direction, Entry]]:
-    """Each part of the chain on its worker, from left to right, and how frames must be addressed.
+    """The parts of the chain on their workers, from left to right, and the destination of frames.
 
-    The part that frames reach last is set up first, because the part before it must know the MAC by which they enter
-    it. Frames of the other direction cannot cross. `tester_macs` are those of its left and right port. Unavailable for
+    The last part on the way of the frames is set up first, because the part before it needs its MAC. So frames of the
+    other direction cannot cross. `tester_macs` are the MACs of the tester's left and right port. Raises Unavailable for
     both directions at once, and for data planes whose parts cannot be joined by MAC alone.
     """
     direction, last = directions[0], len(workers) - 1

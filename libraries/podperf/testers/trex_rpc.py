@@ -1,7 +1,7 @@
-"""What a TRex server says of itself, asked by JSON-RPC over ZeroMQ before any client is chosen.
+"""Asks a TRex server for its versions, by JSON-RPC over ZeroMQ, before podperf chooses a client.
 
-A client of another API version than the server's fails in the middle of something; so the version comes first. A
-program of its own (`trex_ask.py`) asks, on the host from which the server is reached: that may be a network namespace.
+A client with another API version fails later, in the middle of its work. So podperf asks for the version first. A
+separate program (`trex_ask.py`) asks, on the host that reaches the server. This host may be a network namespace.
 The methods are those of the manual "TRex RPC server specification".
 """
 
@@ -18,12 +18,12 @@ from podperf.hosts.base import Host
 from podperf.testers.trex_programs import HERE, Programs
 
 ANSWER_TIMEOUT = 5.0  # seconds
-NOBODY_THERE = 3  # its exit code
+NOBODY_THERE = 3  # exit code of trex_ask.py without an answer
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server listens for RPC."""
+    """The address where a server listens for RPC."""
 
     address: str
     port: int
@@ -34,7 +34,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ServerVersion:
-    """Which server answers: its version, such as `v3.08`, and that of its stateless API, such as (5, 1)."""
+    """The version of a server, such as `v3.08`, and the version of its stateless API, such as (5, 1)."""
 
     version: str
     api: tuple[int, int]
@@ -47,9 +47,9 @@ def server_version(
     timeout: float = ANSWER_TIMEOUT,
     programs: Programs = HERE,
 ) -> ServerVersion:
-    """The server that answers at this endpoint. PodperfError, with what to do, when none does or it cannot be used.
+    """The version of the server at this endpoint. Raises PodperfError with a remedy if there is none to use.
 
-    Nor can one be used that publishes nothing on its `publisher_port`; 0 does not look at that.
+    podperf also cannot use a server that publishes nothing on its `publisher_port`. With 0 this is not checked.
     """
     done = host.run(*command(endpoint, timeout, programs, publisher_port), check=False, timeout=3 * timeout + 10)
     if done.exit_code == NOBODY_THERE:
@@ -71,15 +71,15 @@ def server_version(
 
 
 def command(endpoint: Endpoint, timeout: float, programs: Programs = HERE, publisher_port: int = 0) -> tuple[str, ...]:
-    """The command that asks; it succeeds when the server answers within `timeout` seconds."""
+    """The command that asks. It succeeds if the server answers within `timeout` seconds."""
     numbers = (str(endpoint.port), str(publisher_port), f"{timeout:g}")
     return (*programs.ask, endpoint.address, *numbers, *programs.libraries)
 
 
 def read_version(endpoint: Endpoint, answers: Mapping[str, Any]) -> ServerVersion:
-    """What the answers to `get_version` and to `api_sync_v2` with the version 0.0 say.
+    """The versions in the answers to `get_version`, and to `api_sync_v2` with the version 0.0.
 
-    No server takes a client of version 0.0, and the refusal is the one place where it names its own.
+    Every server refuses a client of version 0.0. Only in this refusal it names its own API version.
     """
     version = answers["get_version"].get("result", {}).get("version", "of unknown version")
     refusal = answers["api_sync_v2"].get("error", {})

@@ -1,6 +1,6 @@
-"""Topology files: what one says of a testbed, as values, and the way from the file to them.
+"""Topology files: reads a file, and gives its content as values.
 
-The JSON Schema beside the topologies says which keys there are, what they mean and their defaults.
+The JSON Schema beside the topologies has all keys, their meanings and their defaults.
 """
 
 from podperf.topology.reading import SCHEMA_PATH, TopologyError, load_topology, topology_schema

@@ -20,9 +20,9 @@ _Value = TypeVar("_Value")
 
 
 def without_old_keys(document: Document) -> tuple[Document, list[Problem]]:
-    """The document with the keys of today, and for each old key one line about what to write instead.
+    """The document with the present keys, and for each old key one line that names its replacement.
 
-    Problems of the document still name the keys that the file has.
+    Problems of the document still name the keys in the file.
     """
     old = [key for key in _INSTEAD if key in document.data]
     if not old:
@@ -52,12 +52,12 @@ def without_old_keys(document: Document) -> tuple[Document, list[Problem]]:
 
 
 def _behind_ssh(worker: Any) -> Any:
-    """Workers under the old key had no key `connection`."""
+    """A worker with `connection: ssh`. Workers under the old key had no key `connection`."""
     return {"connection": "ssh", **worker} if isinstance(worker, Mapping) else worker
 
 
 def _moved(values: Mapping[Pointer, _Value], place: Mapping[Pointer, Pointer]) -> dict[Pointer, _Value]:
-    """The values by their places of today."""
+    """The values by their present places."""
 
     def now(pointer: Pointer) -> Pointer:
         length = next((length for length in (1, 2) if pointer[:length] in place), 0)

@@ -1,4 +1,4 @@
-"""Forwarders: what moves frames from one interface of a pod to the other. A new one is one file and one line here.
+"""Forwarders move frames from one interface of a pod to the other one. A new one is one file and one line here.
 
 Data planes without pods call their forwarder `none`.
 """
@@ -16,9 +16,9 @@ FORWARDERS: dict[str, Forwarder] = {
 }
 USUAL = "testpmd"
 IN_KERNEL = "kernel"  # no application: the kernel forwards between the pod's interfaces
-TRANSPARENT = ("testpmd", "l2fwd")  # those that leave frames as they are
+TRANSPARENT = ("testpmd", "l2fwd")  # forwarders that leave frames unchanged
 
 
 def forwarder_of(chain: Chain) -> Forwarder:
-    """The application that the pods of this chain are to run."""
+    """The application for the pods of this chain."""
     return FORWARDERS[chain.forwarder or USUAL]

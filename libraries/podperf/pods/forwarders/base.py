@@ -15,52 +15,52 @@ POD_MEMORY = 128  # MiB
 
 @dataclass(frozen=True)
 class Share:
-    """What an application gets of its machine: the CPU that it polls on, and POD_MEMORY, ordinary or in hugepages."""
+    """An application's share of its machine: the CPU on which it polls, and POD_MEMORY, ordinary or in hugepages."""
 
     cpu: int
     hugepages: bool = False
 
 
 class Application(Protocol):
-    """One that runs in a pod."""
+    """An application that runs in a pod."""
 
     @property
     def name(self) -> str:
-        """The pod's."""
+        """The name of the pod."""
 
     def begin(self) -> None:
-        """Wait until it is up, and let it forward. PodperfError, with what it said, when it does not come up."""
+        """Wait until the application is up, and let it forward. Raises PodperfError with its message if it fails."""
 
     def pollers(self) -> list[int]:
-        """Its threads that poll without a pause, by the numbers that the worker's kernel gives them."""
+        """The numbers of its polling threads, as the worker's kernel counts threads."""
 
     def allow(self, cpus: Iterable[int]) -> None:
-        """Let all its threads run on any of these CPUs."""
+        """Let all threads of the application run on any of these CPUs."""
 
     def check(self) -> None:
-        """PodperfError when it is gone, with the last that it said."""
+        """Raises PodperfError if the application has ended, with its last message."""
 
     def await_file(self, path: str, timeout: float) -> bool:
         """Wait until the application has made this file. False after `timeout` seconds, or when it has ended."""
 
     def hugepages_mib(self) -> Mapping[str, int]:
-        """MiB of its memory that are in hugepages, by NUMA node, read back from the kernel."""
+        """MiB of the application's memory in hugepages, by NUMA node, read back from the kernel."""
 
     def sockets(self) -> list[dict[str, Any]]:
-        """Its AF_XDP sockets; see podperf.kernel.xdp_sockets."""
+        """The application's AF_XDP sockets (podperf.kernel.xdp_sockets)."""
 
     def describe(self) -> Mapping[str, object]:
-        """Its command line, and what it says of itself."""
+        """The application's command line, and its own description."""
 
 
 class Forwarder(Protocol):
     """A kind of application."""
 
     def missing(self, host: Host) -> str | None:
-        """Why it cannot be run on this host, with the remedy, or None."""
+        """The reason why this host cannot run the application, with the remedy, or None."""
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Application:
-        """Start it in a pod on `devices` (PCI addresses, EAL --vdev texts); do not wait until it is up.
+        """Start the application in a pod on `devices` (PCI addresses, EAL --vdev texts). Do not wait until it is up.
 
-        So there can be many at once, and devices whose peers come afterwards.
+        So many can start at once, also with devices whose peers come later.
         """

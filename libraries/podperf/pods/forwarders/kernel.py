@@ -11,7 +11,7 @@ from podperf.pods.base import Pod
 
 @dataclass(frozen=True)
 class NextHop:
-    """Where a pod sends frames on: through an interface to an address, whose MAC is fixed where it is given."""
+    """The next hop of a pod: an interface and an address. If `mac` is given, the neighbour is a static entry."""
 
     interface: str
     address: str
@@ -19,7 +19,7 @@ class NextHop:
 
 
 def forward(pod: Pod, to_left: NextHop, to_right: NextHop) -> None:
-    """Route the tester's left network one way and its right network the other."""
+    """Route the tester's left network to `to_left`, and its right network to `to_right`."""
     sysctl(pod.host, net__ipv4__ip_forward=1)
     for network, hop in ((LEFT_NETWORK, to_left), (RIGHT_NETWORK, to_right)):
         route_via(pod, network, hop)
