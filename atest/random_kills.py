@@ -1,6 +1,6 @@
 """Ends runs at random instants and compares the machine afterwards with the machine before. Root, for nightly runs.
 
-    .venv/bin/python atest/random_kills.py [runs, default 200] [seed, default 1]
+    .venv/bin/python atest/random_kills.py [runs, default 200] [seed, default 1] [data planes, default all]
 
 Each run measures one of the data planes that work on this machine, in turns. It gets SIGINT, SIGTERM or SIGKILL, in
 turns, after a random part of the time that an undisturbed run of that data plane takes. After a killed run, one clean
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
@@ -87,11 +88,12 @@ def disturbed(folder: Path, name: str, number: signal.Signals, after: float, cle
     return cleaned + "\n".join(changed)
 
 
-def main(runs: int, seed: int) -> int:
-    """Print a line a run, and at the end how many left something."""
+def main(runs: int, seed: int, chosen: Sequence[str]) -> int:
+    """Print a line a run, and at the end how many left something. Without `chosen` data planes, all are measured."""
     draw = random.Random(seed)
     host = LocalHost()
     names = [each for each, kind in DATA_PLANES.items() if each != "external" and kind.unavailable(host) is None]
+    names = [each for each in names if each in chosen or not chosen]
     sent: Counter[str] = Counter()
     left = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -109,5 +111,5 @@ def main(runs: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    numbers = [int(each) for each in sys.argv[1:]]
-    sys.exit(main(*numbers[:2], *(200, 1)[len(numbers) :]))
+    runs, seed = [*sys.argv[1:3], *("200", "1")[len(sys.argv) - 1 :]]
+    sys.exit(main(int(runs), int(seed), sys.argv[3:]))
