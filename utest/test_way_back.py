@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -258,6 +259,15 @@ def test_a_function_that_takes_nothing_back_is_named_and_not_called(function: st
     host = ScriptedHost({"/j/1": json.dumps({"changed": "port", "function": function})}, patient=True)
     with pytest.raises(PodperfError, match=rf"port \(this version of podperf has no {function}\)$"):
         go_back(host, "/j")
+
+
+def test_a_module_that_is_not_podperfs_is_not_imported_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "anybodys.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    host = ScriptedHost({"/j/1": json.dumps({"changed": "port", "function": "anybodys:undo"})}, patient=True)
+    with pytest.raises(PodperfError, match="this version of podperf has no anybodys:undo"):
+        go_back(host, "/j")
+    assert "anybodys" not in sys.modules
 
 
 @pytest.mark.parametrize("entry", ["", "[]", "{}", '{"changed": "port", "more": 1}', "\xff"])
