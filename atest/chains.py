@@ -14,7 +14,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import Testbed
 from podperf.topology import Topology, load_topology
@@ -54,7 +54,7 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
 
     In one of some trials: what is on its way while a hypervisor stops a CPU is not waited for.
     """
-    traffic = addressed(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
+    traffic = addressed(TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
     for _ in range(ATTEMPTS):
         sut.probe(traffic)
         directions = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions

@@ -12,7 +12,7 @@ import pytest
 from namespaces import add_namespace, remove_namespace
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch
 from podperf.testbed.testbed import Testbed
@@ -78,7 +78,7 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
     with testbed.build(Chain("external", 0), FrameSize.parse(64)) as sut:
         told = sut.tester.describe()
         assert (told["engine"], told["engine_remark"]) == ("packet-ring", "no frame that XDP sent crossed in 0.5 s")
-        traffic = Traffic(FrameSize.parse(64), entries=sut.entries)
+        traffic = TrafficProfile(FrameSize.parse(64), entries=sut.entries)
         sut.probe(traffic)
         assert any(sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0 for _ in range(10))
 

@@ -15,7 +15,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.hosts.namespaces import PREFIX
 from podperf.methods.cost import Cost, LoopSource
-from podperf.model import Chain, FrameSize, Loop, Traffic, Trial, TrialResult
+from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -27,7 +27,7 @@ from robot_run import ROOT, Robot
 TOPOLOGY = ROOT / "topologies" / "counted.yaml"
 BETWEEN_BOOTS = 0.1 / 100
 RUN_TIMEOUT = 900  # with an image to build
-TRAFFIC = Traffic(FrameSize.parse("64"))
+TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 FIREWALL = "table ip t {{\nchain f {{\ntype filter hook forward priority 0; policy accept;\n{}\n}}\n}}\n"
 
 pytestmark = [
@@ -77,7 +77,7 @@ def testbed() -> Iterator[Testbed]:
 def with_rules(testbed: Testbed, rules: int) -> float:
     """Instructions a frame through a pod whose firewall has so many rules, none of which is about the frame."""
 
-    def loop(sut: SystemUnderTest, traffic: Traffic, asked: Loop) -> TrialResult:
+    def loop(sut: SystemUnderTest, traffic: TrafficProfile, asked: Loop) -> TrialResult:
         result = sut.tester.measure(Trial(traffic, UNPACED, 10.0, asked))
         assert result.invalid is None
         return result

@@ -16,7 +16,7 @@ from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import system_under_test
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
@@ -53,7 +53,7 @@ def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: T
         pytest.skip(reason)
     load = 20_000
     with testbed.build(Chain(name, 1), FRAME) as sut, busy(min(testbed.workers[0].placement.sut)):
-        trial = Trial(addressed(Traffic(FRAME), sut), load, duration=0.5)
+        trial = Trial(addressed(TrafficProfile(FRAME), sut), load, duration=0.5)
         results = (sut.tester.measure(trial) for _ in range(20))  # a busy machine may spoil some, the SUT all
         result = next(each for each in results if each.invalid is None)
     assert result.achieved_load == pytest.approx(load, rel=0.01)
@@ -122,7 +122,7 @@ def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatc
     with testbed.build(Chain("linux-bridge", 1), FRAME) as sut:
         LocalHost().do("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
         with pytest.raises(PodperfError, match="no test frame crossed linux-bridge"):
-            sut.probe(addressed(Traffic(FRAME), sut))
+            sut.probe(addressed(TrafficProfile(FRAME), sut))
 
 
 def test_a_failed_set_up_leaves_nothing(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:

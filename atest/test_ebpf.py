@@ -19,7 +19,7 @@ from podperf.dataplanes.xdp_redirect import XdpRedirect
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, Direction, FrameSize, Traffic, Trial
+from podperf.model import Chain, Direction, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
 
@@ -139,7 +139,7 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, na
     need(name)
     frame = FrameSize.parse(64)
     with testbed.build(Chain(name, 2), frame) as sut:
-        traffic = addressed(Traffic(frame, (Direction.LEFT_TO_RIGHT,)), sut)
+        traffic = addressed(TrafficProfile(frame, (Direction.LEFT_TO_RIGHT,)), sut)
         sut.probe(traffic)
         results = [sut.tester.measure(Trial(traffic, 1_000_000, 0.3)) for _ in range(5)]
     delivered = [each for each in results if each.invalid is None]

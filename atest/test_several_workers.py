@@ -17,7 +17,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State
 from podperf.testbed.access import lock, machines_of
@@ -146,7 +146,7 @@ def test_frames_cross_both_workers_in_either_direction(testbed: Testbed, chain: 
 
 def cross(testbed: Testbed, chain: Chain, direction: Direction) -> None:
     with testbed.build(chain, SMALL, (direction,)) as sut:
-        traffic = addressed(Traffic(SMALL, (direction,), 16), sut)
+        traffic = addressed(TrafficProfile(SMALL, (direction,), 16), sut)
         sut.probe(traffic)
         before = received(sut)
         (result,) = sut.tester.measure(Trial(traffic, 2000, 0.1)).directions
@@ -208,14 +208,14 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
         testbed = Testbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
-                sut.probe(addressed(Traffic(SMALL), sut))
+                sut.probe(addressed(TrafficProfile(SMALL), sut))
             # A switch that knows them takes the same frames through the chain.
             for near, mac in (
                 ("first-left", sut.entries[Direction.LEFT_TO_RIGHT].mac),
                 ("to-right", mac_address(lab, "right")),
             ):
                 lab.do("bridge", "fdb", "replace", str(mac), "dev", near, "master", "static")
-            sut.probe(addressed(Traffic(SMALL), sut))
+            sut.probe(addressed(TrafficProfile(SMALL), sut))
 
 
 def test_check_looks_at_both(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> None:

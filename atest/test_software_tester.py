@@ -22,7 +22,7 @@ from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester
 
@@ -36,7 +36,7 @@ SO_RCVBUFFORCE = 33  # of asm-generic/socket.h; Python does not name it
 MTU = 3490
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
-SMALL = Traffic(FrameSize.parse(64))
+SMALL = TrafficProfile(FrameSize.parse(64))
 
 
 class Lab:
@@ -154,7 +154,7 @@ def valid(tester: SoftwareTester, trial: Trial) -> TrialResult:
     raise AssertionError(f"no valid trial of {trial}: {reasons}")
 
 
-def lossless(tester: SoftwareTester, traffic: Traffic, load: float = 5000, duration: float = 0.2) -> TrialResult:
+def lossless(tester: SoftwareTester, traffic: TrafficProfile, load: float = 5000, duration: float = 0.2) -> TrialResult:
     """The first result of some without loss, in which all was sent that was intended."""
     for _ in range(20):
         result = valid(tester, Trial(traffic, load, duration))
@@ -189,7 +189,7 @@ def test_the_tester_describes_its_ports(lab: Lab, tester: SoftwareTester, engine
 @pytest.mark.parametrize("size", [64, 65, 72, 128, 1518, 3000, "IMIX"])
 def test_everything_that_was_sent_is_received_in_both_directions(lab: Lab, tester: SoftwareTester, size: int) -> None:
     lab.forward()
-    result = lossless(tester, Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100))
+    result = lossless(tester, TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100))
     assert [each.direction for each in result.directions] == list(BOTH_DIRECTIONS)
     for each in result.directions:
         assert each.sent == each.intended == each.received == 1000
@@ -205,13 +205,13 @@ def test_everything_that_was_sent_is_received_in_both_directions(lab: Lab, teste
 def test_one_direction_alone_in_either_way(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
     for direction in BOTH_DIRECTIONS:
-        (each,) = lossless(tester, Traffic(FrameSize.parse(64), (direction,))).directions
+        (each,) = lossless(tester, TrafficProfile(FrameSize.parse(64), (direction,))).directions
         assert (each.direction, each.received) == (direction, 1000)
 
 
 def test_the_frames_of_a_mix_have_its_sizes_in_its_order(lab: Lab, tester: SoftwareTester) -> None:
     with ScriptedSut(lab, lambda frame: [frame]) as sut:
-        result = lossless(tester, Traffic(IMIX), load=1000)
+        result = lossless(tester, TrafficProfile(IMIX), load=1000)
         sizes = [len(frame) + 4 for frame in sut.frames[-result.sent :]]
     assert sizes == list(itertools.islice(itertools.cycle(IMIX.sequence), result.sent))
 
@@ -219,7 +219,7 @@ def test_the_frames_of_a_mix_have_its_sizes_in_its_order(lab: Lab, tester: Softw
 @pytest.mark.parametrize("flows", [4, 7, 12])
 def test_every_flow_of_a_mix_has_all_its_sizes(lab: Lab, tester: SoftwareTester, flows: int) -> None:
     with ScriptedSut(lab, lambda frame: [frame]) as sut:
-        result = lossless(tester, Traffic(IMIX, flows=flows), load=1000)
+        result = lossless(tester, TrafficProfile(IMIX, flows=flows), load=1000)
         frames = sut.frames[-result.sent :]
     seen = {frame[26:30]: set[int]() for frame in frames}
     for frame in frames:
@@ -237,18 +237,18 @@ def test_one_flow_is_one_pair_of_addresses_and_65536_are_all_seen(lab: Lab, test
         listing = lab.sut.ask("nft", "-j", "list", "set", "netdev", "from_s0", "seen").stdout
         return sum(len(item["set"].get("elem", [])) for item in json.loads(listing)["nftables"] if "set" in item)
 
-    lossless(tester, Traffic(FrameSize.parse(64), flows=1))
+    lossless(tester, TrafficProfile(FrameSize.parse(64), flows=1))
     assert seen() == 1
-    lossless(tester, Traffic(FrameSize.parse(64), flows=1000))
+    lossless(tester, TrafficProfile(FrameSize.parse(64), flows=1000))
     assert seen() == 1000
-    everything = Trial(Traffic(FrameSize.parse(64), flows=65536), 70_000, 1.0)
+    everything = Trial(TrafficProfile(FrameSize.parse(64), flows=65536), 70_000, 1.0)
     assert any(tester.measure(everything).sent >= 65536 and seen() == 65536 for _ in range(20))
 
 
 def test_an_entry_addresses_the_frames(lab: Lab, tester: SoftwareTester) -> None:
     entry = Entry(mac="02:aa:bb:cc:dd:ee", address="198.19.0.5", udp_port=5000)
     with ScriptedSut(lab, lambda frame: [frame]) as sut:
-        lossless(tester, Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry}), load=1000)
+        lossless(tester, TrafficProfile(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry}), load=1000)
     assert {frame[:6].hex(":") for frame in sut.frames} == {"02:aa:bb:cc:dd:ee"}
     assert {frame[30:34] for frame in sut.frames} == {socket.inet_aton("198.19.0.5")}
     assert {frame[36:38] for frame in sut.frames} == {(5000).to_bytes(2, "big")}
@@ -291,7 +291,7 @@ def test_altered_frames_are_corrupted_and_not_received(lab: Lab, tester: Softwar
             altered[place] ^= 1
         return [bytes(altered)]
 
-    trial = Trial(Traffic(FrameSize.parse(256)), 1000, 0.2)
+    trial = Trial(TrafficProfile(FrameSize.parse(256)), 1000, 0.2)
     with ScriptedSut(lab, alter_each_tenth):
         results = (valid(tester, trial).directions[0] for _ in range(20))
         assert any((each.received, each.corrupted) == (180, 20) for each in results)
@@ -304,7 +304,7 @@ def test_the_kernel_may_rewrite_addresses_and_ttl(lab: Lab, tester: SoftwareTest
 
 def test_a_mangled_payload_does_not_come_back_as_the_testers_own_fault(lab: Lab, tester: SoftwareTester) -> None:
     """The kernel mangles in place the pages that live frames are made of: the next frames in them must be whole."""
-    traffic = Traffic(FrameSize.parse(1518))
+    traffic = TrafficProfile(FrameSize.parse(1518))
     lab.forward("@th,9600,32 set 0xdeadbeef")
     valid(tester, Trial(traffic, 20_000, 0.2))
     lab.sut.do("nft", "flush", "ruleset")
@@ -361,8 +361,8 @@ def test_an_unpaced_trial_sends_more_than_a_paced_one(lab: Lab, tester: Software
 
 def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
-    tester.measure(Trial(Traffic(FrameSize.parse(3000), BOTH_DIRECTIONS, 65536), UNPACED, 0.1))
-    result = lossless(tester, Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)))
+    tester.measure(Trial(TrafficProfile(FrameSize.parse(3000), BOTH_DIRECTIONS, 65536), UNPACED, 0.1))
+    result = lossless(tester, TrafficProfile(FrameSize.parse(64), (RIGHT_TO_LEFT,)))
     assert [each.direction for each in result.directions] == [Direction.RIGHT_TO_LEFT]
     assert result.directions[0].corrupted == 0
 
@@ -399,7 +399,7 @@ def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab,
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
     lab.left.do("ip", "link", "set", "p0", "mtu", "1500")
     with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):
-        tester.measure(Trial(Traffic(FrameSize.parse(1519)), 1000, 0.1))
+        tester.measure(Trial(TrafficProfile(FrameSize.parse(1519)), 1000, 0.1))
 
 
 # --- starting and ending ---------------------------------------------------------------------------------------------

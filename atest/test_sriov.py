@@ -26,7 +26,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import ip
 from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.kernel import sriov
-from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, Traffic, VirtualFunctionSettings
+from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, TrafficProfile, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.testbed.access import log_in
 from podperf.testbed.system_under_test import addressed
@@ -106,7 +106,7 @@ def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
         if after == "down":
             undo.enter_context(pytest.raises(PodperfError, match=r"net2 of .* has no carrier"))
         sut = undo.enter_context(lab.testbed.build(Chain("sriov", 1, "kernel"), FrameSize.parse(64)))
-        assert sut.forwards(addressed(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), sut))
+        assert sut.forwards(addressed(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), sut))
 
 
 def test_large_frames_cross_too(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost, NetworkNamespace
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.preflight.features import FEATURES, missing
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.testbed.testbed import Testbed
@@ -150,7 +150,7 @@ class TestInside:
             tester = undo.enter_context(SoftwareTester.at(Site(host, lab.topology.tester, "xdp", (cpu,), *ports)))
             assert {port["mode"] for port in tester.describe()["ports"].values()} == {"native"}
             assert await_carrier(host, LEFT.interface) and await_carrier(host, RIGHT.interface)
-            traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS[:1])
+            traffic = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS[:1])
             slow = [tester.measure(Trial(traffic, load=200, duration=1.0)) for _ in range(3)]
             assert (200, 200, None) in [(each.sent, each.received, each.invalid) for each in slow]
             before = frames_out(host, LEFT.interface, cpu)

@@ -18,7 +18,7 @@ from robot.result import Keyword, ResultVisitor
 
 from podperf.errors import PodperfError
 from podperf.figures import percent
-from podperf.report.results import Run, read_run
+from podperf.report.results import RunResults, read_run
 from podperf.testers.validity import DISTURBED
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,14 +36,14 @@ class Keywords(ResultVisitor):  # type: ignore[misc]  # which has no types
             self.seconds[f"{keyword.owner}.{keyword.name}"] += keyword.elapsed_time.total_seconds()
 
 
-def trial_seconds(run: Run) -> tuple[float, float]:
+def trial_seconds(run: RunResults) -> tuple[float, float]:
     """Seconds that the run's trials took: with all that lies around the sending, and the sending alone."""
     trials = [trial for record in run.records for trial in record["trials"]]
     sending = sum(max((way["duration"] for way in each["directions"]), default=0.0) for each in trials)
     return float(sum(each["elapsed"] for each in trials)), sending
 
 
-def waiting_seconds(run: Run) -> float:
+def waiting_seconds(run: RunResults) -> float:
     """Seconds for which the run waited for a quiet machine; disturbed trials, which `patience` pays too, are trials."""
     disturbed: float = sum(
         trial["elapsed"]

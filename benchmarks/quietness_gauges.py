@@ -22,7 +22,7 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize, Traffic, Trial
+from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.noise import MEMORY_LIMIT, WORK_LIMIT, Speed
 from podperf.quietness.best_times import remembered
 from podperf.quietness.cpu_speed import CpuSpeeds
@@ -60,7 +60,7 @@ def measure(chain: Chain, trials: int) -> list[Measured]:
     quietness = Quietness(cpus, speeds=speeds)
     with RunLock():
         put_back(LocalHost())
-        traffic = Traffic(FrameSize.parse(64))
+        traffic = TrafficProfile(FrameSize.parse(64))
         with testbed.build(chain, traffic.frame) as sut:
             trial = Trial(addressed(traffic, sut), UNPACED, SECONDS)
             sut.probe(trial.traffic)

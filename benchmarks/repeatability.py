@@ -20,7 +20,7 @@ from podperf.methods.mrr import Mrr
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import FrameSize, Traffic
+from podperf.model import FrameSize, TrafficProfile
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import TesterLimits
 from podperf.testers.software import SoftwareTester
@@ -42,7 +42,7 @@ def main(rate: int, repeats: int) -> int:
         for number in range(1, repeats + 1):
             source = ValidTrials(
                 tester,
-                Traffic(FrameSize.parse(64)),
+                TrafficProfile(FrameSize.parse(64)),
                 TesterLimits(5e6, 0.0, "chosen for this benchmark"),
                 quietness=Quietness([TESTER_CPU, DUT_CPU]),
                 patience=Patience(20),

@@ -26,7 +26,7 @@ from podperf.hosts.local import LocalHost, NetworkNamespace
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials
-from podperf.model import FrameSize, Traffic
+from podperf.model import FrameSize, TrafficProfile
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import TesterLimits
 from podperf.testers.software import SoftwareTester
@@ -92,7 +92,7 @@ def main() -> int:
     ):
         source = ValidTrials(
             tester,
-            Traffic(FrameSize.parse(64)),
+            TrafficProfile(FrameSize.parse(64)),
             TesterLimits(3.0 * rate, 0.0, "chosen for this benchmark"),
             quietness=Quietness([TESTER_CPU, DUT_CPU]),
         )

@@ -20,7 +20,7 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, Traffic
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, TrafficProfile
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import Testbed
@@ -47,7 +47,7 @@ class Times:
 
 def measure(testbed: Testbed, chain: Chain, times: Times) -> None:
     """Set the chain up and take it down once."""
-    traffic = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS)
+    traffic = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS)
     began = time.monotonic()
     with testbed.build(chain, traffic.frame) as sut:
         sut.probe(addressed(traffic, sut))

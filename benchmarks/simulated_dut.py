@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Latency, Traffic, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Latency, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED
 
 _FRAME = FrameSize.parse(64)
@@ -48,7 +48,7 @@ class SimulatedDut:
     def measure(self, load: float, duration: float) -> TrialResult:
         """One trial."""
         load = self.maximum_load if load == UNPACED else load
-        traffic = Traffic(_FRAME, BOTH_DIRECTIONS[: self.directions])
+        traffic = TrafficProfile(_FRAME, BOTH_DIRECTIONS[: self.directions])
         capacity = self.capacity * max(0.0, self._random.gauss(1.0, self.drift))
         if load > capacity > 0:
             capacity *= 1.0 - self.congestion * min(1.0, (load / capacity - 1.0) / 9.0)

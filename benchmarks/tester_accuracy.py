@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.model import FrameSize, Traffic, Trial
+from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.software import SoftwareTester
 from tester_common import SENDER, Wire, bare_wire, rate_of_peer
 from tester_rate import FRAME
@@ -27,7 +27,7 @@ WANTED_PERCENT = 0.1
 
 def tester_error(tester: SoftwareTester, load: float) -> float | None:
     """Per cent by which the achieved load differs; None for an invalid trial."""
-    result = tester.measure(Trial(Traffic(FrameSize.parse(64)), load, SECONDS))
+    result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), load, SECONDS))
     if result.invalid:
         print(f"{load:>10.0f}  invalid: {result.invalid}")
         return None

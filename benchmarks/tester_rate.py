@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
-from podperf.model import FrameSize, Traffic, Trial
+from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
 from podperf.topology import Engine
 from tester_common import RECEIVER, SENDER, SENDER_CPU, Wire, bare_wire, rate_of_peer, spread
@@ -47,7 +47,7 @@ def peers(folder: Path) -> dict[str, list[str]]:
 
 def tester_rate(wire: Wire, engine: Engine) -> float:
     with wire.tester(engine) as tester:
-        return tester.measure(Trial(Traffic(FrameSize.parse(64)), UNPACED, SECONDS)).achieved_load
+        return tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), UNPACED, SECONDS)).achieved_load
 
 
 def measure(repeats: int, one_core: bool) -> float | None:

@@ -19,7 +19,7 @@ from podperf.report.bars import comparison
 from podperf.report.cells import typeset
 from podperf.report.conformance import latest_of
 from podperf.report.facts import environment_facts
-from podperf.report.results import Record, Run, explanation, noisy, read_runs, shown
+from podperf.report.results import Record, RunResults, explanation, noisy, read_runs, shown
 from podperf.report.summary import figure_cell
 
 DOCS = Path(__file__).resolve().parent
@@ -81,7 +81,7 @@ def figures(records: Sequence[Record]) -> list[str]:
     return table(heads, rows)
 
 
-def filled(runs: Sequence[Run]) -> str:
+def filled(runs: Sequence[RunResults]) -> str:
     """What stands between the markers."""
     records = latest_of(runs)
     environment = environment_facts(next(each for each in reversed(records) if each["placement"]))

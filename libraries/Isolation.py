@@ -15,7 +15,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.linux import add_veth, ip
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX, add_namespace
-from podperf.model import Direction, FrameSize, Traffic, Trial
+from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, refuse_shared_ports
 from podperf.topology import PortSettings
@@ -107,7 +107,7 @@ class Isolation:
         sut = open_run().measurement.sut
         host = next(iter(sut.ports.values())).host
         inside = FrameWatch(host, self._undo)
-        traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)
+        traffic = TrafficProfile(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,), 1, sut.entries)
         sut.tester.measure(Trial(traffic, load=1000, duration=0.2))
         found = len(inside.stop())
         if not found:

@@ -22,7 +22,7 @@ from podperf.model import (
     Latency,
     NetworkingModel,
     Placement,
-    Traffic,
+    TrafficProfile,
     Trial,
     TrialResult,
 )
@@ -114,7 +114,7 @@ def bucket_index(value: int) -> int:
     return exponent * 128 + (value >> exponent)
 
 
-def trial(traffic: Traffic, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
+def trial(traffic: TrafficProfile, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
     """One second against a system that carries `capacity` frames/s; what is above is lost."""
     sent = int(load)
     lost = max(0, sent - int(capacity * (1 + seed)))
@@ -127,7 +127,7 @@ def forwarding_record(
 ) -> tuple[TestRecord, list[tuple[TrialResult, str]]]:
     """A test that passed or failed by its thresholds, and its trials with their phases."""
     size = FrameSize.parse(frame)
-    traffic = Traffic(size, LEFT_TO_RIGHT)
+    traffic = TrafficProfile(size, LEFT_TO_RIGHT)
     chance = random.Random(seed)
     ceiling = CEILING[size.name]
     capacity = min(capacity, ceiling)
@@ -192,7 +192,7 @@ def skipped_record(data_plane: str, reason: str) -> TestRecord:
         outcome="skipped",
         reason=reason,
         chain=Chain(data_plane, 1, "kernel"),
-        traffic=Traffic(FrameSize.parse(64), LEFT_TO_RIGHT),
+        traffic=TrafficProfile(FrameSize.parse(64), LEFT_TO_RIGHT),
     )
 
 

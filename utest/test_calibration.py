@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
-from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED
 from podperf.testers.calibration import OWN_TRIALS, calibrate, calibrate_sending
 from podperf.testers.faults import Fault, FaultKind
 
-TRAFFIC = Traffic(FrameSize.parse(64))
+TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 class SimulatedTester:
@@ -120,7 +120,7 @@ def test_a_reading_that_fails_altogether_is_left_out() -> None:
 
 def test_calibration_is_short() -> None:
     tester = SimulatedTester(1e6)
-    calibrate(tester, Traffic(FrameSize.parse(64), BOTH_DIRECTIONS))
+    calibrate(tester, TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS))
     assert sum(trial.duration for trial in tester.trials) <= 1.5
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from podperf.errors import TrialNotDelivered
 from podperf.methods.cost import BURSTS, ENOUGH_ALIKE, MOST_BUILDS, AllBuilds, Builds, Cost, CostResult, LoopSource
-from podperf.model import FrameSize, Loop, Traffic, Trial, TrialResult
+from podperf.model import FrameSize, Loop, TrafficProfile, Trial, TrialResult
 
-TRAFFIC = Traffic(FrameSize.parse(64))
+TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 def closed_loop(loop: Loop, frame: float) -> TrialResult:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.model import Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.testers.calibration import calibrate, check_clock
 from podperf.testers.faults import Fault, FaultKind, faults_in, own_loss, suspected
 
-TRAFFIC = Traffic(FrameSize.parse(64))
+TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 def trial(sent: int, *, lost: int = 0, duplicated: int = 0, corrupted: int = 0, twice: int = 0) -> TrialResult:

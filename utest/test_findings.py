@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from podperf.errors import PodperfError
 from podperf.methods.comparison import Comparison
 from podperf.metrics import Measured
-from podperf.model import DRAFT, Chain, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import DRAFT, Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
 from podperf.verdicts.claims import CLAIMS, Claim, claim_named
@@ -26,7 +26,7 @@ from podperf.verdicts.findings import CONFIDENCE, judge, ratio_interval
 
 A, B, C = Chain("macvlan", 1), Chain("linux-bridge", 1), Chain("linux-bridge", 4)
 CLAIM = Claim("made-up", ("4.1.1",), "A is faster than B", (A, B))
-TRAFFIC = Traffic(FrameSize.parse(64))
+TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 def measured(*rates: float) -> list[Measured]:

@@ -13,7 +13,7 @@ from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
 from podperf.methods.presets import preset
 from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
-from podperf.model import Direction, FrameSize, Traffic
+from podperf.model import Direction, FrameSize, TrafficProfile
 from simulated_dut import SimulatedDut
 
 GOAL = preset("quick").goals[0]
@@ -65,7 +65,7 @@ def test_a_bound_is_written_in_one_way_for_each_reader() -> None:
 
 
 def test_mrr_is_the_median_between_its_trials() -> None:
-    traffic = Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,))
+    traffic = TrafficProfile(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,))
     trials = tuple(trial(traffic, 1e6, capacity) for capacity in (250e3, 281e3, 290e3))
     assert MrrResult(trials, 1e6).metrics == {"mrr": Measured(281e3, 250e3, 290e3)}
     assert MrrResult(trials, 290e3).metrics["mrr"].lower_bound

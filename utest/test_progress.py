@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from made_up import trial
-from podperf.model import FrameSize, Traffic
+from podperf.model import FrameSize, TrafficProfile
 from podperf.noise import Speed
 from podperf.progress import Progress
 
-LOSSY = trial(Traffic(FrameSize.parse(64)), 4_685_000.0, 2_500_000.0)
+LOSSY = trial(TrafficProfile(FrameSize.parse(64)), 4_685_000.0, 2_500_000.0)
 
 
 class Terminal(io.StringIO):
@@ -126,7 +126,7 @@ def test_a_narrow_terminal_clips_the_note_and_not_the_name(
         assert " | offered load 4 685 kpps, loss 46.6 % |" in stream.line
     if columns == 60 and "bridge" in name:
         assert " | offered load 4 685…" in stream.line
-    progress.trial("ndrpdr", trial(Traffic(FrameSize.parse(64)), 281_000.0, 500_000.0))
+    progress.trial("ndrpdr", trial(TrafficProfile(FrameSize.parse(64)), 281_000.0, 500_000.0))
     if columns == 90 and "bridge" in name:
         assert " | offered load 281 kpps, loss 0 %, trial 2 |" in stream.line
     if columns == 120:

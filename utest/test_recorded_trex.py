@@ -22,7 +22,7 @@ import zmq
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.model import Direction, FrameSize, Traffic, Trial
+from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.testers.base import Tester
 from podperf.testers.trex import TrexTester
 from podperf.testers.trex_rpc import Endpoint, server_version
@@ -125,7 +125,7 @@ def test_a_server_that_dies_in_mid_trial_is_named_at_once() -> None:
         death.start()
         began = time.monotonic()
         with pytest.raises(PodperfError, match=r"is gone: since \d\d:\d\d:\d\d nobody answers at this port"):
-            tester.measure(Trial(Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
+            tester.measure(Trial(TrafficProfile(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
         assert time.monotonic() - began < 3
         assert tester.broken
 
@@ -134,7 +134,7 @@ def test_a_server_that_dies_between_trials_is_named_in_the_next() -> None:
     with closing(RecordedTrex(RECORDING)) as server, closing(connected_to(server, server.publisher_port)) as tester:
         server.close()
         with pytest.raises(PodperfError, match="is gone: since"):
-            tester.measure(Trial(Traffic(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
+            tester.measure(Trial(TrafficProfile(FrameSize.parse(64), (Direction.LEFT_TO_RIGHT,)), LOW, SECONDS))
 
 
 @pytest.mark.parametrize("wrong", ["nobody", "rpc"])

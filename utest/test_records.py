@@ -29,7 +29,7 @@ from podperf.model import (
     Latency,
     NetworkingModel,
     Placement,
-    Traffic,
+    TrafficProfile,
     Trial,
     TrialResult,
 )
@@ -80,7 +80,7 @@ def direction_results(direction: Direction) -> st.SearchStrategy[DirectionResult
 
 
 traffics = st.builds(
-    Traffic,
+    TrafficProfile,
     frame=st.sampled_from(["64", "1518", "IMIX"]).map(FrameSize.parse),
     directions=st.sampled_from([BOTH_DIRECTIONS, BOTH_DIRECTIONS[:1], BOTH_DIRECTIONS[1:]]),
     flows=st.integers(1, 65536),
@@ -112,11 +112,11 @@ def test_a_trial_survives_its_json(result: TrialResult) -> None:
 
 
 @given(traffics)
-def test_traffic_survives_its_json(traffic: Traffic) -> None:
+def test_traffic_survives_its_json(traffic: TrafficProfile) -> None:
     assert traffic_from_json(json.loads(json.dumps(traffic_to_json(traffic)))) == traffic
 
 
-TRAFFIC = Traffic(FrameSize.parse(64), BOTH_DIRECTIONS)
+TRAFFIC = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS)
 LATENCY = Latency(900, 1500.5, 70_000, {250: 5, 300: 90, 1347: 1})
 
 

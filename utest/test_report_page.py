@@ -27,7 +27,7 @@ from podperf.report.conformance import assess
 from podperf.report.fragment import embed_html
 from podperf.report.html import element, table, together
 from podperf.report.page import page
-from podperf.report.results import Run
+from podperf.report.results import RunResults
 from podperf.verdicts.findings import Finding
 from test_damaged_records import DOCUMENTS
 
@@ -359,7 +359,7 @@ def test_no_text_of_a_record_becomes_markup(payload: str, tmp_path: Path) -> Non
         harmless = poisoned(document, "x")
         kinds = []
         for each in (worse, harmless):
-            run = Run(tmp_path, (each,), (f"cut.json: {payload if each is worse else 'x'}",))
+            run = RunResults(tmp_path, (each,), (f"cut.json: {payload if each is worse else 'x'}",))
             kinds.append((shape(page(assess([run], tmp_path))), shape(embed_html(each))))
         assert kinds[0] == kinds[1], number
 

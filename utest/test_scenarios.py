@@ -12,7 +12,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.errors import Unavailable
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
-from podperf.testbed.scenarios import SCENARIOS, Isolation, Node, Placed, Scenario, place_scenario
+from podperf.testbed.scenarios import SCENARIOS, CpuIsolation, Node, Placed, Scenario, place_scenario
 
 
 def worker(cores: int, nodes: int, threads: int = 1) -> Cpus:
@@ -124,7 +124,7 @@ def test_parts_have_cpus_of_their_own_or_the_scenario_is_not_offered(
     assert set(found.neighbour).isdisjoint((0, *found.sut))
     assert {0, *found.sut, *found.neighbour} == set(cpus.usable)
     assert len(found.pods) == pods
-    if scenario.isolation is Isolation.EXCLUSIVE:
+    if scenario.isolation is CpuIsolation.EXCLUSIVE:
         assert found.control == (found.main,)
         assert len({*found.pods, found.main}) == pods + 1
         for number, cpu in enumerate(found.pods):

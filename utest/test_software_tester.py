@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Loop, Traffic, Trial
+from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, Loop, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester, request_line, trial_result
 
-TRIAL = Trial(Traffic(FrameSize.parse(64)), load=1000.0, duration=0.1)
+TRIAL = Trial(TrafficProfile(FrameSize.parse(64)), load=1000.0, duration=0.1)
 PORTS = {"left": {"mac": "02:00:00:00:00:01"}, "right": {"mac": "02:00:00:00:00:02"}}
 READY = {"ready": {"version": "1", "engine": "xdp", "ports": PORTS}}
 REFUSED = {"error": "loading BPF programs is not permitted", "kind": "no-bpf"}
@@ -243,7 +243,7 @@ def test_a_request_says_everything_about_the_traffic() -> None:
         Direction.LEFT_TO_RIGHT: Entry(mac="02:00:00:00:00:01"),
         Direction.RIGHT_TO_LEFT: Entry(address="198.18.0.9", udp_port=5000),
     }
-    traffic = Traffic(IMIX, BOTH_DIRECTIONS, flows=16, entries=entries)
+    traffic = TrafficProfile(IMIX, BOTH_DIRECTIONS, flows=16, entries=entries)
     assert request_line(Trial(traffic, 1e5, 2.0), 0.05) == (
         "load=100000.000000 duration=2.000000 settle=0.050 sizes=64,570,64,64,570,64,1518,64,570,64,64,570 "
         "directions=left-to-right,right-to-left flows=16 left-to-right.mac=02:00:00:00:00:01 "

@@ -30,7 +30,7 @@ from podperf.model import (
     Entry,
     FrameSize,
     Placement,
-    Traffic,
+    TrafficProfile,
     Trial,
     bucket_lower_ns,
 )
@@ -50,7 +50,7 @@ from trex_dialogue import Dialogue, PlayedHost
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
-SMALL = Traffic(FrameSize.parse(64))
+SMALL = TrafficProfile(FrameSize.parse(64))
 ENDPOINT = Endpoint("192.0.2.10", 4501)
 NEW = ServerVersion("v3.08", (5, 1))
 GROUPS = {LEFT_TO_RIGHT: 1, RIGHT_TO_LEFT: 2}
@@ -66,7 +66,7 @@ directions = st.sampled_from(BOTH_DIRECTIONS)
 def test_the_streams_of_a_trial_are_its_frames_and_its_load(
     frame: FrameSize, load: float, duration: float, direction: Direction
 ) -> None:
-    streams = streams_of(Trial(Traffic(frame), load, duration), direction, MACS, 7)
+    streams = streams_of(Trial(TrafficProfile(frame), load, duration), direction, MACS, 7)
     assert intended(streams) == max(1, round(load * duration))
     for stream in streams:
         assert stream.count is not None
@@ -77,7 +77,7 @@ def test_the_streams_of_a_trial_are_its_frames_and_its_load(
 
 def test_sizes_are_those_on_the_wire_without_the_fcs() -> None:
     for size in (64, 570, 1518, 3000):
-        (stream, *_) = streams_of(Trial(Traffic(FrameSize.parse(size)), 1000, 1), LEFT_TO_RIGHT, MACS, 1)
+        (stream, *_) = streams_of(Trial(TrafficProfile(FrameSize.parse(size)), 1000, 1), LEFT_TO_RIGHT, MACS, 1)
         assert len(stream.frame) == size - 4
 
 
@@ -85,7 +85,7 @@ def test_a_mix_leaves_in_its_order() -> None:
     """Merged by their times, as TRex does it, the streams are the sequence over and over."""
     streams = [
         stream
-        for stream in streams_of(Trial(Traffic(IMIX), 1200, 1), LEFT_TO_RIGHT, MACS, 1)
+        for stream in streams_of(Trial(TrafficProfile(IMIX), 1200, 1), LEFT_TO_RIGHT, MACS, 1)
         if stream.latency_group is None
     ]
     moments = sorted(
@@ -108,19 +108,19 @@ def test_latency_frames_are_part_of_the_load_and_a_small_one(load: float) -> Non
 
 @given(frame=frames, load=st.floats(10, 1e7))
 def test_no_frame_leaves_before_the_servers_clock_is_right(frame: FrameSize, load: float) -> None:
-    streams = streams_of(Trial(Traffic(frame), load, 1.0), LEFT_TO_RIGHT, MACS, 1)
+    streams = streams_of(Trial(TrafficProfile(frame), load, 1.0), LEFT_TO_RIGHT, MACS, 1)
     assert min(stream.delay for stream in streams) == pytest.approx(LEAD * 1e6)
 
 
 def test_an_unpaced_trial_asks_for_the_whole_link() -> None:
-    streams = streams_of(Trial(Traffic(IMIX), UNPACED, 1.0), LEFT_TO_RIGHT, MACS, 1)
+    streams = streams_of(Trial(TrafficProfile(IMIX), UNPACED, 1.0), LEFT_TO_RIGHT, MACS, 1)
     assert sum(stream.share for stream in streams) == pytest.approx(100)
     assert all(stream.count is None for stream in streams)
 
 
 @pytest.mark.parametrize(("flows", "first", "last"), [(2, 0x1001, 0x1002), (1000, 0x1001, 0x13E8), (65536, 0, 65535)])
 def test_flows_are_hosts_of_the_test_network(flows: int, first: int, last: int) -> None:
-    stream = streams_of(Trial(Traffic(FrameSize.parse(64), flows=flows), 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0]
+    stream = streams_of(Trial(TrafficProfile(FrameSize.parse(64), flows=flows), 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0]
     assert stream.hosts == (first, last)
     assert stream.places == (28, 32)
 
@@ -130,13 +130,13 @@ def test_one_flow_needs_no_program() -> None:
 
 
 def test_a_fixed_destination_address_is_left_alone() -> None:
-    traffic = Traffic(FrameSize.parse(64), flows=9, entries={LEFT_TO_RIGHT: Entry(address="198.19.0.5")})
+    traffic = TrafficProfile(FrameSize.parse(64), flows=9, entries={LEFT_TO_RIGHT: Entry(address="198.19.0.5")})
     assert streams_of(Trial(traffic, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].places == (28,)
 
 
 @given(size=st.integers(64, 3000), direction=directions, flows=st.integers(1, 65536))
 def test_a_frame_is_a_sound_udp_packet_of_the_test_network(size: int, direction: Direction, flows: int) -> None:
-    traffic = Traffic(FrameSize.parse(size), flows=flows)
+    traffic = TrafficProfile(FrameSize.parse(size), flows=flows)
     frame = streams_of(Trial(traffic, 1000, 1), direction, MACS, 1)[0].frame
     header = struct.unpack("!10H", frame[14:34])
     total = sum(header)
@@ -153,7 +153,7 @@ def test_destinations_come_from_the_entry_or_are_learned_from_the_ports() -> Non
     learned = streams_of(Trial(SMALL, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].frame
     assert learned[:12].hex() == "020000000002020000000001"
     entry = Entry(mac="02:00:00:00:00:99", address="198.19.0.5", udp_port=5000)
-    named = Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry})
+    named = TrafficProfile(FrameSize.parse(64), entries={LEFT_TO_RIGHT: entry})
     frame = streams_of(Trial(named, 1000, 1), LEFT_TO_RIGHT, MACS, 1)[0].frame
     assert frame[:6].hex() == "020000000099"
     assert frame[30:34] == bytes([198, 19, 0, 5])
@@ -161,7 +161,9 @@ def test_destinations_come_from_the_entry_or_are_learned_from_the_ports() -> Non
 
 
 def test_a_request_has_a_list_of_streams_for_each_port() -> None:
-    request = json.loads(request_line(Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 1000, 2.0), MACS, GROUPS))
+    request = json.loads(
+        request_line(Trial(TrafficProfile(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 1000, 2.0), MACS, GROUPS)
+    )
     left, right = request["streams"]
     assert left == []
     assert right[0]["frame"].startswith("020000000001020000000002")

@@ -9,12 +9,12 @@ import pytest
 
 from podperf import errors
 from podperf.methods.trials import Patience, ValidTrials
-from podperf.model import Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers import base
 
-TRAFFIC = Traffic(FrameSize.parse(64))
+TRAFFIC = TrafficProfile(FrameSize.parse(64))
 LIMITS = base.TesterLimits(1e6, 0.0, "calibration on the bare path")
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from podperf.model import BOTH_DIRECTIONS, Direction, DirectionResult, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
 from podperf.testers.validity import Account, disturbance, judged
 
-TRIAL = Trial(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), 1000.0, 1.0)
+TRIAL = Trial(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), 1000.0, 1.0)
 SOUND = DirectionResult(Direction.LEFT_TO_RIGHT, 1000, 1000, 900, 0, 0, 0, 1.0)
 VIRTUAL = Account(took=1.0)  # of a tester whose time is virtual
 

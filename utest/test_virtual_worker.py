@@ -15,7 +15,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.local import LocalHost
 from podperf.methods.trials import ValidTrials
-from podperf.model import FrameSize, Traffic, Trial, TrialResult
+from podperf.model import FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
 from podperf.topology import PortSettings, SshSettings, WorkerPortSettings, load_topology
 from podperf.virtual_worker import boot, image
@@ -215,7 +215,7 @@ def test_a_topology_holds_the_tester_to_a_load() -> None:
             self.loads.append(trial.load)
             return TrialResult(trial, 0.0, ())
 
-    trials = ValidTrials(Counting(), Traffic(FrameSize.parse(64)), held)  # type: ignore[arg-type]
+    trials = ValidTrials(Counting(), TrafficProfile(FrameSize.parse(64)), held)  # type: ignore[arg-type]
     trials.measure(UNPACED, 1.0)
     trials.measure(1000, 1.0)
     assert Counting.loads == [5000, 1000], "as fast as it can is no faster than it may"

@@ -11,11 +11,11 @@ from typing import Protocol
 import pytest
 
 from podperf.errors import PodperfError
-from podperf.model import BOTH_DIRECTIONS, Direction, Entry, FrameSize, Traffic, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED, Tester
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
-SMALL = Traffic(FrameSize.parse(64))
+SMALL = TrafficProfile(FrameSize.parse(64))
 LOW = 2000.0  # frames/s that any tester sends and receives
 SECONDS = 1.0  # for rates and durations to be exact to a few per cent
 ATTEMPTS = 10  # a busy machine may spoil trials
@@ -60,7 +60,9 @@ def lossless(bench: Bench, trial: Trial) -> TrialResult:
 
 @pytest.mark.parametrize("size", [64, 1518, "IMIX"])
 def test_everything_that_was_sent_is_received_in_both_directions(bench: Bench, size: int | str) -> None:
-    result = lossless(bench, Trial(Traffic(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100), LOW, bench.seconds))
+    result = lossless(
+        bench, Trial(TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, flows=100), LOW, bench.seconds)
+    )
     assert [each.direction for each in result.directions] == list(BOTH_DIRECTIONS)
     for each in result.directions:
         assert each.sent == each.intended == each.received == LOW * bench.seconds
@@ -70,7 +72,9 @@ def test_everything_that_was_sent_is_received_in_both_directions(bench: Bench, s
 
 def test_one_direction_alone_in_either_way(bench: Bench) -> None:
     for direction in BOTH_DIRECTIONS:
-        (each,) = lossless(bench, Trial(Traffic(FrameSize.parse(64), (direction,)), LOW, bench.seconds)).directions
+        (each,) = lossless(
+            bench, Trial(TrafficProfile(FrameSize.parse(64), (direction,)), LOW, bench.seconds)
+        ).directions
         assert (each.direction, each.received) == (direction, LOW * bench.seconds)
 
 
@@ -85,7 +89,7 @@ def test_the_load_is_the_intended_one_over_the_intended_time(bench: Bench, load:
 
 
 def test_latency_is_there_and_its_figures_fit_each_other(bench: Bench) -> None:
-    result = valid(bench, Trial(Traffic(FrameSize.parse(64), BOTH_DIRECTIONS), LOW, bench.seconds))
+    result = valid(bench, Trial(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), LOW, bench.seconds))
     for each in result.directions:
         assert each.latency is not None
         assert 0 < sum(each.latency.counts.values()) <= each.sent
@@ -95,12 +99,12 @@ def test_latency_is_there_and_its_figures_fit_each_other(bench: Bench) -> None:
 
 @pytest.mark.parametrize("flows", [1, 1000])
 def test_a_flow_is_a_pair_of_addresses(bench: Bench, flows: int) -> None:
-    valid(bench, Trial(Traffic(FrameSize.parse(64), flows=flows), LOW, SECONDS))  # a frame of each flow at least
+    valid(bench, Trial(TrafficProfile(FrameSize.parse(64), flows=flows), LOW, SECONDS))  # a frame of each flow at least
     assert bench.flows_seen() == flows
 
 
 def test_an_entry_addresses_the_frames(bench: Bench) -> None:
-    lossless(bench, Trial(Traffic(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, bench.seconds))
+    lossless(bench, Trial(TrafficProfile(FrameSize.parse(64), entries={LEFT_TO_RIGHT: ELSEWHERE}), LOW, bench.seconds))
     assert bench.frames_elsewhere() >= LOW * bench.seconds
 
 
@@ -112,8 +116,10 @@ def test_what_the_far_end_does_not_get_is_lost(bench: Bench) -> None:
 
 
 def test_a_trial_shows_nothing_of_the_one_before(bench: Bench) -> None:
-    bench.tester.measure(Trial(Traffic(FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 1000), UNPACED, bench.seconds / 2))
-    result = lossless(bench, Trial(Traffic(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 500, bench.seconds))
+    bench.tester.measure(
+        Trial(TrafficProfile(FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 1000), UNPACED, bench.seconds / 2)
+    )
+    result = lossless(bench, Trial(TrafficProfile(FrameSize.parse(64), (RIGHT_TO_LEFT,)), 500, bench.seconds))
     (each,) = result.directions
     assert each.direction is Direction.RIGHT_TO_LEFT
     assert each.sent == each.received == 500 * bench.seconds

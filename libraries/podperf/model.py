@@ -122,7 +122,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TrafficProfile:
     """The properties of the test traffic apart from load and duration.
 
     `flows` (1 to 65 536) UDP flows a direction, with addresses from 198.18.0.0/15 (RFC 2544 appendix C.2.2).
@@ -161,7 +161,7 @@ class Trial:
     With `loop`, frames go in a closed loop, at no load of their own. `duration` is then the most that it may take.
     """
 
-    traffic: Traffic
+    traffic: TrafficProfile
     load: float
     duration: float
     loop: Loop | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.errors import TrialNotDelivered
-from podperf.model import Latency, Traffic, Trial, TrialResult
+from podperf.model import Latency, TrafficProfile, Trial, TrialResult
 from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
@@ -72,7 +72,7 @@ class ValidTrials:
     def __init__(
         self,
         tester: Tester,
-        traffic: Traffic,
+        traffic: TrafficProfile,
         limits: TesterLimits,
         on_trial: Callable[[TrialResult], None] = ignore,
         quietness: Quietness | None = None,

@@ -11,7 +11,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import JOURNAL
-from podperf.model import Chain, FrameSize, Traffic
+from podperf.model import Chain, FrameSize, TrafficProfile
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.testbed.access import session_to
@@ -126,7 +126,7 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observati
         return
     try:
         with testbed.bare_path(SMALLEST) as bare:
-            bare.probe(Traffic(SMALLEST, topology.traffic.directions))
+            bare.probe(TrafficProfile(SMALLEST, topology.traffic.directions))
             tester = bare.tester.facts
     except PodperfError as error:
         yield Observation("measuring", "test frames", State.MISSING, str(error), needed=True)

@@ -15,7 +15,7 @@ from podperf.model import (
     Entry,
     FrameSize,
     Latency,
-    Traffic,
+    TrafficProfile,
     Trial,
     TrialResult,
     l1_bit_rate,
@@ -29,7 +29,7 @@ from podperf.topology import Threshold
 
 
 def result_to_json(
-    metric: str, measured: Measured, traffic: Traffic, link_bits_per_second: float | None
+    metric: str, measured: Measured, traffic: TrafficProfile, link_bits_per_second: float | None
 ) -> dict[str, Any]:
     """The figure of a metric."""
     quantity = METRICS[metric].quantity
@@ -53,7 +53,7 @@ def latency_summary(latency: Latency, of: str = "") -> dict[str, Any]:
     }
 
 
-def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
+def traffic_to_json(traffic: TrafficProfile) -> dict[str, Any]:
     """Traffic as JSON; `traffic_from_json` is its inverse."""
     return {
         "frame": {"name": traffic.frame.name, "sequence": list(traffic.frame.sequence)},
@@ -63,12 +63,12 @@ def traffic_to_json(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-def traffic_from_json(data: Mapping[str, Any]) -> Traffic:
-    """The Traffic that `traffic_to_json` wrote."""
+def traffic_from_json(data: Mapping[str, Any]) -> TrafficProfile:
+    """The traffic profile that `traffic_to_json` wrote."""
     entries = {Direction(direction): Entry(**entry) for direction, entry in data["entries"].items()}
     frame = FrameSize(data["frame"]["name"], tuple(data["frame"]["sequence"]))
     directions = tuple(Direction(each) for each in data["directions"])
-    return Traffic(frame, directions, data["flows"], MappingProxyType(entries))
+    return TrafficProfile(frame, directions, data["flows"], MappingProxyType(entries))
 
 
 def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
     }
 
 
-def trial_from_json(data: Mapping[str, Any], traffic: Traffic) -> TrialResult:
+def trial_from_json(data: Mapping[str, Any], traffic: TrafficProfile) -> TrialResult:
     """The TrialResult that `trial_to_json` wrote, with the record's traffic."""
     load = UNPACED if data["load"] is None else data["load"]
     return TrialResult(
@@ -141,7 +141,7 @@ def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
     )
 
 
-def _rate_to_json(measured: Measured, traffic: Traffic, link_bits_per_second: float | None) -> dict[str, Any]:
+def _rate_to_json(measured: Measured, traffic: TrafficProfile, link_bits_per_second: float | None) -> dict[str, Any]:
     """A rate in each unit of the report. Names with `aggregate_` are sums of the directions, others per direction."""
     rate, ways = measured.value, len(traffic.directions)
     share = rate / line_rate(link_bits_per_second, traffic.frame) * 100 if link_bits_per_second else None

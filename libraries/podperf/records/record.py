@@ -15,7 +15,7 @@ from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
-from podperf.model import Chain, Latency, NetworkingModel, Placement, Traffic
+from podperf.model import Chain, Latency, NetworkingModel, Placement, TrafficProfile
 from podperf.noise import Noise, total, why_noisy
 from podperf.records.json_values import (
     latency_summary,
@@ -60,7 +60,7 @@ class TestRecord:
     model: NetworkingModel | None = None
     second_model: NetworkingModel | None = None  # to which the set-up of the chain also belongs
     chain: Chain | None = None
-    traffic: Traffic | None = None
+    traffic: TrafficProfile | None = None
     placement: Placement | None = None
     data_plane: Mapping[str, Any] | None = None  # DataPlane.describe()
     tester: Mapping[str, Any] | None = None  # Tester.describe()

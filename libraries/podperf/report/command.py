@@ -17,7 +17,7 @@ from podperf.records.files import replace_file
 from podperf.report.conformance import assess, to_json
 from podperf.report.history_command import report_history
 from podperf.report.page import page
-from podperf.report.results import Run, read_run, read_runs
+from podperf.report.results import RunResults, read_run, read_runs
 from podperf.report.summary import summary_table
 from podperf.terminal import columns, wants_colour
 
@@ -100,16 +100,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _default_output(runs: Sequence[Run]) -> Path:
+def _default_output(runs: Sequence[RunResults]) -> Path:
     return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / "combined"
 
 
-def _summary(run: Run, stream: TextIO) -> str:
+def _summary(run: RunResults, stream: TextIO) -> str:
     lines = [summary_table(run.records, width=columns(stream), colour=wants_colour(stream))]
     return "\n".join(lines + [f"not read: {problem}" for problem in run.problems])
 
 
-def _write(runs: Sequence[Run], folder: Path) -> Path:
+def _write(runs: Sequence[RunResults], folder: Path) -> Path:
     conformance = assess(runs, folder.resolve())
     html = folder / f"{NAME}.html"
     try:

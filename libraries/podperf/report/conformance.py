@@ -15,7 +15,7 @@ from podperf.figures import count
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
 from podperf.report.results import (
     Record,
-    Run,
+    RunResults,
     explanation,
     missing,
     noisy,
@@ -61,7 +61,7 @@ class Conformance:
     """The content of the report."""
 
     root: Path  # the future folder of the report, to which links are relative
-    runs: tuple[Run, ...]  # oldest first
+    runs: tuple[RunResults, ...]  # oldest first
     sections: tuple[SectionReport, ...]
 
     @property
@@ -69,7 +69,7 @@ class Conformance:
         """The latest record of every test of all runs."""
         return latest_of(self.runs)
 
-    def run_of(self, record: Record) -> Run:
+    def run_of(self, record: Record) -> RunResults:
         """The run that a record belongs to."""
         return next(run for run in self.runs if any(each is record for each in run.records))
 
@@ -114,13 +114,13 @@ class Conformance:
         name, testbed = str(record["test"]["name"]), self.told_apart(record)
         return f"{name} ({testbed})" if testbed else name
 
-    def history(self, record: Record) -> list[tuple[Run, Record]]:
+    def history(self, record: Record) -> list[tuple[RunResults, Record]]:
         """The same test in every run that has it, oldest first."""
         wanted = _identity(record)
         return [(run, each) for run in self.runs for each in run.records if _identity(each) == wanted]
 
 
-def assess(runs: Sequence[Run], root: Path) -> Conformance:
+def assess(runs: Sequence[RunResults], root: Path) -> Conformance:
     """Every section of the draft with its status. If several runs have a test, its latest record counts."""
     records = latest_of(runs)
     reports: dict[str, SectionReport] = {}
@@ -132,7 +132,7 @@ def assess(runs: Sequence[Run], root: Path) -> Conformance:
     return Conformance(root, tuple(runs), tuple(reports[section.number] for section in SECTIONS))
 
 
-def latest_of(runs: Sequence[Run]) -> tuple[Record, ...]:
+def latest_of(runs: Sequence[RunResults]) -> tuple[Record, ...]:
     """One record for each test, from the latest run that has the test."""
     found = {_identity(record): record for run in runs for record in run.records}
     return tuple(found.values())

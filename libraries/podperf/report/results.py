@@ -20,7 +20,7 @@ _NEEDS_NO_WORDS = ("passed", "measured")  # for these, a table needs no sentence
 
 
 @dataclass(frozen=True)
-class Run:
+class RunResults:
     """The results folder of one run. `problems` are files that could not be read, one sentence each."""
 
     directory: Path
@@ -43,9 +43,9 @@ class Run:
         return self.directory / "records" / f"{record['id']}{suffix}"
 
 
-def read_runs(directories: Sequence[Path]) -> tuple[list[Run], list[PodperfError]]:
+def read_runs(directories: Sequence[Path]) -> tuple[list[RunResults], list[PodperfError]]:
     """Several runs, the oldest first, each once, and the errors of others. Raises PodperfError if none can be read."""
-    runs: dict[Path, Run] = {}
+    runs: dict[Path, RunResults] = {}
     unread: list[PodperfError] = []
     for directory in directories:
         try:
@@ -58,7 +58,7 @@ def read_runs(directories: Sequence[Path]) -> tuple[list[Run], list[PodperfError
     return sorted(runs.values(), key=lambda run: run.started), unread
 
 
-def read_run(directory: Path) -> Run:
+def read_run(directory: Path) -> RunResults:
     """One run. Raises PodperfError if there is no folder, or no record or part of a record in it."""
     directory = directory.resolve()  # results/latest is a link to the newest run
     if not directory.is_dir():
@@ -75,7 +75,7 @@ def read_run(directory: Path) -> Run:
         except PodperfError as error:
             problems.append(f"{printable(path.name)}: {error}")
     records.sort(key=lambda record: (record["started"], record["id"]))
-    return Run(directory, tuple(records), tuple(problems))
+    return RunResults(directory, tuple(records), tuple(problems))
 
 
 def is_bare_path(record: Record) -> bool:

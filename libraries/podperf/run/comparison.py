@@ -12,7 +12,7 @@ from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
-from podperf.model import Traffic
+from podperf.model import TrafficProfile
 from podperf.run.cost import ONLY_COST
 from podperf.run.equipment import Equipment
 from podperf.run.interfaces import interfaces_of, link_speed
@@ -25,7 +25,7 @@ from podperf.verdicts.findings import Contender, Finding, Order, judge
 
 
 def compare(
-    test: TestInProgress, order: Order, traffics: Mapping[str, Traffic], equipment: Equipment, known: KnownLimits
+    test: TestInProgress, order: Order, traffics: Mapping[str, TrafficProfile], equipment: Equipment, known: KnownLimits
 ) -> Finding:
     """Measure the contenders of an order, each with its traffic, and judge the order.
 
@@ -67,7 +67,7 @@ class _Contenders:
         test: TestInProgress,
         equipment: Equipment,
         known: KnownLimits,
-        traffics: Mapping[str, Traffic],
+        traffics: Mapping[str, TrafficProfile],
         placed: Mapping[str, Placed],
     ) -> None:
         self.limits: dict[str, TesterLimits] = {}

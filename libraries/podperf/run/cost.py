@@ -9,7 +9,7 @@ from functools import partial
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
 from podperf.methods.cost import AllBuilds, Cost, CostResult, LoopSource
-from podperf.model import Loop, Traffic, Trial, TrialResult
+from podperf.model import Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -29,7 +29,7 @@ class BarePaths:
     def __init__(self) -> None:
         self._found: dict[TrafficKind, AllBuilds] = {}
 
-    def of(self, test: TestInProgress, testbed: Testbed, traffic: Traffic) -> AllBuilds:
+    def of(self, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile) -> AllBuilds:
         """Measured when a test first needs it, with no chain beside: programs of a chain would lengthen its path."""
         kind = kind_of(traffic)
         if kind not in self._found:
@@ -40,7 +40,7 @@ class BarePaths:
 
 
 def measure_cost(
-    test: TestInProgress, sut: SystemUnderTest, testbed: Testbed, traffic: Traffic, bare_paths: BarePaths
+    test: TestInProgress, sut: SystemUnderTest, testbed: Testbed, traffic: TrafficProfile, bare_paths: BarePaths
 ) -> CostResult:
     """Measure the chain of a test, which stands in `test.undo`. None of its builds is left.
 
@@ -62,7 +62,7 @@ def measure_cost(
 
 @contextmanager
 def _standing(
-    test: TestInProgress, build: Callable[[], Standing], traffic: Traffic, phase: str
+    test: TestInProgress, build: Callable[[], Standing], traffic: TrafficProfile, phase: str
 ) -> Iterator[LoopSource]:
     with build() as sut:
         there = addressed(traffic, sut)
@@ -70,7 +70,7 @@ def _standing(
         yield partial(_valid, test, sut, there, phase)
 
 
-def _valid(test: TestInProgress, sut: SystemUnderTest, traffic: Traffic, phase: str, loop: Loop) -> TrialResult:
+def _valid(test: TestInProgress, sut: SystemUnderTest, traffic: TrafficProfile, phase: str, loop: Loop) -> TrialResult:
     """A trial in which no frame was lost or late."""
     why: str | None = None
     for _ in range(ATTEMPTS):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.figures import count
-from podperf.model import Chain, Traffic
+from podperf.model import Chain, TrafficProfile
 from podperf.records import TestRecord, record_id, sections_of
 from podperf.topology import Topology
 from podperf.verdicts.thresholds import applicable
@@ -30,7 +30,7 @@ class TestIdentity:
         return TestRecord(record_id(section, *words), self.name, self.suite, self.tags, log=self.log)
 
 
-def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traffic: Traffic) -> TestRecord:
+def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traffic: TrafficProfile) -> TestRecord:
     """The record of a test before its set-up: the requested chain, and its thresholds."""
     inside = chain.forwarder or ""
     where = count(chain.workers, "worker") if chain.workers > 1 else ""
@@ -42,7 +42,7 @@ def chain_record(identity: TestIdentity, topology: Topology, chain: Chain, traff
     return record
 
 
-def way(traffic: Traffic) -> str:
+def way(traffic: TrafficProfile) -> str:
     """The difference of the traffic from the usual one, for the record's name."""
     words = ["both-ways"] if len(traffic.directions) > 1 else []
     return "-".join([*words, *([f"{traffic.flows}-flows"] if traffic.flows > 1 else [])])

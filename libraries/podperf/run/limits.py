@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from podperf.methods.trials import Patience, await_quietness
-from podperf.model import Direction, FrameSize, Traffic, line_rate
+from podperf.model import Direction, FrameSize, TrafficProfile, line_rate
 from podperf.run.session import Session
 from podperf.testers.base import TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
@@ -17,7 +17,7 @@ NOT_BELIEVED = "NDR is not judged, findings are inconclusive, and each row says 
 TrafficKind = tuple[FrameSize, tuple[Direction, ...], int]  # the tester's limits depend on these
 
 
-def kind_of(traffic: Traffic) -> TrafficKind:
+def kind_of(traffic: TrafficProfile) -> TrafficKind:
     """The kind of this traffic: frame size, directions and number of flows."""
     return traffic.frame, traffic.directions, traffic.flows
 
@@ -31,7 +31,7 @@ class KnownLimits:
         self._found: dict[tuple[TrafficKind, Engine], TesterLimits] = {}
         self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
-    def on_link(self, link: float | None, traffic: Traffic, engine: Engine) -> TesterLimits:
+    def on_link(self, link: float | None, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
         """The limits with this traffic on a link of `link` bit/s. None: the link has no limit of its own.
 
         Frames above the link's rate are no loss of the system under test, so the link limits the load.
@@ -41,7 +41,7 @@ class KnownLimits:
             return limits.held_to(rate, "the line rate of the link")
         return limits
 
-    def _with(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+    def _with(self, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
         """The limits with this traffic. A tester with a fault is tried again in each test.
 
         While the fault is the same, its first figures stay, so that all rows show the same figures.
@@ -57,7 +57,7 @@ class KnownLimits:
                     self._session.progress.note(f"{limits.doubt}. {NOT_BELIEVED}")
         return self._found[kind, engine]
 
-    def _calibrated(self, traffic: Traffic, engine: Engine) -> TesterLimits:
+    def _calibrated(self, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
         testbed, settings = self._session.equipment.testbed, self._session.topology.tester
         if settings.kind.has_ports_of_its_own:
             return calibrate_sending(testbed.tester_with_ports(), traffic, most=settings.maximum_load)

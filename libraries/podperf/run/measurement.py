@@ -13,7 +13,7 @@ from podperf.methods.cost import CostResult
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
-from podperf.model import Traffic
+from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
 from podperf.run.cost import ONLY_COST
 from podperf.run.test_in_progress import TestInProgress
@@ -33,7 +33,7 @@ class Measurement:
 
     test: TestInProgress
     sut: SystemUnderTest
-    traffic: Traffic
+    traffic: TrafficProfile
     limits: TesterLimits | None
     settings: MethodSettings
     baselines: Baselines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podperf.errors import PodperfError
-from podperf.model import Chain, Direction, FrameSize, Traffic
+from podperf.model import Chain, Direction, FrameSize, TrafficProfile
 from podperf.printable import printable
 from podperf.records import Outcome, RecordWriter, TestRecord
 from podperf.report.command import summary, write_reports
@@ -118,14 +118,14 @@ class Run:
 
     def _traffic(
         self, frame: FrameSize, directions: tuple[Direction, ...] | None = None, flows: int | None = None
-    ) -> Traffic:
+    ) -> TrafficProfile:
         usual = self.session.topology.traffic
         try:
-            return Traffic(frame, directions or usual.directions, usual.flows if flows is None else flows)
+            return TrafficProfile(frame, directions or usual.directions, usual.flows if flows is None else flows)
         except ValueError as error:
             raise PodperfError(str(error)) from error
 
-    def _begin(self, record: TestRecord, traffic: Traffic | None = None) -> TestInProgress:
+    def _begin(self, record: TestRecord, traffic: TrafficProfile | None = None) -> TestInProgress:
         if self._test is not None:
             raise PodperfError("this test has measured already, and its record is of that: give each chain a test")
         if traffic is not None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from podperf.errors import PodperfError
-from podperf.model import Chain, Traffic
+from podperf.model import Chain, TrafficProfile
 from podperf.records import TestRecord
 from podperf.run.cost import measure_cost
 from podperf.run.interfaces import interfaces_of, link_speed
@@ -17,7 +17,7 @@ from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 
 
-def set_up(test: TestInProgress, chain: Chain, traffic: Traffic, session: Session, kept: Kept) -> Measurement:
+def set_up(test: TestInProgress, chain: Chain, traffic: TrafficProfile, session: Session, kept: Kept) -> Measurement:
     """Build the chain, check that frames cross it, and describe it in the record. It stays until the test's `undo`."""
     record, equipment = test.record, session.equipment
     if chain.workers > 1:

@@ -9,7 +9,7 @@ from functools import partial
 from podperf.errors import PodperfError
 from podperf.methods.trials import Patience, ValidTrials
 from podperf.metrics import Metrics
-from podperf.model import Traffic, TrialResult
+from podperf.model import TrafficProfile, TrialResult
 from podperf.noise import Noise
 from podperf.progress import Progress
 from podperf.quietness.watch import Quietness
@@ -32,7 +32,7 @@ class TestInProgress:
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
 
-    def trials(self, sut: SystemUnderTest, phase: str, traffic: Traffic, limits: TesterLimits) -> ValidTrials:
+    def trials(self, sut: SystemUnderTest, phase: str, traffic: TrafficProfile, limits: TesterLimits) -> ValidTrials:
         """Trials of this phase across this system under test. Each trial is recorded when it ends."""
         return ValidTrials(
             sut.tester,

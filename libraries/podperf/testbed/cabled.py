@@ -16,7 +16,7 @@ from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is
 from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
-from podperf.model import Chain, Direction, Entry, FrameSize, Traffic
+from podperf.model import Chain, Direction, Entry, FrameSize, TrafficProfile
 from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
@@ -195,7 +195,7 @@ def _by_an_engine_that_sends(
     fallback = sut.tester.facts.fallback
     if fallback is None or machines.imaginary:
         return sut
-    traffic = Traffic(SMALLEST, directions, 1, sut.entries)
+    traffic = TrafficProfile(SMALLEST, directions, 1, sut.entries)
     deadline = time.monotonic() + PROBE_PATIENCE
     while not sut.forwards(traffic):
         if time.monotonic() > deadline:

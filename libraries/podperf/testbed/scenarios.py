@@ -30,7 +30,7 @@ class Node(StrEnum):
     ANY = "any node"
 
 
-class Isolation(StrEnum):
+class CpuIsolation(StrEnum):
     """The kinds of CPUs that the pods' processes may use."""
 
     EXCLUSIVE = "each pod has a CPU of its own"
@@ -45,7 +45,7 @@ class Scenario:
     name: str
     switch: Node
     pods: tuple[Node, ...]
-    isolation: Isolation = Isolation.EXCLUSIVE
+    isolation: CpuIsolation = CpuIsolation.EXCLUSIVE
 
 
 _NIC, _OTHER, _ANY = Node.NIC, Node.OTHER, Node.ANY
@@ -62,11 +62,11 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             Scenario("S5", _NIC, (_NIC, _OTHER)),
             Scenario("S6", _OTHER, (_OTHER, _NIC)),
             # Appendices A.2 and B.2. "Same" and "different" compare the nodes of pod and NIC.
-            Scenario("no-isolation", _NIC, (_ANY,), Isolation.NONE),  # "all PODs share a host's CPU"
+            Scenario("no-isolation", _NIC, (_ANY,), CpuIsolation.NONE),  # "all PODs share a host's CPU"
             Scenario("exclusive-same-node", _NIC, (_NIC,)),
             Scenario("exclusive-different-node", _NIC, (_OTHER,)),
-            Scenario("shared-same-node", _NIC, (_NIC,), Isolation.SHARED),
-            Scenario("shared-different-node", _NIC, (_OTHER,), Isolation.SHARED),
+            Scenario("shared-same-node", _NIC, (_NIC,), CpuIsolation.SHARED),
+            Scenario("shared-different-node", _NIC, (_OTHER,), CpuIsolation.SHARED),
         )
     }
 )
@@ -112,14 +112,14 @@ def place_scenario(
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
     pollers = max(1, len(usual.named_switch)) if with_switch else 0
     switch = tuple(choice.take(scenario.switch) for _ in range(pollers))
-    others = range(pods if scenario.isolation is not Isolation.SHARED else SHARED_POOL)
+    others = range(pods if scenario.isolation is not CpuIsolation.SHARED else SHARED_POOL)
     pool = tuple(choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others)
     control = (choice.take(scenario.switch),) if with_switch else ()
     sut = (*switch, *pool, *control)
     neighbour = tuple(cpu for cpu in cpus.usable if cpu not in {*sut, *taken})
     # The scheduler moves nothing to an isolated CPU by itself. So the CPUs that the parts share must not be isolated.
     everywhere = tuple(sorted((*sut, *(cpu for cpu in neighbour if cpu not in cpus.isolated))))
-    choices = {Isolation.EXCLUSIVE: (), Isolation.SHARED: tuple(sorted(pool)), Isolation.NONE: everywhere}
+    choices = {CpuIsolation.EXCLUSIVE: (), CpuIsolation.SHARED: tuple(sorted(pool)), CpuIsolation.NONE: everywhere}
     shared = choices[scenario.isolation]
     if isolated := cpus.isolated.intersection(shared):
         raise Unavailable(

@@ -10,7 +10,7 @@ from typing import Any
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.model import Chain, Direction, Entry, NetworkingModel, Traffic, Trial
+from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
 from podperf.testers.base import Tester
 
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
@@ -76,7 +76,7 @@ class SystemUnderTest:
         behind = {part.worker: part.data_plane.describe() for part in others}
         return {**first.data_plane.describe(), **({"further_workers": behind} if behind else {})}
 
-    def forwards(self, traffic: Traffic) -> bool:
+    def forwards(self, traffic: TrafficProfile) -> bool:
         """Whether frames cross in each direction, by one short trial."""
         result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
         return all(each.received for each in result.directions)
@@ -86,7 +86,7 @@ class SystemUnderTest:
         for data_plane in self.data_planes:
             data_plane.check()
 
-    def probe(self, traffic: Traffic) -> None:
+    def probe(self, traffic: TrafficProfile) -> None:
         """Wait until frames cross in each direction, and that once. PodperfError when they do not within 5 s and what
         links may take. Unavailable when they cross in another way than the data plane is named after."""
         patience = PROBE_PATIENCE + self.link_patience
@@ -117,6 +117,6 @@ class SystemUnderTest:
                 raise Unavailable(reason)
 
 
-def addressed(traffic: Traffic, sut: SystemUnderTest) -> Traffic:
+def addressed(traffic: TrafficProfile, sut: SystemUnderTest) -> TrafficProfile:
     """The same traffic, addressed into this system under test."""
     return replace(traffic, entries=sut.entries)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from podperf.errors import PodperfError
-from podperf.model import Traffic, Trial, TrialResult
+from podperf.model import TrafficProfile, Trial, TrialResult
 from podperf.testers.base import ACHIEVED_LOAD_FLOOR, PACED_SHARE, UNPACED, Tester, TesterLimits
 from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, faults_in, own_loss, suspected
 
@@ -24,7 +24,7 @@ CLOCK_RIGHT = 0.005  # an error this small ends the check: a stall of the machin
 
 
 def calibrate(
-    tester: Tester, traffic: Traffic, *, duration: float = 0.3, repeats: int = 3, known: tuple[Fault, ...] = ()
+    tester: Tester, traffic: TrafficProfile, *, duration: float = 0.3, repeats: int = 3, known: tuple[Fault, ...] = ()
 ) -> TesterLimits:
     """The tester's ceiling, its own loss and other faults with this traffic, on the bare path that it is connected to.
 
@@ -47,7 +47,7 @@ def calibrate(
     return TesterLimits(max(found), loss, "calibration on the bare path", own_loss_bound=bound, faults=faults)
 
 
-def check_clock(tester: Tester, traffic: Traffic, clock: Callable[[], float] = time.monotonic) -> Fault | None:
+def check_clock(tester: Tester, traffic: TrafficProfile, clock: Callable[[], float] = time.monotonic) -> Fault | None:
     """Compare the durations that the tester reports with `clock`. None if they agree.
 
     The difference between long and short trials cancels the time around a trial. The check is repeated while the
@@ -76,7 +76,7 @@ def check_clock(tester: Tester, traffic: Traffic, clock: Callable[[], float] = t
 
 
 def calibrate_sending(
-    tester: Tester, traffic: Traffic, *, most: float | None = None, duration: float = 0.5
+    tester: Tester, traffic: TrafficProfile, *, most: float | None = None, duration: float = 0.5
 ) -> TesterLimits:
     """The load that the tester can send if its ports cannot be plugged into each other. Its own loss stays unknown.
 
@@ -96,7 +96,7 @@ def calibrate_sending(
     raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 
-def _ceiling(tester: Tester, traffic: Traffic, duration: float) -> float | None:
+def _ceiling(tester: Tester, traffic: TrafficProfile, duration: float) -> float | None:
     """One reading of the ceiling. None if the tester delivered none of the loads."""
     load = tester.measure(Trial(traffic, UNPACED, duration)).receive_rate
     if load <= 0:
@@ -112,7 +112,7 @@ def _delivered(result: TrialResult) -> bool:
     return result.invalid is None and result.loss_ratio <= 1 - ACHIEVED_LOAD_FLOOR
 
 
-def _own_trials(tester: Tester, traffic: Traffic, load: float, duration: float) -> list[TrialResult]:
+def _own_trials(tester: Tester, traffic: TrafficProfile, load: float, duration: float) -> list[TrialResult]:
     """Valid trials from this load downwards, until the trials clear the tester of the errors that they showed.
 
     On a quiet machine a sound tester needs one trial. At a lower load a stall of the machine costs no frames, because

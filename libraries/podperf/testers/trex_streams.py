@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from podperf.model import FCS_BYTES, Direction, Entry, Traffic, Trial
+from podperf.model import FCS_BYTES, Direction, Entry, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
 
 NETWORKS = {
@@ -82,7 +82,7 @@ def _paced(trial: Trial, direction: Direction, macs: tuple[str, str], group: int
         yield Stream(**{**stream, "rate": rate, "count": of_latency, "delay": LEAD * 1e6, "latency_group": group})
 
 
-def _unpaced(traffic: Traffic, direction: Direction, macs: tuple[str, str], group: int) -> Iterator[Stream]:
+def _unpaced(traffic: TrafficProfile, direction: Direction, macs: tuple[str, str], group: int) -> Iterator[Stream]:
     sequence = traffic.frame.sequence
     total = sum(sequence)
     for size in sequence:
@@ -90,7 +90,7 @@ def _unpaced(traffic: Traffic, direction: Direction, macs: tuple[str, str], grou
     yield Stream(**{**_stream(traffic, direction, macs, sequence[0]), "rate": LATENCY_LOAD, "latency_group": group})
 
 
-def _stream(traffic: Traffic, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
+def _stream(traffic: TrafficProfile, direction: Direction, macs: tuple[str, str], size: int) -> dict[str, Any]:
     """The common settings of all streams of a direction."""
     entry = traffic.entry(direction)
     first = min(FIRST_HOST, 65536 - traffic.flows)
