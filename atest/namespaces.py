@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from podperf.hosts.linux import ip
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import namespaces_named, remove_namespace
+from podperf.hosts.network_namespace import NetworkNamespace
 
 PREFIX = "test-"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from namespaces import add_namespace
 from podperf.hosts.linux import add_veth, ip
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.ssh_login import Login, Timeouts
 from robot_run import ROOT
 

@@ -11,7 +11,8 @@ import pytest
 
 from namespaces import add_namespace, remove_namespace
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch

@@ -12,8 +12,9 @@ import pytest
 
 from podperf.counted_machine.boot import boot, unavailable
 from podperf.dataplanes import DATA_PLANES
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.methods.cost import Cost, LoopSource
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.testbed.access import log_in

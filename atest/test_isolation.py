@@ -12,7 +12,7 @@ import pytest
 
 from namespaces import add_namespace
 from podperf.errors import PodperfError
-from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.testbed.frame_watch import FrameWatch, addresses_in_test_network
 from podperf.testbed.isolation import SshSession, objections, read_network, refuse_shared_ports
 from podperf.topology import SCHEMA_PATH, PortSettings, load_topology

@@ -16,7 +16,8 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import add_veth, ip, ip_json, mac_address
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight.checks import check
 from podperf.preflight.observation import State

@@ -24,7 +24,8 @@ from podperf.cleanup import put_back
 from podperf.dataplanes.segments import start_pods
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.linux import ip
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel import sriov
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize, TrafficProfile, VirtualFunctionSettings
 from podperf.pods.base import Pod

@@ -15,7 +15,8 @@ from chains import forward, send
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.preflight.features import FEATURES, missing
 from podperf.testbed.scenarios import SCENARIOS, Node

@@ -22,7 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, sysctl
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials

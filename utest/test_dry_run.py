@@ -20,7 +20,8 @@ from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.linux import threads_named
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods.forwarders.testpmd import POLLING_THREADS

@@ -11,7 +11,8 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import changes, go_back
 from podperf.kernel.queues import receive_queues, set_receive_queues
 from podperf.testbed.worker_ports import (

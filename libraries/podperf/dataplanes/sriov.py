@@ -20,7 +20,7 @@ from podperf.dataplanes.segments import entries, forward_along, neighbours, star
 from podperf.dataplanes.virtual_functions import describe_vfs, missing, on_to, ports_along, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.environment import interface_details
+from podperf.hosts.host_facts import interface_details
 from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import interrupts, pci, sriov

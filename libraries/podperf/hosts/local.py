@@ -1,4 +1,4 @@
-"""This machine; and a network namespace of this or of any other one."""
+"""This machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import CommandFailed, Commands, Completed, Host, Process, TooMuchOutput
+from podperf.hosts.base import CommandFailed, Commands, Completed, Process, TooMuchOutput
 from podperf.hosts.output import Latest, Lines, Overflow, Whole
 
 _TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
@@ -198,45 +197,3 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         assert stream is not None
         with contextlib.suppress(BrokenPipeError):
             stream.close()
-
-
-class NetworkNamespace:
-    """A network namespace of a host, by its name under /run/netns. Only the network is another one."""
-
-    def __init__(self, namespace: str, host: Host | None = None) -> None:
-        self._host = host or LocalHost()
-        self.namespace = namespace
-        self.name = f"namespace {namespace}"
-        if not isinstance(self._host, LocalHost):
-            self.name += f" of {self._host.name}"
-        # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
-        self._inside = ("nsenter", f"--net=/run/netns/{namespace}", "--")
-
-    def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        with self._told_from_inside(command):
-            done = self._host.ask(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
-        return replace(done, command=command)
-
-    def do(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
-        with self._told_from_inside(command):
-            done = self._host.do(*self._inside, *command, stdin=stdin, check=check, timeout=timeout)
-        return replace(done, command=command)
-
-    @contextlib.contextmanager
-    def _told_from_inside(self, command: Sequence[str]) -> Iterator[None]:
-        """An error names this namespace and the command, without the words that enter the namespace."""
-        try:
-            yield
-        except CommandFailed as error:
-            raise CommandFailed(self.name, command, error.exit_code, error.output) from None
-        except TooMuchOutput:
-            raise TooMuchOutput(self.name, command) from None
-
-    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        return self._host.spawn(*self._inside, *command, cpus=cpus)
-
-    def put(self, content: bytes, path: str) -> None:
-        self._host.put(content, path)
-
-    def get(self, path: str) -> bytes:
-        return self._host.get(path)

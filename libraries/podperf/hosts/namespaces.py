@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip, sysctl
-from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.network_namespace import NetworkNamespace
 
 PREFIX = "podperf-"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podperf.hosts.base import Host
-from podperf.hosts.environment import parse_ethtool
+from podperf.hosts.host_facts import parse_ethtool
 from podperf.kernel.interrupts import affinities, steer
 
 

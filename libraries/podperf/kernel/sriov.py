@@ -14,7 +14,7 @@ from typing import Any
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.environment import interface_details
+from podperf.hosts.host_facts import interface_details
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
 from podperf.hosts.shell_script import shell_script
 from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside

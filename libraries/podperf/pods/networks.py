@@ -8,7 +8,7 @@ from typing import Any
 
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import add_veth, ip, mac_address, package_versions
-from podperf.hosts.local import NetworkNamespace
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.pods.base import Attachment, PodInterface
 from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 

@@ -16,8 +16,8 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success, package_versions
-from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import PREFIX, name_namespace
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.shell_script import shell_script
 from podperf.pods.base import Attachment, PodRuntime

@@ -44,7 +44,7 @@ _OFFLOADS = (
 class SetUp:
     """The known facts of one chain that was set up.
 
-    `description` is the data plane's. podperf.hosts.environment reads `interfaces` and `environment`. `shared` are the
+    `description` is the data plane's. podperf.hosts.host_facts reads `interfaces` and `environment`. `shared` are the
     CPUs among which the scheduler may move the processes of the pods.
     """
 

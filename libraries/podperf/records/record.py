@@ -66,7 +66,7 @@ class TestRecord:
     tester: Mapping[str, Any] | None = None  # Tester.describe()
     limits: TesterLimits | None = None
     link_bits_per_second: float | None = None
-    environment: Mapping[str, Any] | None = None  # podperf.hosts.environment.collect()
+    environment: Mapping[str, Any] | None = None  # podperf.hosts.host_facts.collect()
     interfaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # environment.interface_details() each
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # method name: MethodResult.as_record()
     metrics: Metrics = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from podperf.hosts.base import Host
-from podperf.hosts.environment import collect, podperf_version
+from podperf.hosts.host_facts import collect, podperf_version
 from podperf.kernel.cpus import Cpus, read_cpus
 from podperf.model import Placement
 from podperf.quietness.machines import watch

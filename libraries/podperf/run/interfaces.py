@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from podperf.hosts.environment import interface_details
+from podperf.hosts.host_facts import interface_details
 from podperf.testbed.system_under_test import SystemUnderTest
 
 

@@ -11,10 +11,10 @@ from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.external import External
 from podperf.hosts.base import Host
-from podperf.hosts.environment import parse_ethtool
+from podperf.hosts.host_facts import parse_ethtool
 from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth
-from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, TrafficProfile
 from podperf.testbed.machines import Machines, WorkerMachine

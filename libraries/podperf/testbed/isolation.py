@@ -18,7 +18,8 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json, is_veth
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.topology import PortSettings, Topology, WorkerSettings
 
 Link = Mapping[str, Any]  # one element of `ip -json -details address show`

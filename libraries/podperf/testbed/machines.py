@@ -10,7 +10,8 @@ from typing import Self
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
-from podperf.hosts.local import LocalHost, NetworkNamespace
+from podperf.hosts.local import LocalHost
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import read_cpus

@@ -12,7 +12,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.environment import parse_ethtool
+from podperf.hosts.host_facts import parse_ethtool
 from podperf.hosts.linux import (
     CARRIER_PATIENCE,
     await_carrier,
@@ -23,8 +23,8 @@ from podperf.hosts.linux import (
     read_attribute,
     write_attribute,
 )
-from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import namespaces_named
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack, takes_back
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.local import NetworkNamespace
 from podperf.hosts.namespaces import add_namespace
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel import pci
 from podperf.model import Direction, Trial, TrialResult
 from podperf.testers.answers import receive_answer

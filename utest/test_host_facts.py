@@ -1,4 +1,4 @@
-"""The environment: read from whatever a host shows, null where it shows nothing."""
+"""The facts of a host: read from its files and commands; null for a fact that it does not show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podperf.hosts import environment
+from podperf.hosts import host_facts
 from podperf.hosts.local import LocalHost
 from scripted_host import ScriptedHost
 
@@ -66,7 +66,7 @@ SERVER = ScriptedHost(
 
 
 def test_a_server_is_described() -> None:
-    found = environment.collect(SERVER)
+    found = host_facts.collect(SERVER)
     assert found["cpu"]["model"] == "Intel(R) Xeon(R) Gold 6148"
     assert (found["cpu"]["sockets"], found["cpu"]["microcode"]) == (2, "0x5003707")
     assert (found["cpu"]["governor"], found["cpu"]["turbo"]) == ("performance", False)
@@ -84,7 +84,7 @@ def test_a_server_is_described() -> None:
 
 
 def test_an_interface_is_described() -> None:
-    found = environment.interface_details(SERVER, "p0")
+    found = host_facts.interface_details(SERVER, "p0")
     assert (found["driver"], found["firmware"], found["numa_node"]) == ("i40e", "6.80 0x80003d74", 1)
     assert found["speed_bits_per_second"] == 40_000_000_000
     assert found["offloads"] == {"rx-checksumming": True, "tx-lockless": True, "lro": False}
@@ -93,29 +93,29 @@ def test_an_interface_is_described() -> None:
 
 def test_a_host_that_shows_nothing_gives_nulls() -> None:
     bare = ScriptedHost({}, {})
-    found = environment.collect(bare)
+    found = host_facts.collect(bare)
     assert found["cpu"]["model"] is None
     assert found["platform"]["hypervisor_flag"] is None
     assert found["packages"] is None
     assert found["hugepages"] == []
     json.dumps(found, allow_nan=False)
-    assert set(environment.interface_details(bare, "p0").values()) == {None}
+    assert set(host_facts.interface_details(bare, "p0").values()) == {None}
 
 
 @pytest.mark.parametrize("speed", ["Unknown!", "10000Mb/s"])
 def test_a_virtual_interface_has_no_speed(speed: str) -> None:
     link = json.dumps([{"linkinfo": {"info_kind": "veth"}}])
     host = ScriptedHost({}, {"ip -json": link, "ethtool v0": f"Speed: {speed}"})
-    assert environment.interface_details(host, "v0")["speed_bits_per_second"] is None
+    assert host_facts.interface_details(host, "v0")["speed_bits_per_second"] is None
 
 
 @given(st.text())
 def test_parsers_take_any_text(text: str) -> None:
-    environment.parse_os_release(text)
-    environment.parse_ethtool(text)
-    environment.parse_meminfo(text)
-    environment.parse_lscpu(text)
-    environment.parse_memory_devices(text)
+    host_facts.parse_os_release(text)
+    host_facts.parse_ethtool(text)
+    host_facts.parse_meminfo(text)
+    host_facts.parse_lscpu(text)
+    host_facts.parse_memory_devices(text)
 
 
 def test_the_index_of_a_clone_is_not_written(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_index_of_a_clone_is_not_written(tmp_path: Path) -> None:
     os.utime(tracked, (1, 1))  # makes the index worth a refresh
     index = tmp_path / ".git" / "index"
     before = index.stat()
-    found = environment.podperf_version(LocalHost(), tmp_path)
+    found = host_facts.podperf_version(LocalHost(), tmp_path)
     assert found["commit"] and not found["modified"]
     after = index.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
