@@ -86,7 +86,7 @@ def with_rules(testbed: Testbed, rules: int) -> float:
     @contextmanager
     def build() -> Iterator[LoopSource]:
         with testbed.build(Chain("macvlan", 1), TRAFFIC.frame) as sut:
-            pod = NetworkNamespace(f"{PREFIX}pod1", testbed.host)
+            pod = NetworkNamespace(f"{PREFIX}pod1", testbed.tester_host)
             drops = "\n".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
             pod.do("nft", "-f", "-", stdin=FIREWALL.format(drops))
             traffic = addressed(TRAFFIC, sut)

@@ -126,7 +126,7 @@ def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatc
 
 
 def test_a_failed_set_up_leaves_nothing(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podperf.pods.netns.CniPlugins.add", _refuse)
+    monkeypatch.setattr("podperf.pods.cni.CniPlugins.add", _refuse)
     with pytest.raises(PodperfError, match="on purpose"), testbed.build(Chain("macvlan", 2), FRAME):
         pass
 

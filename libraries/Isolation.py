@@ -88,9 +88,9 @@ class Isolation:
         testbed, tester = session.equipment.testbed, session.topology.tester
         self._watches = []
         workers = [each.host for each in testbed.workers]
-        machines = {host.name: host for host in (LocalHost(), testbed.host, *workers)}
+        machines = {host.name: host for host in (LocalHost(), testbed.tester_host, *workers)}
         for host in machines.values():
-            taken = (tester.left, tester.right) if host.name == testbed.host.name else ()
+            taken = (tester.left, tester.right) if host.name == testbed.tester_host.name else ()
             ports = [each.interface for each in taken if each.interface is not None and each.namespace is None]
             self._watches.append(FrameWatch(host, self._undo, addresses_in_test_network(host), ports))
 

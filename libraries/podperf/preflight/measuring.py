@@ -27,7 +27,7 @@ SMALLEST = FrameSize.parse(64)
 def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
     """What only root can try on a testbed with one worker, and only while no run measures."""
     (machine,) = testbed.workers
-    topology, host, worker = testbed.topology, testbed.host, machine.host
+    topology, host, worker = testbed.topology, testbed.tester_host, machine.host
     if not root:
         yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)

@@ -64,7 +64,7 @@ class Equipment:
 
 
 def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-    tester, (first, *others) = testbed.host, testbed.workers[:workers]
+    tester, (first, *others) = testbed.tester_host, testbed.workers[:workers]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
         return watch(tester, sut=sut, tester=own, undo=undo)
@@ -73,7 +73,7 @@ def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int =
 
 
 def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:
-    tester, (first, *others) = testbed.host, testbed.workers
+    tester, (first, *others) = testbed.tester_host, testbed.workers
     further = {each.host.name: _facts(each) for each in others}
     return {
         **collect(first.host),

@@ -42,7 +42,7 @@ def set_up(
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
-        _bring_up(machines.host, port, mtu, way_back)
+        _bring_up(machines.tester_host, port, mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
     taken = [_take_ports(machines, each, roles, mtu, undo) for each, roles in zip(workers, cpus, strict=True)]
     for one in taken:
@@ -82,7 +82,7 @@ def _await_links(machines: Machines) -> float:
     for port in ports:
         if port.interface is None:
             return CARRIER_PATIENCE
-        await_carrier(_seen_from(machines.host, port), port.interface)
+        await_carrier(_seen_from(machines.tester_host, port), port.interface)
     return 0.0
 
 
@@ -93,7 +93,7 @@ def _entry(port: PortSettings) -> Entry:
 def _tester_ports(machines: Machines) -> dict[str, Host]:
     """The interfaces that the topology names, and where each is seen; empty for a TRex with ports of its own."""
     ports = (machines.topology.tester.left, machines.topology.tester.right)
-    return {port.interface: _seen_from(machines.host, port) for port in ports if port.interface is not None}
+    return {port.interface: _seen_from(machines.tester_host, port) for port in ports if port.interface is not None}
 
 
 def _seen_from(host: Host, port: PortSettings) -> Host:
@@ -103,7 +103,7 @@ def _seen_from(host: Host, port: PortSettings) -> Host:
 
 def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
     """For what is changed of the tester's ports, by the tester, too."""
-    way_back = WayBack(machines.host, undo)
+    way_back = WayBack(machines.tester_host, undo)
     for port in (machines.topology.tester.left, machines.topology.tester.right):
         _note_offload(machines, port, way_back)
     return way_back
@@ -120,7 +120,7 @@ def _tester(machines: Machines, engine: Engine, way_back: WayBack, undo: ExitSta
     if tester.facts.copies:
         for side, port in ports.items():
             if port.interface is not None:
-                _drop_arriving(machines.host, port, f"podperf_{side}", way_back)
+                _drop_arriving(machines.tester_host, port, f"podperf_{side}", way_back)
     return tester
 
 
@@ -152,7 +152,7 @@ def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> 
     """The software tester takes it off a veth when it sends by packet rings, and may be killed with the run."""
     if port.interface is None or machines.topology.tester.engine not in {"auto", "packet-ring"}:
         return
-    host = _seen_from(machines.host, port)
+    host = _seen_from(machines.tester_host, port)
     link = ip_json(host, "-details", "link", "show", "dev", port.interface)[0]
     offloads = parse_ethtool(host.ask("ethtool", "-k", port.interface, check=False).stdout)
     if is_veth(link) and offloads.get("tcp-segmentation-offload") == "on":

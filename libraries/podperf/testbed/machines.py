@@ -47,10 +47,10 @@ class Machines:
 
     imaginary = False  # True: no frame crosses them
 
-    def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], host: Host | None = None) -> None:
-        """`host` is the machine of the tester, this one by default."""
+    def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], tester_host: Host | None = None) -> None:
+        """`tester_host` is the machine of the tester, this one by default."""
         self.topology, self.workers = topology, workers
-        self.host: Host = host or LocalHost()
+        self.tester_host: Host = tester_host or LocalHost()
         self._lasting: list[Tester] = []  # the tester with ports of its own
 
     @classmethod
@@ -74,7 +74,7 @@ class Machines:
     def refuse_shared_ports(self, workers: int | None = None) -> None:
         """PodperfError, one line a reason, unless the existing ports of the tester and of so many workers, or of all,
         are the testbed's own."""
-        refuse_shared_ports(self.topology, self.host, ssh=session_to(self.host))
+        refuse_shared_ports(self.topology, self.tester_host, ssh=session_to(self.tester_host))
         for each in self.workers[:workers]:
             refuse_shared_worker_ports(self.topology.path, each.settings, each.host, session_to(each.host))
 
@@ -92,7 +92,7 @@ class Machines:
         if self.topology.tester.kind.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
         ends = _tester_port(left), _tester_port(right)
-        site = Site(self.host, self.topology.tester, engine, self.tester_cpus, *ends, engine_remark)
+        site = Site(self.tester_host, self.topology.tester, engine, self.tester_cpus, *ends, engine_remark)
         return closing(self._kind.at(site))
 
     @property
@@ -105,7 +105,7 @@ class Machines:
             self.close()
         if not self._lasting:
             settings = self.topology.tester
-            self._lasting.append(self._kind.at(Site(self.host, settings, settings.engine, self.tester_cpus)))
+            self._lasting.append(self._kind.at(Site(self.tester_host, settings, settings.engine, self.tester_cpus)))
         return self._lasting[0]
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Machines:
     def go_back(self, workers: int) -> None:
         """Take back the changes that an earlier set-up could not take back, on the tester's machine and on so many
         workers. PodperfError if that fails again: a set-up begins on machines that are as they were before all."""
-        for host in dict.fromkeys((self.host, *(each.host for each in self.workers[:workers]))):
+        for host in dict.fromkeys((self.tester_host, *(each.host for each in self.workers[:workers]))):
             go_back(host)
 
     def worker(

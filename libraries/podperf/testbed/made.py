@@ -23,7 +23,7 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
     Receiving is left to the sender's CPU here, as there is no system under test whose work must be kept apart: the
     other CPU's neighbours would show as the tester's own loss.
     """
-    host = add_namespace(machines.host, name, undo)
+    host = add_namespace(machines.tester_host, name, undo)
     add_veth(host, near="left", far="right", mtu=mtu)
     tester = undo.enter_context(_tester(machines, host, engine))
     path = Wire().between({"left": host, "right": host})
@@ -34,7 +34,7 @@ def set_up(
     machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
 ) -> SystemUnderTest:
     """A chain on one worker, between ports that are made for it."""
-    tester_host = add_namespace(machines.host, "tester", undo)
+    tester_host = add_namespace(machines.tester_host, "tester", undo)
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
@@ -50,7 +50,7 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
     host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
         add_veth(
-            machines.host,
+            machines.tester_host,
             near=port,
             near_namespace=tester_host.namespace,
             far=f"w-{port}",
