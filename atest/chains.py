@@ -16,23 +16,23 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
 ATTEMPTS = 4
 
 
-def local_testbed() -> Testbed:
+def local_testbed() -> LiveTestbed:
     """The testbed of topologies/local.yaml."""
     topology = load_topology(ROOT / "topologies/local.yaml", DATA_PLANES)
     host = LocalHost()
-    return Testbed.on(topology, host, [host])
+    return LiveTestbed.on(topology, host, [host])
 
 
-def remote_testbed(worker: Host, topology: Topology) -> Testbed:
+def remote_testbed(worker: Host, topology: Topology) -> LiveTestbed:
     """The testbed of a topology whose worker is another machine, placed as a run would place it."""
-    return Testbed.on(topology, LocalHost(), [worker])
+    return LiveTestbed.on(topology, LocalHost(), [worker])
 
 
 def need(name: str) -> None:
@@ -66,7 +66,7 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
 
 
 def forward(
-    chain: Chain, sizes: Sequence[str] = ("64",), testbed: Testbed | None = None, cpus: CpuPlan | None = None
+    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: CpuPlan | None = None
 ) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)

@@ -16,7 +16,7 @@ from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import load_topology
 from robot_run import Robot, podperf
 
@@ -75,7 +75,7 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
     path.write_text(TOPOLOGY)
     topology = load_topology(path)
     host = LocalHost()
-    testbed = Testbed.on(topology, host, [host])
+    testbed = LiveTestbed.on(topology, host, [host])
     with testbed.build(Chain("external", 0), FrameSize.parse(64)) as sut:
         told = sut.tester.describe()
         assert (told["engine"], told["engine_remark"]) == ("packet-ring", "no frame that XDP sent crossed in 0.5 s")

@@ -20,7 +20,7 @@ from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialRe
 from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 from robot_run import ROOT, Robot
@@ -66,16 +66,16 @@ def test_the_same_command_twice_gives_the_same_figures(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def testbed() -> Iterator[Testbed]:
+def testbed() -> Iterator[LiveTestbed]:
     """A testbed on a counted machine."""
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
         topology = boot(here, print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
         inside = log_in("worker", topology.workers[0].ssh, here, undo)
-        yield Testbed.on(topology, inside, [inside])
+        yield LiveTestbed.on(topology, inside, [inside])
 
 
-def with_rules(testbed: Testbed, rules: int) -> float:
+def with_rules(testbed: LiveTestbed, rules: int) -> float:
     """Instructions a frame through a pod whose firewall has so many rules, none of which is about the frame."""
 
     def loop(sut: SystemUnderTest, traffic: TrafficProfile, asked: Loop) -> TrialResult:
@@ -97,6 +97,6 @@ def with_rules(testbed: Testbed, rules: int) -> float:
     return builds[1].least
 
 
-def test_one_rule_more_is_found_by_one_run(testbed: Testbed) -> None:
+def test_one_rule_more_is_found_by_one_run(testbed: LiveTestbed) -> None:
     nine, ten = with_rules(testbed, 9), with_rules(testbed, 10)
     assert 50 < ten - nine < 90, "a rule costs about 70 instructions"

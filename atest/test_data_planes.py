@@ -19,7 +19,7 @@ from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import system_under_test
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 
 KERNEL = ["linux-bridge", "ptp", "macvlan", "routed", "docker"]
 NOT_IN_EVERY_KERNEL = ["ipvlan", "ipip", "ovs-kernel"]
@@ -27,7 +27,7 @@ FRAME = FrameSize.parse(64)
 
 
 @pytest.fixture
-def testbed() -> Testbed:
+def testbed() -> LiveTestbed:
     return local_testbed()
 
 
@@ -47,7 +47,7 @@ def test_kernel_data_plane_forwards_both_ways(name: str, pods: int) -> None:
 
 
 @pytest.mark.parametrize("name", [*KERNEL, *NOT_IN_EVERY_KERNEL])
-def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: Testbed, name: str) -> None:
+def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: LiveTestbed, name: str) -> None:
     """The SUT's work runs on the SUT's CPU: with that CPU taken away, the load stays and the loss shows it."""
     if reason := DATA_PLANES[name].unavailable(LocalHost()):
         pytest.skip(reason)
@@ -117,7 +117,7 @@ def test_the_open_vswitch_driver_with_the_datapath_that_every_kernel_has(monkeyp
     assert len(description["flows"]) == 6
 
 
-def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_does_not_forward_is_found_out(testbed: LiveTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.3)
     with testbed.build(Chain("linux-bridge", 1), FRAME) as sut:
         LocalHost().do("ip", "-n", "podperf-pod1", "link", "set", "net2", "down")
@@ -125,7 +125,7 @@ def test_a_chain_that_does_not_forward_is_found_out(testbed: Testbed, monkeypatc
             sut.probe(addressed(TrafficProfile(FRAME), sut))
 
 
-def test_a_failed_set_up_leaves_nothing(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_set_up_leaves_nothing(testbed: LiveTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podperf.pods.cni.CniPlugins.add", _refuse)
     with pytest.raises(PodperfError, match="on purpose"), testbed.build(Chain("macvlan", 2), FRAME):
         pass
@@ -135,7 +135,7 @@ def _refuse(*_: object) -> None:
     raise PodperfError("on purpose")
 
 
-def test_unknown_data_plane_names_the_known_ones(testbed: Testbed) -> None:
+def test_unknown_data_plane_names_the_known_ones(testbed: LiveTestbed) -> None:
     with pytest.raises(PodperfError, match=r"no data plane 'brigde'; known: wire, external, linux-bridge"):
         testbed.demand(Chain("brigde", 1))
     with pytest.raises(PodperfError, match="needs 1 or more pods"):

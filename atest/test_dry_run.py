@@ -22,7 +22,7 @@ from podperf.preflight.recording import Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT
 
@@ -91,7 +91,7 @@ def compare(topology: Topology, chain: Chain) -> None:
     need(chain.data_plane)
     cpus, recording = read_cpus(LocalHost()), Recording()
     host = RecordingHost(LocalHost(), recording)
-    testbed = Testbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
+    testbed = LiveTestbed(topology, [WorkerMachine(topology.workers[0], host, place(topology, cpus))], host)
     with RunLock():
         done = record(testbed, chain, SMALL, recording)
     planned = plan(topology, chain, SMALL, cpus).steps

@@ -21,14 +21,14 @@ from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, Direction, FrameSize, TrafficProfile, Trial
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 
 pytestmark = pytest.mark.distribution
 HOOKS = ["tc-redirect", "tc-redirect-peer", "xdp-redirect"]
 
 
 @pytest.fixture(autouse=True)
-def testbed() -> Iterator[Testbed]:
+def testbed() -> Iterator[LiveTestbed]:
     before = loaded()
     yield local_testbed()
     assert put_back(LocalHost()) == [], "the testbed left something behind"
@@ -134,7 +134,7 @@ def test_frames_that_fit_no_af_xdp_buffer_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("name", [*HOOKS, "af-xdp"])
-def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, name: str) -> None:
+def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: LiveTestbed, name: str) -> None:
     """All that frames cause runs on the SUT's CPU: the tester sends as intended what the SUT cannot take."""
     need(name)
     frame = FrameSize.parse(64)
@@ -148,7 +148,7 @@ def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: Testbed, na
 
 
 @pytest.mark.usefixtures("af_xdp")
-def test_a_testpmd_that_ended_is_named(testbed: Testbed) -> None:
+def test_a_testpmd_that_ended_is_named(testbed: LiveTestbed) -> None:
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
         send(sut)
         end("pod1", "dpdk-testpmd")
@@ -157,7 +157,7 @@ def test_a_testpmd_that_ended_is_named(testbed: Testbed) -> None:
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_a_failed_set_up_leaves_nothing(testbed: Testbed, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_set_up_leaves_nothing(testbed: LiveTestbed, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podperf.dataplanes.bpf_programs._set_target", _refuse)
     with pytest.raises(PodperfError, match="on purpose"), testbed.build(Chain(name, 1), FrameSize.parse(64)):
         pass

@@ -15,7 +15,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, NetworkingModel
 from podperf.pods.forwarders.dpdk import DpdkApplication
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import PodSettings
 from robot_run import Robot, mrr_suite, podperf
 
@@ -35,7 +35,7 @@ QUICK_OF_ALL = ["linux-bridge", "routed", "macvlan", "tc-redirect", "xdp-redirec
 
 
 @pytest.fixture
-def testbed() -> Testbed:
+def testbed() -> LiveTestbed:
     found = local_testbed()
     found.topology = replace(found.topology, pods=PodSettings("runc"))
     return found
@@ -47,7 +47,7 @@ def least(name: str) -> Chain:
 
 
 @pytest.mark.parametrize("name", QUICK_OF_ALL)
-def test_a_data_plane_forwards_through_containers(testbed: Testbed, name: str) -> None:
+def test_a_data_plane_forwards_through_containers(testbed: LiveTestbed, name: str) -> None:
     need(name)
     runtime = forward(least(name), testbed=testbed)["runtime"]
     assert runtime["kind"] == "containers of runc"
@@ -56,7 +56,7 @@ def test_a_data_plane_forwards_through_containers(testbed: Testbed, name: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OF_SECTIONS if name not in QUICK_OF_ALL])
-def test_so_does_every_other_one_of_the_sections(testbed: Testbed, name: str) -> None:
+def test_so_does_every_other_one_of_the_sections(testbed: LiveTestbed, name: str) -> None:
     need(name)
     try:
         forward(Chain(name, 2), testbed=testbed)
@@ -64,7 +64,7 @@ def test_so_does_every_other_one_of_the_sections(testbed: Testbed, name: str) ->
         pytest.skip(str(reason))
 
 
-def test_an_application_is_in_its_container(testbed: Testbed) -> None:
+def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
     """It has a root file system of its own, which it cannot write, and process numbers of its own. It is in the same
     control groups as podperf: in one of its own its pollers could not take turns."""
     need("af-xdp")

@@ -23,7 +23,7 @@ from podperf.preflight.checks import check
 from podperf.preflight.observation import State
 from podperf.testbed.access import lock, machines_of
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
 from robot_run import Robot, mrr_suite
 from ssh_machine import SECOND_ADDRESS, SshMachine, ssh_machine
@@ -89,12 +89,12 @@ def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str,
 
 
 @pytest.fixture
-def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[Testbed]:
+def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[LiveTestbed]:
     """That of both."""
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
         tester, *workers = taken(settings, undo)
-        yield Testbed.on(settings, tester, workers)
+        yield LiveTestbed.on(settings, tester, workers)
 
 
 def taken(settings: Topology, undo: ExitStack) -> tuple[Host, ...]:
@@ -139,13 +139,13 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     ],
     ids=str,
 )
-def test_frames_cross_both_workers_in_either_direction(testbed: Testbed, chain: Chain) -> None:
+def test_frames_cross_both_workers_in_either_direction(testbed: LiveTestbed, chain: Chain) -> None:
     need(chain.data_plane)
     for direction in Direction:
         cross(testbed, chain, direction)
 
 
-def cross(testbed: Testbed, chain: Chain, direction: Direction) -> None:
+def cross(testbed: LiveTestbed, chain: Chain, direction: Direction) -> None:
     with testbed.build(chain, SMALL, (direction,)) as sut:
         traffic = addressed(TrafficProfile(SMALL, (direction,), 16), sut)
         sut.probe(traffic)
@@ -167,7 +167,7 @@ def received(sut: SystemUnderTest) -> dict[str, int]:
     }
 
 
-def test_what_two_workers_cannot_do_is_said(testbed: Testbed) -> None:
+def test_what_two_workers_cannot_do_is_said(testbed: LiveTestbed) -> None:
     for chain, directions, reason in (
         (
             Chain("linux-bridge", 2, workers=2),
@@ -206,7 +206,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
             ip(lab, "link", "set", f"to-{end}", "master", "switch")
         settings = load_topology(topology((there, behind), tmp_path), DATA_PLANES)
         tester, *workers = taken(settings, undo)
-        testbed = Testbed.on(settings, tester, workers)
+        testbed = LiveTestbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
             with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
                 sut.probe(addressed(TrafficProfile(SMALL), sut))

@@ -20,7 +20,7 @@ from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.preflight.features import FEATURES, missing
 from podperf.testbed.scenarios import SCENARIOS, Node
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
@@ -166,7 +166,7 @@ class TestInside:
             near, far = PortSettings(LEFT.interface), PortSettings(RIGHT.interface)
             tester = replace(lab.topology.tester, cpus=LEFT.cpus[1:2], left=near, right=far)
             topology = replace(lab.topology, tester=tester, workers=(worker,))
-            testbed = Testbed.on(topology, lab.worker, [LocalHost()])
+            testbed = LiveTestbed.on(topology, lab.worker, [LocalHost()])
             with testbed.build(Chain("macvlan", 1), FrameSize.parse(64)) as sut:
                 send(sut)
                 facts = sut.tester.describe()

@@ -15,7 +15,7 @@ from podperf.preflight.plan import plan
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.testbed.system_under_test import SystemUnderTest
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
 SMALL = FrameSize.parse(64)
@@ -76,7 +76,7 @@ def standing(data_plane: str, pods: int, driver: str = "nfp") -> SystemUnderTest
     cpus = Cpus(tuple(range(8)), tuple(range(8)))
     host = ImaginaryHost("lab", cpus, ours | theirs)
     worker = WorkerMachine(existing.workers[0], host, Placement((0,), (1, 2)))
-    testbed = Testbed(existing, [worker], host)
+    testbed = LiveTestbed(existing, [worker], host)
     testbed.imaginary = True
     with ExitStack() as undo:
         return undo.enter_context(testbed.build(Chain(data_plane, pods), SMALL))

@@ -31,7 +31,7 @@ from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
@@ -156,7 +156,7 @@ def _check_testbed(
         sut = placement.sut if worker is tester else ()
         quietness = watch(tester, sut=sut, tester=placement.tester, undo=undo)
         quietness.start()
-        observations += check_measuring(Testbed.on(topology, tester, [worker]), root)
+        observations += check_measuring(LiveTestbed.on(topology, tester, [worker]), root)
         reason = quietness.stop().reason
         quiet = Observation(
             "machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check"

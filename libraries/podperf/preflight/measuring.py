@@ -17,14 +17,14 @@ from podperf.preflight.observation import NEEDS_ROOT, Observation, State
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import CHECK, RunLock
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import TesterFacts
 from podperf.topology import Topology, WorkerSettings
 
 SMALLEST = FrameSize.parse(64)
 
 
-def check_measuring(testbed: Testbed, root: bool) -> Iterator[Observation]:
+def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
     """What only root can try on a testbed with one worker, and only while no run measures."""
     (machine,) = testbed.workers
     topology, host, worker = testbed.topology, testbed.tester_host, machine.host
@@ -81,7 +81,7 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
         yield Observation("measuring", ports, State.OK, "nothing else uses them")
 
 
-def _check_receive_threads(testbed: Testbed) -> Observation:
+def _check_receive_threads(testbed: LiveTestbed) -> Observation:
     """Whether the kernel's receive threads can be held to CPUs, which a run wants of those of its ports."""
     try:
         testbed.refuse_unpinnable()
@@ -92,7 +92,7 @@ def _check_receive_threads(testbed: Testbed) -> Observation:
     )
 
 
-def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
+def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
     """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
     try:
         tester = testbed.tester_with_ports().facts
@@ -114,13 +114,13 @@ def _check_own_ports(testbed: Testbed) -> Iterator[Observation]:
     yield _check_version(testbed, tester)
 
 
-def _check_version(testbed: Testbed, tester: TesterFacts) -> Observation:
+def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Observation:
     """TRex as it calls itself: the topology's label may be out of date, or missing."""
     offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
     return trex_on_vfs(tester.version, offered)
 
 
-def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observation]:
+def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Observation]:
     if topology.tester.kind.has_ports_of_its_own:
         yield from _check_own_ports(testbed)
         return
@@ -140,7 +140,7 @@ def _check_bare_path(topology: Topology, testbed: Testbed) -> Iterator[Observati
         yield _check_version(testbed, tester)
 
 
-def _check_data_planes(testbed: Testbed) -> Iterator[Observation]:
+def _check_data_planes(testbed: LiveTestbed) -> Iterator[Observation]:
     measurable = 0
     for name, kind in DATA_PLANES.items():
         if reason := _why_not(testbed, kind):
@@ -152,7 +152,7 @@ def _check_data_planes(testbed: Testbed) -> Iterator[Observation]:
         yield Observation("data planes", "pods", State.MISSING, "no data plane with pods can be measured", needed=True)
 
 
-def _why_not(testbed: Testbed, kind: type[DataPlane]) -> str | None:
+def _why_not(testbed: LiveTestbed, kind: type[DataPlane]) -> str | None:
     """The reason why a data plane cannot be measured on this testbed, or None."""
     try:
         testbed.demand(Chain(kind.name, kind.least_pods))

@@ -26,7 +26,7 @@ from podperf.preflight.recording import Kind, Recording, RecordingHost, Step
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import place
 from podperf.testbed.scenarios import Scenario
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import SshSettings, Topology, WorkerPortSettings, WorkerSettings
 
 SET_UP, TEAR_DOWN = "set up", "tear down"
@@ -50,7 +50,7 @@ class Plan:
     cpus: Sequence[CpuPlan] = ()
 
 
-class _PlannedTestbed(Testbed):
+class _PlannedTestbed(LiveTestbed):
     """A testbed without frames."""
 
     imaginary = True
@@ -95,7 +95,7 @@ def refuse_unknown_ports(topology: Topology) -> None:
 
 
 def record(
-    testbed: Testbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
+    testbed: LiveTestbed, chain: Chain, frame: FrameSize, recording: Recording, scenario: Scenario | None = None
 ) -> Sequence[Step]:
     """The steps that set a chain up and take it down. The hosts of `testbed` write them into `recording`."""
     recording.phase = SET_UP
@@ -109,7 +109,7 @@ def record(
     return recording.steps
 
 
-def _cpu_plans(testbed: Testbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
+def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
     if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
         return []
     placed = None if scenario is None else testbed.place_scenario(scenario, chain).cpus

@@ -13,7 +13,7 @@ from podperf.model import Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 
 ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
@@ -29,7 +29,7 @@ class BarePaths:
     def __init__(self) -> None:
         self._found: dict[TrafficKind, AllBuilds] = {}
 
-    def of(self, test: TestInProgress, testbed: Testbed, traffic: TrafficProfile) -> AllBuilds:
+    def of(self, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile) -> AllBuilds:
         """Measured when a test first needs it, with no chain beside: programs of a chain would lengthen its path."""
         kind = kind_of(traffic)
         if kind not in self._found:
@@ -40,7 +40,7 @@ class BarePaths:
 
 
 def measure_cost(
-    test: TestInProgress, sut: SystemUnderTest, testbed: Testbed, traffic: TrafficProfile, bare_paths: BarePaths
+    test: TestInProgress, sut: SystemUnderTest, testbed: LiveTestbed, traffic: TrafficProfile, bare_paths: BarePaths
 ) -> CostResult:
     """Measure the chain of a test, which stands in `test.undo`. None of its builds is left.
 

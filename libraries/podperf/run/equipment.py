@@ -15,7 +15,7 @@ from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import remarks
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology
 
 
@@ -26,7 +26,7 @@ class Equipment:
     `worker_cpus` are all CPUs of the first worker. `environment` describes the machines in the records.
     """
 
-    testbed: Testbed
+    testbed: LiveTestbed
     worker_cpus: Cpus
     environment: Mapping[str, Any]
     quietness: Quietness
@@ -38,7 +38,7 @@ class Equipment:
         Raises PodperfError if something else uses the testbed's ports, or if processes cannot be pinned to its CPUs.
         """
         tester, *workers = machines
-        testbed = Testbed.on(topology, tester, workers)
+        testbed = LiveTestbed.on(topology, tester, workers)
         testbed.refuse_shared_ports()
         testbed.refuse_unpinnable()
         undo.callback(testbed.close)
@@ -63,7 +63,7 @@ class Equipment:
         return _watch(self.testbed, sut, undo, workers)
 
 
-def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
+def _watch(testbed: LiveTestbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
     tester, (first, *others) = testbed.tester_host, testbed.workers[:workers]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     if first.host is tester:
@@ -72,7 +72,7 @@ def _watch(testbed: Testbed, sut: Sequence[int], undo: ExitStack, workers: int =
     return watch(tester, tester=own, workers=[watch(first.host, sut=sut, undo=undo), *beyond], undo=undo)
 
 
-def _environment(testbed: Testbed, here: Host) -> dict[str, Any]:
+def _environment(testbed: LiveTestbed, here: Host) -> dict[str, Any]:
     tester, (first, *others) = testbed.tester_host, testbed.workers
     further = {each.host.name: _facts(each) for each in others}
     return {

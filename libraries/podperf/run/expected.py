@@ -12,7 +12,7 @@ from podperf.model import Chain
 from podperf.records import earlier_durations, topology_digest
 from podperf.run.identity import TestIdentity
 from podperf.run.session import Session
-from podperf.testbed.testbed import Testbed
+from podperf.testbed.testbed import LiveTestbed
 
 
 def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[float]:
@@ -30,7 +30,7 @@ def expected_seconds(session: Session, tests: Sequence[TestIdentity]) -> list[fl
     return [expected(each) for each in tests]
 
 
-def _offers(testbed: Testbed, data_plane: str) -> bool:
+def _offers(testbed: LiveTestbed, data_plane: str) -> bool:
     """Whether the testbed can run the data plane. A test may need more than this, and checks it when it runs."""
     with suppress(PodperfError):
         testbed.demand(Chain(data_plane, DATA_PLANES[data_plane].least_pods))

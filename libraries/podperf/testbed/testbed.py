@@ -24,10 +24,8 @@ ORDINARY_MTU = 1500
 ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count
 
 
-class Testbed(Machines):
+class LiveTestbed(Machines):
     """Builds systems under test on what a topology names. Nothing stays between two of them."""
-
-    __test__ = False  # not a pytest class
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         """The driver of this chain's data plane. Unavailable, with the reason, when this testbed cannot offer it."""
