@@ -70,7 +70,7 @@ def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
     need("af-xdp")
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
         send(sut)
-        (application,) = sut.data_plane.applications
+        (application,) = sut.data_planes[0].applications
         assert isinstance(application, DpdkApplication)
         process = Path("/proc") / str(application.process.pid)
         assert (process / "comm").read_text().startswith("dpdk-testpmd")

@@ -227,9 +227,9 @@ def test_ports_that_somebody_else_holds_are_not_taken(
 def test_what_a_killed_run_left_running_is_stopped_by_the_next(endpoint: tuple[RealBench, Endpoint]) -> None:
     bench, there = endpoint
     killed = session(bench, there)
-    process = killed._process
+    process, macs = killed._process, (killed.facts.left.mac, killed.facts.right.mac)
     assert process is not None
-    process.send(request_line(Trial(SMALL, UNPACED, 30.0), killed._macs, dict.fromkeys(Direction, 1)))
+    process.send(request_line(Trial(SMALL, UNPACED, 30.0), macs, dict.fromkeys(Direction, 1)))
     while not int((json.loads(bench.ports.ask(*PACKETS_SENT).stdout))[0]["stats64"]["tx"]["packets"]):
         pass
     process.stop()
