@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import LiveTestbed
 import pytest
 
+import Testbed
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.linux import ip_json
@@ -60,9 +60,9 @@ def test_a_testbed_that_cannot_be_opened_for_an_unforeseen_reason_says_it(
     def fail(*_: object, **__: object) -> None:
         raise KeyError("ifname\x1b[2J")
 
-    monkeypatch.setattr(LiveTestbed.BuiltIn, "get_variable_value", lambda *_: str(tmp_path))
-    monkeypatch.setattr(LiveTestbed, "Session", fail)
+    monkeypatch.setattr(Testbed.BuiltIn, "get_variable_value", lambda *_: str(tmp_path))
+    monkeypatch.setattr(Testbed, "Session", fail)
     monkeypatch.setattr("sys.__stderr__", None)  # else it is not captured
     with pytest.raises(KeyError):
-        LiveTestbed.LiveTestbed().open_testbed(tmp_path)
+        Testbed.Testbed().open_testbed(tmp_path)
     assert capsys.readouterr().err == "podperf: KeyError: 'ifname\\x1b[2J'\n"
