@@ -53,7 +53,7 @@ def _roles(steps: Sequence[str]) -> Iterator[str]:
             cpus = cpus[-1:]
         if cpus:
             found[who] = " ".join(cpus)
-    for cpu, threads in re.findall(r"podperf-rotation (\d+) 100 (.*)", lines):
+    for cpu, threads in re.findall(r"podperf-rotation'? (\d+) 100 (.*)", lines):
         found[f"turns on {cpu}"] = str(len(re.findall(r"<", threads)))
     return (f"{who} {cpus}" for who, cpus in found.items())
 
