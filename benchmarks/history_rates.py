@@ -27,7 +27,7 @@ MOST_FALSE = 0.02
 
 
 def verdict(figures: list[float]) -> str:
-    """What is reported of the newest figure."""
+    """The verdict on the newest figure."""
     change = newest_change(figures)
     if change is None or not change.found:
         return "nothing"

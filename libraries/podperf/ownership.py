@@ -33,7 +33,7 @@ class Owner:
         return cls(status.st_uid, status.st_gid)
 
     def take(self, *paths: Path) -> None:
-        """Make this owner own `paths`. Of a link, the link itself gets the owner, and its target does not."""
+        """Make this owner own `paths`. A link itself gets the owner, and its target does not."""
         for path in paths:
             os.chown(path, self.user, self.group, follow_symlinks=False)
 

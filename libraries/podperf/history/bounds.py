@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from podperf.history.changes import LEAST
 from podperf.history.judgement import comparable
 from podperf.history.runs import PastRun
 from podperf.history.student import quantile
-from podperf.history.trends import Row, rows_of
+from podperf.history.trends import Row, rows_of, test_of
 from podperf.metrics import Metric
 from podperf.model import FrameSize
 from podperf.records import Record
@@ -50,7 +50,7 @@ def bounds(runs: Sequence[PastRun], once_in: int) -> list[Bound]:
 
     Tests that the selectors cannot tell apart, such as those of two forwarders, have one bound: the weakest of theirs.
     """
-    newest = {_key(each): each for run in runs for each in run.records}
+    newest = {test_of(each): each for run in runs for each in run.records}
     found: dict[tuple[str, str, int, str], list[Bound]] = {}
     for row in rows_of(runs):
         record = newest[row.testbed, row.suite, row.name]
@@ -59,11 +59,6 @@ def bounds(runs: Sequence[PastRun], once_in: int) -> list[Bound]:
                 each = _bound(row, metric, record, once_in)
                 found.setdefault((each.data_plane, metric.name, each.pods, each.frame.name), []).append(each)
     return [_weakest(each) for each in found.values()]
-
-
-def _key(record: Record) -> tuple[str, str, str]:
-    testbed = str(record["testbed"]["name"]) if record["testbed"] else ""
-    return testbed, record["test"]["suite"], record["test"]["name"]
 
 
 def _bound(row: Row, metric: Metric, record: Record, once_in: int) -> Bound:
@@ -75,16 +70,11 @@ def _bound(row: Row, metric: Metric, record: Record, once_in: int) -> Bound:
     if len(figures) < LEAST:
         return bound
     median = statistics.median(figures)
-    return Bound(
-        metric,
-        bound.data_plane,
-        bound.pods,
-        size,
-        bound.tests,
-        len(figures),
-        median,
-        statistics.stdev(figures) / median,
-        prediction(figures, once_in, least=metric.quantity.more_is_better),
+    return replace(
+        bound,
+        median=median,
+        deviation=statistics.stdev(figures) / median,
+        amount=prediction(figures, once_in, least=metric.quantity.more_is_better),
     )
 
 

@@ -73,7 +73,7 @@ def _groups(figures: tuple[float, ...]) -> tuple[Group, ...]:
 
 
 def newest_change(figures: Sequence[float]) -> Change | None:
-    """What the newest figure tells; None when there are too few figures before it.
+    """The change that the newest figures show. None if too few figures are before them.
 
     A group of fewer than LEAST figures before the newest group, such as one disturbed run, is nothing to measure a
     change against. It is left out, and the figures around it are grouped again.

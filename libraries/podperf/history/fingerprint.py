@@ -1,4 +1,4 @@
-"""What must be equal for two records to be compared in a history. Pure."""
+"""The facts that are equal in all records that a history compares. Pure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str:
-    """What differs, in words: `kernel: 6.1.0 instead of 5.10.0`; empty where nothing does."""
+    """The differences in words: `kernel: 6.1.0 instead of 5.10.0`. Empty if there are none."""
     return "; ".join(
         f"{name}: {new.get(name, 'not known')} instead of {old.get(name, 'not known')}"
         for name in PARTS

@@ -14,7 +14,7 @@ from podperf.metrics import Metric
 
 
 class Verdict(StrEnum):
-    """What the newest run says about a figure, the worst first."""
+    """The verdicts on a figure of the newest run, the worst first."""
 
     REGRESSION = "regression"
     FAILED = "failed"

@@ -10,6 +10,8 @@ from podperf.history.runs import PastRun
 from podperf.metrics import METRICS, Measured, Metric
 from podperf.records import Record
 
+TestKey = tuple[str, str, str]  # testbed, suite, name
+
 
 @dataclass(frozen=True)
 class Point:
@@ -49,13 +51,13 @@ class Row:
 
 def rows_of(runs: Sequence[PastRun], ignored: Collection[str] = ()) -> list[Row]:
     """Every test that ever had a figure, in the order of the first run that has it. `ignored`: see `fingerprint`."""
-    tests: dict[tuple[str, str, str], list[tuple[PastRun, Record]]] = {}
+    tests: dict[TestKey, list[tuple[PastRun, Record]]] = {}
     newest: dict[str, PastRun] = {}
     for run in runs:
         for record in run.records:
-            testbed = _testbed(record)
-            tests.setdefault((testbed, record["test"]["suite"], record["test"]["name"]), []).append((run, record))
-            newest[testbed] = run
+            key = test_of(record)
+            tests.setdefault(key, []).append((run, record))
+            newest[key[0]] = run
     rows = []
     for (testbed, suite, name), found in tests.items():
         metrics = [each for each in METRICS.values() if any(each.name in record["results"] for _, record in found)]
@@ -71,6 +73,11 @@ def rows_of(runs: Sequence[PastRun], ignored: Collection[str] = ()) -> list[Row]
 def testbeds(runs: Iterable[PastRun]) -> Mapping[str, PastRun]:
     """The newest run on each testbed."""
     return {_testbed(record): run for run in runs for record in run.records}
+
+
+def test_of(record: Record) -> TestKey:
+    """The test of a record, as a history tells tests apart."""
+    return _testbed(record), record["test"]["suite"], record["test"]["name"]
 
 
 def _testbed(record: Record) -> str:

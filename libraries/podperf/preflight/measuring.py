@@ -25,7 +25,7 @@ SMALLEST = FrameSize.parse(64)
 
 
 def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
-    """What only root can try on a testbed with one worker, and only while no run measures."""
+    """The checks that only root can make, on a testbed with one worker, while no run measures."""
     (machine,) = testbed.workers
     topology, host, worker = testbed.topology, testbed.tester_host, machine.host
     if not root:

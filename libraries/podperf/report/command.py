@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ from podperf.errors import PodperfError
 from podperf.history.acknowledgements import FILE
 from podperf.history.fingerprint import PARTS
 from podperf.printable import printable
-from podperf.records.files import replace_file
 from podperf.report.conformance import assess, to_json
+from podperf.report.files import write_report
 from podperf.report.history_command import report_history
 from podperf.report.page import page
 from podperf.report.results import RunResults, read_run, read_runs
@@ -111,13 +110,4 @@ def _summary(run: RunResults, stream: TextIO) -> str:
 
 def _write(runs: Sequence[RunResults], folder: Path) -> Path:
     conformance = assess(runs, folder.resolve())
-    html = folder / f"{NAME}.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / f"{NAME}.json", f"{json.dumps(to_json(conformance), indent=2)}\n".encode())
-        replace_file(html, page(conformance).encode())
-    except OSError as error:
-        raise PodperfError(
-            f"cannot write the report to {folder}: {error.strerror}; the records are untouched"
-        ) from error
-    return html
+    return write_report(folder, NAME, to_json(conformance), page(conformance))

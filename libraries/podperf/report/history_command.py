@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from podperf.errors import PodperfError
 from podperf.history.acknowledgements import FILE, acknowledge, read_acknowledgements
 from podperf.history.judgement import Judgement, Verdict, judge_all
 from podperf.history.runs import read_history
 from podperf.history.trends import rows_of
 from podperf.printable import printable
-from podperf.records.files import replace_file
+from podperf.report.files import write_report
 from podperf.report.history_page import history_page
 from podperf.report.history_report import HistoryReport
 from podperf.report.history_words import history_table, to_json
@@ -52,13 +50,4 @@ def exit_code(judgements: Iterable[Judgement], *, unread: bool = False) -> int:
 
 
 def _write(report: HistoryReport, folder: Path) -> Path:
-    html = folder / f"{NAME}.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / f"{NAME}.json", f"{json.dumps(to_json(report), indent=2)}\n".encode())
-        replace_file(html, history_page(report).encode())
-    except OSError as error:
-        raise PodperfError(
-            f"cannot write the report to {folder}: {error.strerror}; the records are untouched"
-        ) from error
-    return html
+    return write_report(folder, NAME, to_json(report), history_page(report))
