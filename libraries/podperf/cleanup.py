@@ -15,7 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
-from podperf.hosts.way_back import JOURNAL, changes, go_back
+from podperf.hosts.way_back import JOURNAL, go_back, namespaces_needed
 from podperf.ownership import hand_over_killed
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
@@ -45,7 +45,7 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         return []
 
     def remove_namespaces() -> list[str]:
-        if any(change.in_namespace for change in changes(host)):
+        if namespaces_needed(host):
             return []
         for namespace in namespaces:
             remove_namespace(host, namespace)
