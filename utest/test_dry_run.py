@@ -331,7 +331,7 @@ def test_interrupts_of_a_card_are_served_by_the_cpus_of_the_worker(first_lab: To
 
 def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab: Topology) -> None:
     ports = PortSettings("enp3s0f0"), PortSettings("enp3s0f1", "cabled")
-    tester = replace(first_lab.tester, kind=SoftwareSettings(), engine="auto", left=ports[0], right=ports[1])
+    tester = replace(first_lab.tester, kind=SoftwareSettings(), left=ports[0], right=ports[1])
     made = text(plan(replace(first_lab, tester=tester), Chain("linux-bridge", 1), SMALL))
     assert "lladdr '<MAC of enp3s0f0>' dev net1" in made
     assert "lladdr '<MAC of enp3s0f1 in cabled>' dev net2" in made

@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(file: Path) -> None:
         path=str(file),
         name="t",
         description="",
-        tester=SettingsOfTester(SoftwareSettings(), "auto", None, PortSettings(), PortSettings()),
+        tester=SettingsOfTester(SoftwareSettings(), None, PortSettings(), PortSettings()),
         workers=(WorkerSettings("local", None),),
         traffic=TrafficSettings((Direction.LEFT_TO_RIGHT,), 1),
         method=MethodSettings("quick", 5, 1.0),
@@ -94,7 +94,7 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
 """,
     )
     left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
-    assert topology.tester == SettingsOfTester(SoftwareSettings(), "packet-ring", (0,), left, PortSettings("t1"))
+    assert topology.tester == SettingsOfTester(SoftwareSettings("packet-ring"), (0,), left, PortSettings("t1"))
     assert topology.external
     assert topology.workers[0].cpus == (1, 2, 4)
     assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)

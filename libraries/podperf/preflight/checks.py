@@ -33,6 +33,7 @@ from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.software import TESTER_BINARY
+from podperf.testers import TESTERS
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 
@@ -168,7 +169,7 @@ def _check_testbed(
 
 def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
-        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES)
+        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES, TESTERS)
     except PodperfError as error:
         state = State.WRONG if Path(path).exists() else State.MISSING
         return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None

@@ -20,6 +20,7 @@ from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
 from podperf.testbed.scenarios import SCENARIOS
+from podperf.testers import TESTERS
 from podperf.topology import SCHEMA_PATH, load_topology
 
 SMALLEST = FrameSize.parse(64)
@@ -33,7 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plan",
         metavar="DATA_PLANE",
-        choices=[ALL, *DATA_PLANES],
         help=f"only say which commands and files would set this data plane ({ALL}: each) up, without touching a host",
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
@@ -64,7 +64,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
-    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
+    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES, TESTERS)
+    if options.plan not in {ALL, *DATA_PLANES}:
+        known = [ALL, *DATA_PLANES]
+        raise PodperfError(f"--plan: there is no data plane {options.plan!r}; known: {', '.join(known)}")
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None

@@ -111,13 +111,15 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
     yield Observation(
         "measuring", "tester", state, observation, remedy if down else "", bool(down) and not to_be_set_up
     )
-    yield _check_version(testbed, tester)
+    yield from _check_version(testbed, tester)
 
 
-def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Observation:
-    """TRex as it calls itself: the topology's label may be out of date, or missing."""
+def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Iterator[Observation]:
+    """TRex as it calls itself: the topology's label may be out of date, or missing. Nothing of other testers."""
+    if tester.engine != "trex":
+        return
     offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
-    return trex_on_vfs(tester.version, offered)
+    yield trex_on_vfs(tester.version, offered)
 
 
 def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Observation]:
@@ -136,8 +138,7 @@ def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Obser
         yield Observation("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
     else:
         yield Observation("measuring", "test frames", State.OK, detail)
-    if tester.engine == "trex":
-        yield _check_version(testbed, tester)
+    yield from _check_version(testbed, tester)
 
 
 def _check_data_planes(testbed: LiveTestbed) -> Iterator[Observation]:

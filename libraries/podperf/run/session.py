@@ -20,6 +20,7 @@ from podperf.records import set_aside
 from podperf.run.equipment import Equipment
 from podperf.testbed.access import behind_ssh, lock, login_to, machines_of
 from podperf.testbed.run_lock import RUN, RunLock
+from podperf.testers import TESTERS
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import boot
 
@@ -37,7 +38,7 @@ class Session:
         """podperf offers `password` to machines whose login in the topology is by password. The default is the password
         in the environment, which podperf removes from the environment in any case."""
         take_password()
-        self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
+        self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES, TESTERS)
         self.results = results
         self.progress = progress or Progress()
         self._host = LocalHost()

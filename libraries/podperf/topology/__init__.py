@@ -5,31 +5,38 @@ The JSON Schema beside the topologies has all keys, their meanings and their def
 
 from podperf.topology.reading import SCHEMA_PATH, TopologyError, load_topology, topology_schema
 from podperf.topology.settings import (
-    Engine,
     MethodSettings,
     PodSettings,
     PortSettings,
-    SoftwareSettings,
     SshSettings,
     TesterSettings,
     Threshold,
     Topology,
     TrafficSettings,
-    TrexServerSettings,
-    TrexSettings,
     WorkerPortSettings,
     WorkerSettings,
+)
+from podperf.topology.tester_types import (
+    Engine,
+    KindSettings,
+    SoftwareSettings,
+    TesterType,
+    TrexServerSettings,
+    TrexSettings,
+    WrongSetting,
 )
 
 __all__ = [
     "SCHEMA_PATH",
     "Engine",
+    "KindSettings",
     "MethodSettings",
     "PodSettings",
     "PortSettings",
     "SoftwareSettings",
     "SshSettings",
     "TesterSettings",
+    "TesterType",
     "Threshold",
     "Topology",
     "TopologyError",
@@ -38,6 +45,7 @@ __all__ = [
     "TrexSettings",
     "WorkerPortSettings",
     "WorkerSettings",
+    "WrongSetting",
     "load_topology",
     "topology_schema",
 ]

@@ -12,32 +12,31 @@ from podperf.topology.settings import (
     MethodSettings,
     PodSettings,
     PortSettings,
-    SoftwareSettings,
     SshSettings,
     TesterSettings,
     Threshold,
     Topology,
     TrafficSettings,
-    TrexServerSettings,
-    TrexSettings,
     WorkerPortSettings,
     WorkerSettings,
 )
+from podperf.topology.tester_types import KindSettings
 
 
-def build(document: Document, data: Mapping[str, Any]) -> Topology:
-    """The topology of a document without problems. `data` has the document's content and the schema's defaults."""
+def build(document: Document, data: Mapping[str, Any], kind: KindSettings) -> Topology:
+    """The topology of a document without problems. `data` has the document's content and the schema's defaults.
+
+    `kind` has the settings that only the tester's type has.
+    """
     tester, traffic, method = (data[key] for key in ("tester", "traffic", "method"))
     left, right = (_port(tester["ports"][side]) for side in ("left", "right"))
-    trex = tester["type"] == TrexSettings.type
     both = traffic["directions"] == "bidirectional"
     return Topology(
         path=document.path,
         name=data["name"],
         description=data["description"].strip(),
         tester=TesterSettings(
-            _trex(tester["trex"]) if trex else SoftwareSettings(),
-            "trex" if trex else tester["engine"],
+            kind,
             _cpus(tester["cpus"]),
             left,
             right,
@@ -68,30 +67,6 @@ def _port(settings: Mapping[str, str]) -> PortSettings:
         settings.get("namespace"),
         mac.lower() if mac is not None else None,
         settings.get("destination_address"),
-    )
-
-
-def _trex(settings: Mapping[str, Any]) -> TrexSettings:
-    server = settings.get("server")
-    return TrexSettings(
-        settings["address"],
-        int(settings["port"]),
-        int(settings["publisher_port"]),
-        settings.get("client"),
-        settings["interpreter"],
-        int(settings["ports"]["left"]),
-        int(settings["ports"]["right"]),
-        _trex_server(server) if server is not None else None,
-    )
-
-
-def _trex_server(settings: Mapping[str, Any]) -> TrexServerSettings:
-    devices, low_end = settings.get("devices"), settings["low_end"]
-    return TrexServerSettings(
-        settings["directory"],
-        (devices[0].lower(), devices[1].lower()) if devices is not None else None,
-        None if low_end == "auto" else low_end == "yes",
-        tuple(settings["options"]),
     )
 
 
