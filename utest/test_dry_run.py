@@ -432,10 +432,8 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
     assert "[pod2] sysctl -eqw net.ipv4.ip_forward=1" in shown
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(PodperfError, match=r"--plan: found 'brigde'; allowed: all, wire, .*; near: linux-bridge"):
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
-    assert caught.value.code == 2
-    assert "choose from" in capsys.readouterr().err
     assert main([str(TOPOLOGIES / "appendix_c_multi_pod.yaml"), "--plan", "ovs-dpdk", "--scenario", "S6"]) == 0
     assert capsys.readouterr().out.startswith("ovs-dpdk, 1 pod, placed as in S6, on appendix-c-multi-pod")
     with pytest.raises(SystemExit):
@@ -443,7 +441,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert "choose from" in (said := capsys.readouterr().err)
     assert all(name in said for name in SCENARIOS)
     for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "-1"]):
-        with pytest.raises(SystemExit) as caught:
+        with pytest.raises(SystemExit):
             main([str(TOPOLOGIES / "local.yaml"), *pods])
         assert "--pods is " in capsys.readouterr().err
     with pytest.raises(PodperfError, match="macvlan needs 1 or more pods, not 0"):

@@ -8,7 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 

@@ -131,12 +131,19 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
         "3: tester.engin: unknown key; allowed: "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports; did you mean 'engine'?"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports; did you mean 'engine'?"
     ),
     "tester:": (
         "3: tester: found nothing; allowed: a mapping with the keys "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports"
     ),
+    "tester: {type: trexx}": "3: tester.type: found 'trexx'; allowed: software, trex; did you mean 'trex'?",
+    "tester: {type: 7}": "3: tester.type: found 7; allowed: the name of a kind of tester; as text it is '7', in quotes",
+    "tester: {settings: {rate: 1}}": (
+        "3: tester.settings: found a mapping; allowed: nothing, as a tester of the type software has no `settings`"
+    ),
+    "third_party: acme": "3: third_party: found 'acme'; allowed: a list",
+    "third_party: ['']": "3: third_party[0]: found ''; allowed: the folder of a Python package",
     "tester: {trex: {server: {directory: /opt/trex}}}": (
         "3: tester.trex.server: found a server; allowed: only with `type: trex`"
     ),
@@ -157,7 +164,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     ),
     "tester: [1]": (
         "3: tester: found a list; allowed: a mapping with the keys "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports"
     ),
     "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
     "description: {}": "3: description: found a mapping; allowed: text",
@@ -181,7 +188,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
         "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, workers, pods, "
-        "traffic, method, thresholds, labels"
+        "third_party, traffic, method, thresholds, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"
@@ -524,7 +531,7 @@ def test_the_schema_is_valid_and_helps_editors() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     for key, inner in walk(schema):
         assert inner.get("title"), key
-        if inner.get("type") == "object" and key != "labels":
+        if inner.get("type") == "object" and key not in {"labels", "settings"}:
             assert inner["additionalProperties"] is False, key
 
 

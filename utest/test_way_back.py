@@ -270,7 +270,7 @@ def test_a_module_that_is_not_podperfs_is_not_imported_either(tmp_path: Path, mo
     assert "anybodys" not in sys.modules
 
 
-# --- entries that somebody else has written, or another version of podperf ----------------------------------------------
+# --- entries of somebody else, or of another version ------------------------------------------------------------------
 
 SOUND = json.dumps({"changed": "hugepages", "command": ["told"]})
 
@@ -313,7 +313,8 @@ def test_an_entry_that_is_none_keeps_no_other_from_being_taken_back(entry: str) 
 def test_an_entry_that_is_a_folder_keeps_no_other_from_being_taken_back(tmp_path: Path) -> None:
     note(tmp_path, (), "true")
     (tmp_path / "2").mkdir()
-    with pytest.raises(PodperfError, match=rf"{tmp_path}/2 is no entry of podperf's journal: look at it, and delete it$"):
+    said = f"{tmp_path}/2 is no entry of podperf's journal: look at it, and delete it$"
+    with pytest.raises(PodperfError, match=said):
         go_back(LocalHost(), str(tmp_path))
     assert [each.name for each in tmp_path.iterdir()] == ["2"]
 

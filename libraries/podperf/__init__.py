@@ -13,6 +13,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     kernel, quietness        features of a host's kernel; foreign work on the measuring CPUs
     hosts                    the places where a command runs
     topology                 the values of a topology file
+    third_party              parts from other Python packages
     documents, progress      YAML checked against a schema; the progress that a person sees during a run
     metrics                  the table of metrics, and a figure of one
     model and the rest       values and text, without I/O; the properties of a terminal

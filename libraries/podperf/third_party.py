@@ -1,7 +1,7 @@
 """Loads parts of podperf from other Python packages: data planes, pod runtimes, testers and claims.
 
 A package names them by entry points (packaging.python.org, "Entry points specification"). Either the package is
-installed, or a topology names its folder, whose pyproject.toml has the entry points. docs/third-party.md has an example.
+installed, or a topology names its folder, whose pyproject.toml has the entry points. docs/third-party.md shows one.
 """
 
 from __future__ import annotations

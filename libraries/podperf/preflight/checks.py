@@ -32,8 +32,8 @@ from podperf.testbed.access import behind_ssh, lock, log_in
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
-from podperf.testers.software import TESTER_BINARY
 from podperf.testers import TESTERS
+from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 

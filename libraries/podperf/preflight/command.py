@@ -14,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
+from podperf.nearness import proposal
 from podperf.pods import POD_RUNTIMES
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
@@ -66,8 +67,8 @@ def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
     topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES, TESTERS)
     if options.plan not in {ALL, *DATA_PLANES}:
-        known = [ALL, *DATA_PLANES]
-        raise PodperfError(f"--plan: there is no data plane {options.plan!r}; known: {', '.join(known)}")
+        names = ", ".join([ALL, *DATA_PLANES])
+        raise PodperfError(f"--plan: found {options.plan!r}; allowed: {names}{proposal(options.plan, DATA_PLANES)}")
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None

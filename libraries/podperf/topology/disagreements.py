@@ -22,9 +22,7 @@ _TESTER: Pointer = ("tester",)
 class Sound:
     """The part of a document that satisfies the schema. All other checks read only this part."""
 
-    def __init__(
-        self, document: Document, violations: Collection[Pointer], tester: KindSettings | None = None
-    ) -> None:
+    def __init__(self, document: Document, violations: Collection[Pointer], tester: KindSettings | None = None) -> None:
         """`tester` has the settings of the tester's type, unless they have problems."""
         self.document = document
         self.tester = tester
@@ -197,9 +195,7 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
     elif _counted(sound):
         yield sound.problem(here, "local with a counted machine, which has the tester inside")
-    elif _has_kernel_ports(sound) and not (
-        _one_machine(sound) or sound.given("tester", "ports", "left", "interface")
-    ):
+    elif _has_kernel_ports(sound) and not (_one_machine(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
 

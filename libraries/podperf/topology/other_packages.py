@@ -50,7 +50,7 @@ def tester_settings(
     if tester is None or not sound.whole("tester"):
         return None, []
     given = with_defaults(schema["properties"]["tester"], sound.document.data.get("tester", {}), schema)
-    if sound.given(*_SETTINGS) and tester.settings_schema is None:
+    if sound.value(*_SETTINGS) and tester.settings_schema is None:
         return None, [sound.problem(_SETTINGS, f"nothing, as a tester of the type {given['type']} has no `settings`")]
     try:
         return tester.read_settings(given), []

@@ -1,4 +1,4 @@
-"""Types of testers as a topology file sees them: the settings that a type takes, and the answers that depend on them."""
+"""Types of testers as a topology file sees them: the settings of a type, and the answers that depend on them."""
 
 from __future__ import annotations
 
