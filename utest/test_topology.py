@@ -109,6 +109,12 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
     assert topology.description == "# not a comment"
 
 
+def test_an_integer_may_be_written_with_a_point(file: Path) -> None:
+    topology = loaded(file, "traffic: {flows: 10.0}\nmethod: {mrr: {trials: 3.0}}\ntester: {ssh: {port: 22.0}}")
+    whole = (topology.traffic.flows, topology.method.mrr_trials, topology.tester.ssh.port)
+    assert [repr(each) for each in whole] == ["10", "3", "22"]
+
+
 @pytest.mark.parametrize("mac", ["00:11:22:33:44:55", "02:10:20:30:40:50", "0e:00:00:00:00:01"])
 def test_a_mac_needs_no_quotes(file: Path, mac: str) -> None:
     ports = f"tester: {{ports: {{left: {{interface: a, destination_mac: {mac}}}, right: {{interface: b}}}}}}\n"

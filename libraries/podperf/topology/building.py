@@ -41,15 +41,13 @@ def build(document: Document, data: Mapping[str, Any], kind: KindSettings) -> To
             left,
             right,
             tester.get("maximum_load"),
-            _ssh(tester["ssh"]),
+            SshSettings(**tester["ssh"]),
         ),
         workers=tuple(_worker(each, document.key(("workers", number))) for number, each in enumerate(data["workers"])),
-        traffic=TrafficSettings(
-            BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), int(traffic["flows"])
-        ),
+        traffic=TrafficSettings(BOTH_DIRECTIONS if both else (Direction(traffic["directions"]),), traffic["flows"]),
         method=MethodSettings(
             method["search"],
-            int(method["mrr"]["trials"]),
+            method["mrr"]["trials"],
             float(method["mrr"]["duration"]),
             float(method["patience"]),
         ),
@@ -61,24 +59,11 @@ def build(document: Document, data: Mapping[str, Any], kind: KindSettings) -> To
 
 
 def _port(settings: Mapping[str, str]) -> PortSettings:
-    mac = settings.get("destination_mac")
-    return PortSettings(
-        settings.get("interface"),
-        settings.get("namespace"),
-        mac.lower() if mac is not None else None,
-        settings.get("destination_address"),
-    )
+    return PortSettings(**_lower(settings, "destination_mac"))
 
 
-def _ssh(settings: Mapping[str, Any]) -> SshSettings:
-    return SshSettings(
-        settings.get("address"),
-        int(settings["port"]),
-        settings["user"],
-        settings.get("key"),
-        settings["known_hosts"],
-        settings["login"],
-    )
+def _lower(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    return {**settings, key: settings[key].lower()} if key in settings else settings
 
 
 def _worker(settings: Mapping[str, Any], key: str) -> WorkerSettings:
@@ -87,25 +72,20 @@ def _worker(settings: Mapping[str, Any], key: str) -> WorkerSettings:
         _cpus(settings["cpus"]),
         _cpus(settings["switch_cpus"]),
         settings["hugepages"] == "auto",
-        _ssh(settings["ssh"]),
+        SshSettings(**settings["ssh"]),
         _worker_port(settings["ports"]["left"]),
         _worker_port(settings["ports"]["right"]),
-        _virtual_functions(settings["sriov"]),
+        _virtual_functions(**settings["sriov"]),
         key,
     )
 
 
 def _worker_port(settings: Mapping[str, str]) -> WorkerPortSettings | None:
-    interface, pci = settings.get("interface"), settings.get("pci")
-    if interface is None:
-        return None
-    return WorkerPortSettings(interface, pci.lower() if pci is not None else None, settings.get("driver"))
+    return WorkerPortSettings(**_lower(settings, "pci")) if settings else None
 
 
-def _virtual_functions(settings: Mapping[str, Any]) -> VirtualFunctionSettings:
-    number = None if settings["vfs"] == "auto" else int(settings["vfs"])
-    vlan, queues = (int(settings[key]) for key in ("vlan", "queues"))
-    return VirtualFunctionSettings(number, vlan, settings["trust"], settings["spoof_check"], queues)
+def _virtual_functions(vfs: str | int, **others: Any) -> VirtualFunctionSettings:
+    return VirtualFunctionSettings(None if vfs == "auto" else int(vfs), **others)
 
 
 def _cpus(setting: str | int) -> tuple[int, ...] | None:
@@ -113,12 +93,5 @@ def _cpus(setting: str | int) -> tuple[int, ...] | None:
 
 
 def _threshold(settings: Mapping[str, Any]) -> Threshold:
-    return Threshold(
-        metric=settings["metric"],
-        unit=settings["unit"],
-        minimum=settings.get("minimum"),
-        maximum=settings.get("maximum"),
-        data_plane=settings.get("data_plane"),
-        pods=None if settings.get("pods") is None else int(settings["pods"]),
-        frame=None if settings.get("frame") is None else FrameSize.parse(settings["frame"]),
-    )
+    frame = settings.get("frame")
+    return Threshold(**{**settings, "frame": None if frame is None else FrameSize.parse(frame)})

@@ -125,18 +125,9 @@ class TrexSettings:
     @classmethod
     def read_settings(cls, tester: Mapping[str, Any]) -> Self:
         """See TesterType."""
-        settings = tester["trex"]
-        server = settings.get("server")
-        return cls(
-            settings["address"],
-            int(settings["port"]),
-            int(settings["publisher_port"]),
-            settings.get("client"),
-            settings["interpreter"],
-            int(settings["ports"]["left"]),
-            int(settings["ports"]["right"]),
-            TrexServerSettings.read(server) if server is not None else None,
-        )
+        settings = dict(tester["trex"])
+        server, ports = settings.pop("server", None), settings.pop("ports")
+        return cls(**settings, **ports, server=None if server is None else TrexServerSettings.read(server))
 
 
 OWN_TESTERS: Mapping[str, TesterType] = {each.type: each for each in (SoftwareSettings, TrexSettings)}
