@@ -13,8 +13,8 @@ from typing import Any
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.json_answer import json_answer
 from podperf.hosts.host_facts import interface_details
+from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
 from podperf.hosts.shell_script import shell_script
 from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside
@@ -181,7 +181,9 @@ def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
     where = "in another network namespace"
     for name in names:
         question = (*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name)
-        is_up = json_answer(host, " ".join(question), host.ask(*question).stdout, lambda links: "UP" in links[0]["flags"])
+        is_up = json_answer(
+            host, " ".join(question), host.ask(*question).stdout, lambda links: "UP" in links[0]["flags"]
+        )
         where = f"as {name}, which is up" if is_up else ""
     if where:
         raise PodperfError(f"virtual function {vf.number} of {vf.port.interface} is in use {where}: free it first")
