@@ -44,7 +44,9 @@ def write_wheel(folder: Path) -> Path:
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{MODULE}.py", block("python"))
-        archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(
+            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {version}\n"
+        )
         archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(
             f"{information}/entry_points.txt",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import podperf.verdicts.claims
-from page_package import MODULE, block, write_package, write_topology
+from page_package import MODULE, ROOT, block, write_package, write_topology, write_wheel
 from podperf import third_party
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
@@ -50,6 +52,23 @@ def test_parts_of_a_package_stand_behind_our_own(capsys: pytest.CaptureFixture[s
 def test_without_such_a_package_there_is_nothing_to_say(capsys: pytest.CaptureFixture[str]) -> None:
     assert with_third_party("podperf.tests", {"ours": 1}) == {"ours": 1}
     assert not capsys.readouterr().err
+
+
+def test_a_package_may_import_the_modules_that_look_for_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a new process: every module of podperf is imported for the first time there."""
+    with zipfile.ZipFile(write_wheel(tmp_path)) as wheel:
+        wheel.extractall(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'libraries'}:{tmp_path}")
+    for first, other in (("dataplanes", "testers"), ("testers", "dataplanes")):
+        code = (
+            f"import podperf.{first}, podperf.{other}\n"
+            "from podperf.dataplanes import DATA_PLANES\nfrom podperf.testers import TESTERS\n"
+            "print('acme-switch' in DATA_PLANES, 'acme-generator' in TESTERS)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == ("True True\n", "")
 
 
 def test_each_group_has_a_registry() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,29 +19,61 @@ GROUPS = ("podperf.dataplanes", "podperf.pod_runtimes", "podperf.testers", "podp
 
 Part = TypeVar("Part")
 
-_registries: dict[str, dict[str, Any]] = {}  # by group
+_registries: dict[str, Parts[Any]] = {}  # by group
 _from_folders: dict[Path, list[tuple[EntryPoint, Any]]] = {}  # the parts of each folder that a topology has named
 
 
-def with_third_party(group: str, own: Mapping[str, Part]) -> dict[str, Part]:
+class Parts(MutableMapping[str, Part]):
     """podperf's own parts by their names, followed by the parts of other packages in this group.
 
-    A part of an installed package that cannot be loaded, or that has the name of another part, is left out. Standard
-    error has the reason. All other parts work. `add_package` adds further parts to the same dict.
+    Installed packages are loaded when the parts are asked for, and not before: their modules import podperf's. A part
+    that cannot be loaded, or that has the name of another part, is left out. Standard error has the reason. All other
+    parts work.
     """
-    parts = dict(own)
+
+    def __init__(self, group: str, own: Mapping[str, Part]) -> None:
+        self._group, self._found, self._looked = group, dict(own), False
+
+    def __getitem__(self, name: str) -> Part:
+        return self._parts[name]
+
+    def __setitem__(self, name: str, part: Part) -> None:
+        self._parts[name] = part
+
+    def __delitem__(self, name: str) -> None:
+        del self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @property
+    def _parts(self) -> dict[str, Part]:
+        if not self._looked:
+            self._looked = True  # first: a package that is loaded may ask for the parts
+            self._look()
+        return self._found
+
+    def _look(self) -> None:
+        for entry in sorted(entry_points(group=self._group), key=lambda each: each.name):
+            if entry.name in self._found:
+                _left_out(entry, "there is another part of this name")
+                continue
+            try:
+                self._found[entry.name] = entry.load()
+            except Exception as error:  # foreign code may raise any exception
+                _left_out(entry, f"{type(error).__name__}: {error}")
+        for entry, part in (each for found in _from_folders.values() for each in found):
+            if entry.group == self._group and self._found.setdefault(entry.name, part) is not part:
+                _left_out(entry, "there is another part of this name")
+
+
+def with_third_party(group: str, own: Mapping[str, Part]) -> Parts[Part]:
+    """The parts of a group. `add_package` adds further parts to them."""
+    parts = Parts(group, own)
     _registries[group] = parts
-    for entry in sorted(entry_points(group=group), key=lambda each: each.name):
-        if entry.name in parts:
-            _left_out(entry, "there is another part of this name")
-            continue
-        try:
-            parts[entry.name] = entry.load()
-        except Exception as error:  # foreign code may raise any exception
-            _left_out(entry, f"{type(error).__name__}: {error}")
-    for entry, part in (each for found in _from_folders.values() for each in found if each[0].group == group):
-        if parts.setdefault(entry.name, part) is not part:
-            _left_out(entry, "there is another part of this name")
     return parts
 
 
