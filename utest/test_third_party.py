@@ -210,11 +210,18 @@ def test_a_wrong_setting_of_the_tester_is_one_line(tester: str, tmp_path: Path) 
     assert [line.removeprefix(f"{tmp_path}/") for line in caught.value.problems] == [WRONG[tester]]
 
 
+FAULTS = {
+    ("AcmeSettings(**tester", "AcmeSettings(1, **tester"): " cannot read its settings: TypeError: ",
+    ('type = "acme-generator"', 'type = "acme"'): " says that its type is 'acme'$",
+}
+
+
 @pytest.mark.usefixtures("as_before")
-def test_a_tester_that_stumbles_over_its_settings_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", FAULTS, ids=FAULTS.values())
+def test_a_tester_that_stumbles_over_its_settings_is_one_line(fault: tuple[str, str], tmp_path: Path) -> None:
     package = write_package(tmp_path)
-    (package / f"{MODULE}.py").write_text(block("python").replace("AcmeSettings(**tester", "AcmeSettings(1, **tester"))
-    said = r"yaml:4: tester.settings: the tester acme-generator cannot read its settings: TypeError: "
+    (package / f"{MODULE}.py").write_text(block("python").replace(*fault))
+    said = f"yaml:4: tester.settings: the tester acme-generator{FAULTS[fault]}"
     with pytest.raises(TopologyError, match=said) as caught:
         loaded(write_topology(tmp_path))
     assert len(caught.value.problems) == 1

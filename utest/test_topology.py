@@ -165,6 +165,12 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "3: tester.ports.left.interface: found 'a'; "
         "allowed: nothing, as this TRex has ports of its own (tester.trex.ports)"
     ),
+    "tester: {type: trex, trex: {server: {directory: /x}}}\n"
+    "workers: [{ports: {left: {interface: a}, right: {interface: b}}}]": tuple(
+        f"3: tester.ports.{side}.interface: found nothing; "
+        f"allowed: the interface that is cabled to workers[0].ports.{side}"
+        for side in ("left", "right")
+    ),
     "tester: {type: trex, trex: {server: {}}}": (
         "3: tester.trex.server.directory: found nothing; allowed: the folder that holds t-rex-64"
     ),

@@ -53,9 +53,14 @@ def tester_settings(
     if sound.value(*_SETTINGS) and tester.settings_schema is None:
         return None, [sound.problem(_SETTINGS, f"nothing, as a tester of the type {given['type']} has no `settings`")]
     try:
-        return tester.read_settings(given), []
+        kind = tester.read_settings(given)
+        said = kind.type
     except WrongSetting as error:
         return None, [sound.problem((*_SETTINGS, *error.key), error.allowed)]
     except Exception as error:  # foreign code may raise any exception
         text = f"the tester {given['type']} cannot read its settings: {type(error).__name__}: {error}"
         return None, [sound.document.problem(_SETTINGS, text)]
+    if said != given["type"]:
+        text = f"the tester {given['type']} says that its type is {said!r}"
+        return None, [sound.document.problem(_SETTINGS, text)]
+    return kind, []
