@@ -19,10 +19,10 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host
-from podperf.hosts.linux import threads_named
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.threads import threads_named
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.command import main

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, ExitStack
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
+from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
