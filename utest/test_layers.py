@@ -107,3 +107,20 @@ def test_data_planes_make_no_namespaces_and_enter_none() -> None:
 
 def test_the_layers_are_those_that_there_are() -> None:
     assert set(map(top, MODULES)) == set(LAYER)
+
+
+def test_the_list_of_podperf_is_that_of_the_layers() -> None:
+    rows = re.findall(r"^ {4}(\w+(?:, \w+)*) {2,}\S", str(podperf.__doc__), re.MULTILINE)
+    listed = [name for row in rows for name in row.split(", ")]
+    assert sorted(listed) == sorted(set(LAYER) - {"__init__"})
+    layers = [LAYER[name] for name in listed]
+    assert layers == sorted(layers, reverse=True), "the list begins with the top layer"
+
+
+def test_one_name_is_one_class() -> None:
+    classes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.parse((PACKAGE / module).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(module)
+    assert not {name: modules for name, modules in classes.items() if len(modules) > 1}

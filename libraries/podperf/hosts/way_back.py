@@ -72,7 +72,7 @@ def inside(namespace: str, *command: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Change:
+class NotedChange:
     """One change of a machine, and the way to take it back: a command, or a function of podperf."""
 
     changed: str
@@ -96,7 +96,7 @@ class WayBack:
 
         If `of` is gone when the command fails, nothing has to be taken back.
         """
-        self._write(Change(changed, command, of))
+        self._write(NotedChange(changed, command, of))
 
     def note_call(
         self,
@@ -113,9 +113,9 @@ class WayBack:
         """
         name = _name_of(function)
         assert name in _MARKED, name
-        return self._write(Change(changed, (), (), name, arguments, in_namespace), instead_of)
+        return self._write(NotedChange(changed, (), (), name, arguments, in_namespace), instead_of)
 
-    def _write(self, change: Change, number: int | None = None) -> int:
+    def _write(self, change: NotedChange, number: int | None = None) -> int:
         if number is None:
             number = max(_numbers(self._host, self._journal), default=0) + 1
             self._numbers.append(number)
@@ -134,7 +134,7 @@ def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
         WayBack(host, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
 
 
-def changes(host: Host, journal: str = JOURNAL) -> list[Change]:
+def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
     """The changes of this machine that are not taken back yet, the oldest first."""
     return [_read(host, journal, number) for number in _numbers(host, journal)]
 
@@ -169,7 +169,7 @@ def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
     return taken_back
 
 
-def _why_not(host: Host, change: Change) -> str | None:
+def _why_not(host: Host, change: NotedChange) -> str | None:
     """Take one change back. Returns the reason if that is not possible."""
     try:
         if change.function:
@@ -203,9 +203,9 @@ def _file(journal: str, number: int) -> str:
     return f"{journal}/{number}"
 
 
-def _read(host: Host, journal: str, number: int) -> Change:
+def _read(host: Host, journal: str, number: int) -> NotedChange:
     try:
-        return Change(**json.loads(host.get(_file(journal, number))))
+        return NotedChange(**json.loads(host.get(_file(journal, number))))
     except (TypeError, ValueError):
         raise PodperfError(
             f"{_file(journal, number)} is no entry of podperf's journal: look at it, and delete it"

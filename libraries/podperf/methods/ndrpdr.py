@@ -29,7 +29,7 @@ _NO_LIMIT = 1e9  # seconds; MLRsearch's own clock must not end the search, becau
 
 
 @dataclass(frozen=True)
-class Bound:
+class SearchBound:
     """A load that was classified as a lower or upper bound of a goal.
 
     `good_seconds` and `bad_seconds` are the durations of the full-length trials at this load, with the time around the
@@ -55,8 +55,8 @@ class GoalResult:
     """
 
     goal: Goal
-    lower: Bound | None
-    upper: Bound | None
+    lower: SearchBound | None
+    upper: SearchBound | None
     rate: float | None
     latency: Latency | None  # of the last trial at the lower bound
     tester_limited: bool
@@ -334,14 +334,14 @@ class _Phases:
                 high = found.chi
         return low, high
 
-    def bound(self, stat: Any, measurer: _Measurer) -> Bound | None:
+    def bound(self, stat: Any, measurer: _Measurer) -> SearchBound | None:
         """One of `bounds`, with the measurements at its load."""
         if not stat:
             return None
         load = float(stat)
         ((target, counts),) = stat.target_to_stat.items()
         results = measurer.results[load]
-        return Bound(
+        return SearchBound(
             load,
             fmean(each.achieved_load for each in results),
             counts.good_long,

@@ -45,14 +45,14 @@ class RuncPods(PodRuntime):
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
         return None
 
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> RuncContainer:
         bundle = f"{BUNDLES}/{name}"
         # A file of an earlier container of this name would have the number of a process that is somebody else's now.
         self._machine.do("rm", "-rf", bundle)
         self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
-        pod = Container(name, name_namespace(self._machine, name, process, undo), self._machine)
+        pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine)
         self._networks.attach(pod, attachments, undo)
         return pod
 
@@ -80,7 +80,7 @@ class RuncPods(PodRuntime):
         }
 
 
-class Container(NetworkedPod):
+class RuncContainer(NetworkedPod):
     """A pod that is a container."""
 
     def __init__(self, name: str, host: NetworkNamespace, machine: Host) -> None:

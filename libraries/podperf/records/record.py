@@ -31,7 +31,7 @@ from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Verdict
+from podperf.verdicts.thresholds import ThresholdVerdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
@@ -76,7 +76,7 @@ class TestRecord:
     waited: float = 0.0  # seconds of waiting for a quiet machine, and of disturbed trials
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
-    verdict: Verdict | None = None
+    verdict: ThresholdVerdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
     version_under_test: str | None = None  # as the user named it

@@ -20,7 +20,7 @@ from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import TesterLimits
 from podperf.topology import MethodSettings
-from podperf.verdicts.thresholds import Verdict
+from podperf.verdicts.thresholds import ThresholdVerdict
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Measurement:
         record.latency, record.latency_of = result.latency, result.statement
         return True
 
-    def judge(self) -> Verdict:
+    def judge(self) -> ThresholdVerdict:
         """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
