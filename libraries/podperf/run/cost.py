@@ -46,7 +46,7 @@ def measure_cost(
 
     Unavailable for a mix of frame sizes. TrialNotDelivered where frames are lost, or overtake the sender.
     """
-    if not testbed.workers[0].settings.counts_instructions:
+    if not testbed.topology.counts_instructions:
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")

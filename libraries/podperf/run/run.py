@@ -135,7 +135,8 @@ class Run:
         record.version_under_test = self.version_under_test
         if traffic is not None:
             record.placement = equipment.placement
-            record.environment = equipment.environment_for(len(traffic.directions))
+            workers = record.chain.workers if record.chain else 1
+            record.environment = equipment.environment_for(len(traffic.directions), workers)
         self.kept.patience.grant(0.0 if traffic is None else topology.method.patience)
         writer = RecordWriter(self.session.results / "records", record)  # with the facts that are known now
         self._test = TestInProgress(record, writer, self.progress, equipment.quietness, self.kept.patience)
