@@ -83,6 +83,15 @@ def test_imports_run_one_way(module: str) -> None:
     assert not wrong, f"{module} stands below {wrong}, or beside it"
 
 
+MOST_IMPORTS = 13  # about a dozen modules: a part that needs more of them does too much
+
+
+@pytest.mark.parametrize("module", [each for each in MODULES if top(each) == "run"])
+def test_a_part_of_a_run_needs_few_others(module: str) -> None:
+    found = {name for name in modules_imported(module) if name.startswith("podperf")}
+    assert len(found) <= MOST_IMPORTS, f"{module} imports from {len(found)} modules: {', '.join(sorted(found))}"
+
+
 OF_A_RUNTIME = r"(namespace|netns|container|pid|process)"
 
 

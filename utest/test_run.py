@@ -179,7 +179,7 @@ class SimulatedTestbed:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that is open on a simulated testbed with CPU 1 for the system under test."""
-    session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
+    session = Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
     made.kept.limits.clock = lambda: simulated(made).now

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
 from podperf.cpu_lists import format_cpu_list
-from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -29,11 +28,12 @@ from podperf.preflight.mistakes import look_for_mistakes
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
+from podperf.testbed.known_topology import read_topology
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.software import TESTER_BINARY
-from podperf.topology import Topology, load_topology
+from podperf.topology import Topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 
 # Command, Debian package, and whether every run needs it.
@@ -165,7 +165,7 @@ def _check_testbed(
 
 def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
-        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES)
+        topology = read_topology(path)
     except PodperfError as error:
         state = State.WRONG if Path(path).exists() else State.MISSING
         return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None

@@ -14,7 +14,6 @@ from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
-from podperf.run.cost import ONLY_COST
 from podperf.run.equipment import Equipment
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
@@ -32,8 +31,7 @@ def compare(
 
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
-    if equipment.testbed.topology.counts_instructions:
-        raise Unavailable(ONLY_COST)
+    equipment.refuse_cost_only()
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:
             raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")

@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import collect, podperf_version
 from podperf.kernel.cpus import Cpus, read_cpus
+from podperf.methods import ONLY_COST
 from podperf.model import Placement
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
@@ -51,6 +53,11 @@ class Equipment:
     def placement(self) -> Placement:
         """The CPUs of the tester, and of a chain on one worker. Such a chain stands on the first worker."""
         return self.testbed.workers[0].placement
+
+    def refuse_cost_only(self) -> None:
+        """Raises Unavailable on a counted machine, where no rate is measured."""
+        if self.testbed.topology.counts_instructions:
+            raise Unavailable(ONLY_COST)
 
     def environment_for(self, directions: int, workers: int = 1) -> dict[str, Any]:
         """The environment, with remarks on the placement for a chain on so many workers that gets frames in
