@@ -83,6 +83,15 @@ class NotedChange:
     in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
 
 
+class NotTakenBack(PodperfError):
+    """Changes of a machine that could not be taken back."""
+
+    def __init__(self, host: Host, failures: Sequence[str], in_namespace: bool) -> None:
+        """`in_namespace`: what one of them changed may be in a namespace of the run, and would end with it."""
+        super().__init__(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+        self.in_namespace = in_namespace
+
+
 class WayBack:
     """The changes of one set-up on one machine. They are taken back at the end of `undo`."""
 
@@ -142,7 +151,7 @@ def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
 def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
     """Take back all changes of this machine, the last one first. Returns what was changed.
 
-    If a change cannot be taken back, all others are. Then PodperfError says what is not as it was before, and the
+    If a change cannot be taken back, all others are. Then NotTakenBack says what is not as it was before, and the
     journal keeps those changes.
     """
     numbers = _numbers(host, journal)
@@ -150,20 +159,24 @@ def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
 
 
 def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
-    taken_back, failures = [], []
+    taken_back: list[str] = []
+    failures: list[str] = []
+    in_namespace = False
     for number in reversed(numbers):
         try:
             change = _read(host, journal, number)
         except PodperfError as error:
             failures.append(str(error))
+            in_namespace = True  # for all that is known
             continue
         if (why := _why_not(host, change)) is not None:
             failures.append(f"{change.changed} ({why})")
+            in_namespace |= change.in_namespace
             continue
         host.do("rm", "-f", _file(journal, number))
         taken_back.append(change.changed)
     if failures:
-        raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+        raise NotTakenBack(host, failures, in_namespace)
     if numbers:
         host.do("rmdir", "--ignore-fail-on-non-empty", journal, check=False)
     return taken_back

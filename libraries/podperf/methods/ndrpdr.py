@@ -18,7 +18,7 @@ from podperf.errors import PodperfError, TrialNotDelivered
 from podperf.methods.base import TrialSource
 from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
-from podperf.metrics import METRICS, Measured, Metrics
+from podperf.metrics import IN_WORDS, METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import PACED_SHARE, TESTER_LIMIT_SHARE
@@ -67,10 +67,10 @@ class GoalResult:
         """The result in words."""
         unfinished = "" if self.complete else ", search not finished"
         if self.lower is None:
-            where = f"below {self.upper.load:,.0f} frames/s" if self.upper is not None else "not found"
+            where = f"{IN_WORDS.below}{self.upper.load:,.0f} frames/s" if self.upper is not None else "not found"
             return f"{self.goal.name} {where}{unfinished}"
         limited = ", as much as the tester can tell" if self.tester_limited else ""
-        at_least = "at least " if self.tester_limited or self.upper is None else ""
+        at_least = IN_WORDS.at_least if self.tester_limited or self.upper is None else ""
         return f"{self.goal.name} {at_least}{self.rate:,.0f} frames/s{limited}{unfinished}"
 
     @property
