@@ -55,7 +55,7 @@ class Progress:
         self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def waiting(self, speed: Speed) -> None:
-        """A trial waits until the machine is quiet. `speed` is that of the measuring CPUs now."""
+        """A trial waits until the machine is quiet. `speed` is the present speed of the measuring CPUs."""
         if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
             self._last_waiting = time.monotonic()
             self._show("waiting for a quiet machine", printable(" and ".join(speed.shortfalls)))

@@ -28,8 +28,8 @@ _WITHOUT_MEMIF = (
 )
 
 # VPP ends at its start if it does not know a keyword. All releases since 2021 know these keywords.
-# Buffers are in ordinary pages unless podperf has reserved hugepages. Otherwise VPP would add hugepages to those of the
-# machine, and leave them behind.
+# Buffers are in hugepages only if podperf has reserved hugepages. Otherwise VPP would reserve hugepages of its own, and
+# leave them behind.
 _START_UP = """\
 unix {{ nodaemon nosyslog nocolor runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
 socksvr {{ socket-name {directory}/api.sock }}

@@ -321,7 +321,7 @@ class _Phases:
         return bool(final.clo and final.chi and float(final.clo) >= float(final.chi) * (1 - self._width))
 
     def bounds(self, finished: bool) -> tuple[Any, Any]:
-        """Lower and upper bound of the final phase. A bound that it lacks is that of an earlier phase that agrees."""
+        """Lower and upper bound of the final phase. If it lacks a bound, an earlier phase gives one that fits."""
         target = self._final
         found = self._database.get_relevant_bounds(target=target)
         low, high = found.clo, found.chi

@@ -162,7 +162,7 @@ def _cpus(mask: str) -> set[int]:
     return {cpu for cpu in range(number.bit_length()) if number >> cpu & 1}
 
 
-# --- what they are functions of ---------------------------------------------------------------------------------------
+# --- reading the values that the checks are functions of --------------------------------------------------------------
 
 
 def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Observation]:

@@ -150,7 +150,7 @@ class _RecordingProcess:
 
     def receive(self, timeout: float) -> str:
         line = self._process.receive(timeout)
-        with suppress(ValueError, KeyError, TypeError):  # TRex's answer has its ports' MACs; many other lines are no JSON
+        with suppress(ValueError, KeyError, TypeError):  # only TRex's answer has MACs; many lines are no JSON
             for number, port in enumerate(json.loads(line)["ready"]["ports"]):
                 self._recording.learn(port["mac"], f"MAC of TRex port {number}")
         return line

@@ -67,7 +67,7 @@ def read_record(path: Path, *, trials: bool = True) -> Record:
 
 
 def _without_trials(text: str) -> str:
-    """The same record without its trials, where it has the form in which podperf writes it; otherwise the text."""
+    """The text of a record without its trials. If the text has not the form that podperf writes, it stays as it is."""
     head, found, rest = text.partition(_TRIALS)
     return f"{head}{found}]}}\n" if found and rest.endswith("\n  ]\n}\n") else text
 

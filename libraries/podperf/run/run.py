@@ -25,7 +25,7 @@ class Run:
     """The tests of a run, one after the other. `close` writes the reports."""
 
     def __init__(self, session: Session, version_under_test: str | None = None) -> None:
-        """`version_under_test` is the user's name of what is measured, for the records."""
+        """`version_under_test` is the user's name for the measured version. The records have it."""
         self.session = session
         self.version_under_test = version_under_test or None
         self.progress = session.progress

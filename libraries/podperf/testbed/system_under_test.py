@@ -22,7 +22,7 @@ class PartOfChain:
     """The part of a chain that stands on one worker."""
 
     data_plane: RunningDataPlane
-    received_by: Mapping[str, str] = field(default_factory=dict)  # by port, in words: the thread or driver that receives
+    received_by: Mapping[str, str] = field(default_factory=dict)  # by port: its receiver, in words
     worker: str = ""  # the name of its machine
 
 

@@ -54,7 +54,7 @@ def load_api(folder: str | None) -> Any:
     for name in ("trex.stl.api", "trex_stl_lib.api"):
         try:
             return importlib.import_module(name)
-        except Exception as error:  # whatever its many modules raise
+        except Exception as error:  # the client imports many modules, which can raise anything
             problems.append(f"{name}: {type(error).__name__}: {error}")
     raise Refused("client", "; ".join(problems))
 
