@@ -1,4 +1,4 @@
-"""Rows of the published experiments that this machine can measure are measured; the others say what is missing."""
+"""podperf measures the published rows that this machine supports, and skips the others with a reason."""
 
 from __future__ import annotations
 

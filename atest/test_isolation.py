@@ -1,4 +1,4 @@
-"""Isolation on real links: what is refused as a tester port, in namespaces of this test's own; section 5's suite."""
+"""podperf refuses interfaces in use as tester ports. These tests use their own namespaces. One test runs section 5."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def lab() -> Iterator[NetworkNamespace]:
 
 
 def refusal(lab: NetworkNamespace, interface: str) -> str:
-    """Why it is refused, empty when it is not."""
+    """The reasons against this interface as a tester port. Empty if it may be one."""
     return "\n".join(objections(interface, read_network(lab, SSH), SSH))
 
 

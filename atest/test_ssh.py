@@ -1,4 +1,4 @@
-"""Machines behind SSH: who is trusted, what is said of those that cannot be had, what ends with them; whole runs."""
+"""Machines behind SSH: trust in host keys, messages for unreachable machines, the end of their commands, whole runs."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def host(there: SshMachine) -> Iterator[SshHost]:
 
 
 def refusal(login: Login, within: float = 12.0) -> str:
-    """What is said, in one line and in time, of a login that is not possible."""
+    """The message for an impossible login. It is one line and comes within `within` seconds."""
     host, began = SshHost(login), time.monotonic()
     with pytest.raises(PodperfError) as caught:
         host.ask("true")
     assert time.monotonic() - began < within
-    with pytest.raises(PodperfError):  # it is not waited for again
+    with pytest.raises(PodperfError):  # podperf does not wait again
         host.ask("true")
     assert time.monotonic() - began < within + 1
     assert "\n" not in str(caught.value)
@@ -139,7 +139,7 @@ def test_a_key_with_a_passphrase_wants_the_agent(there: SshMachine, tmp_path: Pa
         host.close()
 
 
-# --- what cannot be reached ------------------------------------------------------------------------------------------
+# --- unreachable machines --------------------------------------------------------------------------------------------
 
 
 def test_no_route_is_said(there: SshMachine) -> None:
@@ -198,14 +198,14 @@ def test_a_penalty_for_failed_logins_is_said(tmp_path: Path) -> None:
     with ssh_machine(tmp_path, second=True, settings="PerSourcePenalties authfail:60 min:1\n") as strict:
         stranger = replace(strict.login, key=str(strict.folder / "stranger_key"), timeouts=QUICK)
         deadline = time.monotonic() + 10
-        # The server notes a failed login when the process that had it has ended.
+        # The server notes a failed login when the process of this login has ended.
         while "refuses the login" in (said := refusal(stranger)):
             assert time.monotonic() < deadline, "no penalty"
         assert CLOSED in said
         assert CLOSED in refusal(replace(strict.login, timeouts=QUICK))
 
 
-# --- what ends with a connection -------------------------------------------------------------------------------------
+# --- the end of a connection -----------------------------------------------------------------------------------------
 
 
 def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_connects_again(host: SshHost) -> None:
@@ -342,7 +342,7 @@ def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
 
 
 def by_password(there: SshMachine) -> str:
-    """The same for who has no key that opens."""
+    """The same topology with a login by password, and with a key that the machine does not know."""
     return topology(there, key="stranger_key").replace("{address:", "{login: password, address:")
 
 

@@ -1,4 +1,5 @@
-"""Messages that the documentation explains are given, topologies in it are valid, and its links lead somewhere."""
+"""The code gives the messages that the documentation explains. Topologies in it are valid, and its links lead
+somewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def quoted(document: str) -> Iterator[str]:
 
 @cache
 def said() -> str:
-    """Every text of the code between NULs, `…` in the place of what only a run knows."""
+    """All texts in the code, with NULs between them. `…` stands for a value that only a run knows."""
     texts = [""]
     for path in (ROOT / "libraries").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -50,7 +51,7 @@ def fixed_words(message: str) -> list[list[str]]:
 
 
 def is_said(words: list[str]) -> bool:
-    """Whether these words stand together in the code, or meet where one of its texts is put into another."""
+    """Whether the code has these words in a row. One of its texts may be inserted into another one."""
     if found(words):
         return True
     places = range(1, len(words))
@@ -70,7 +71,7 @@ def test_a_message_that_is_explained_is_given(document: str, message: str) -> No
 
 
 def test_a_message_that_is_not_given_is_noticed() -> None:
-    """What would pass anything proves nothing."""
+    """A check that accepts any words would prove nothing."""
     assert is_said(["has", "no", "carrier"])
     assert not is_said(["has", "no", "carrier", "pigeon"])
     assert not is_said(["carrier", "no", "has"])

@@ -62,7 +62,7 @@ def test_a_testbed_that_cannot_be_opened_for_an_unforeseen_reason_says_it(
 
     monkeypatch.setattr(Testbed.BuiltIn, "get_variable_value", lambda *_: str(tmp_path))
     monkeypatch.setattr(Testbed, "Session", fail)
-    monkeypatch.setattr("sys.__stderr__", None)  # else it is not captured
+    monkeypatch.setattr("sys.__stderr__", None)  # otherwise the stream is not captured
     with pytest.raises(KeyError):
         Testbed.Testbed().open_testbed(tmp_path)
     assert capsys.readouterr().err == "podperf: KeyError: 'ifname\\x1b[2J'\n"

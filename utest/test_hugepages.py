@@ -1,4 +1,4 @@
-"""What is read of hugepages on machines with NUMA nodes that this one has not."""
+"""Hugepages of machines with several NUMA nodes, as podperf reads them. This machine has one node."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -50,7 +50,7 @@ def test_pages_are_noted_before_they_are_reserved_and_given_back() -> None:
 
 
 def test_a_kill_before_pages_are_reserved_leaves_their_number(tmp_path: Path) -> None:
-    """The command that gives pages back, without a change before it."""
+    """The command that gives pages back, without an earlier change."""
     host = LocalHost()
     for node, pages in ((0, 100), (1, 101)):
         (tmp_path / f"node{node}").mkdir()

@@ -57,7 +57,7 @@ def test_a_run_that_ends_gives_its_results_away(results: Path, tmp_path: Path) -
 def test_a_folder_that_becomes_a_link_on_the_way_gives_away_nothing_else(
     swapped: str, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As somebody can make it who owns the folder around it, which may be since a moment ago."""
+    """The owner of the folder can put a link there at any moment, also between two steps of podperf."""
     victim = tmp_path / "victim"
     for folder in (results / "records" / "deep", victim / "deep", victim / "records" / "deep"):
         folder.mkdir(parents=True)

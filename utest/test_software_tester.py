@@ -1,4 +1,4 @@
-"""The driver of the software tester, beside a front that answers as a test scripts it."""
+"""The driver of the software tester, with a front that gives scripted answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suites are tables: each row's tags say what its columns say, and `quick` has a row for every data plane."""
+"""The suites are tables. The tags of each row fit its columns, and `quick` has a row for every data plane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUITE = Suite.from_file_system(ROOT / "tests")
 
 @dataclass(frozen=True)
 class Measured:
-    """A test that measures one chain: what its row says, with the defaults of its template."""
+    """A test that measures one chain: the values of its row, with the defaults of its template."""
 
     name: str
     tags: frozenset[str]
@@ -40,7 +40,7 @@ TEMPLATES = {
 
 
 def measured(test: TestCase) -> Measured:
-    """What a row says: its columns by their place, and those that are named."""
+    """The values of a row: its columns by their place, and the named ones."""
     cells = [str(each) for each in test.body[0].args]
     places = iter(TEMPLATES[test.template])
     said = dict(cell.split("=", 1) if "=" in cell else (next(places), cell) for cell in cells)

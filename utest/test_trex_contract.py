@@ -19,16 +19,16 @@ def dialogue_of(test: str) -> Path:
 
 
 class PlayedBench:
-    """A recorded dialogue, with what the system under test saw meanwhile."""
+    """A recorded dialogue, with the frames that the system under test saw."""
 
-    seconds = SECONDS  # as it was recorded
+    seconds = SECONDS  # the duration in the recording
 
     def __init__(self, dialogue: Dialogue) -> None:
         self.tester: Tester = played(dialogue)
         self._seen = list(dialogue.seen)
 
     def lose_one_in(self, number: int) -> None:
-        """Lost already when it was recorded."""
+        """These frames were already lost in the recording."""
 
     def flows_seen(self) -> int:
         return self._seen.pop(0)
