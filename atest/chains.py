@@ -36,7 +36,7 @@ def remote_testbed(worker: Host, topology: Topology) -> LiveTestbed:
 
 
 def need(name: str) -> None:
-    """Skip, with the reason, where this machine cannot run a data plane."""
+    """Skip the test, with the reason, if this machine cannot run a data plane."""
     if reason := DATA_PLANES[name].unavailable(LocalHost()):
         pytest.skip(reason)
 

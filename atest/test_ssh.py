@@ -385,7 +385,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert left_there(lab) == []
 
 
-# What a run must bring along for a data plane, as the worker has nothing that the set-up built.
+# The files that a run must bring along for a data plane. The worker has nothing that the set-up built.
 BROUGHT_ALONG = {
     Chain("macvlan", 1): "",
     Chain("docker", 1): "",

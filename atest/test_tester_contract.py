@@ -136,7 +136,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
 
 
 def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTester:
-    """A TRex on the bench's ports, recorded where that is asked for."""
+    """A TRex on the bench's ports. Its answers are recorded if the environment asks for that."""
     interfaces = Interfaces("left", "right", kernel=True)
     endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,))).endpoint
     host: Host = bench.ports

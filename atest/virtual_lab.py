@@ -28,7 +28,7 @@ ONLY_ON_REQUEST = pytest.mark.skipif(
 
 
 def need_qemu() -> None:
-    """Skip, with the reason, where this machine cannot run the virtual worker."""
+    """Skip the test, with the reason, if this machine cannot run the virtual worker."""
     if reason := unavailable(LocalHost()):
         pytest.skip(reason)
 

@@ -82,7 +82,7 @@ def figures(records: Sequence[Record]) -> list[str]:
 
 
 def filled(runs: Sequence[RunResults]) -> str:
-    """What stands between the markers."""
+    """The text between the markers."""
     records = latest_of(runs)
     environment = environment_facts(next(each for each in reversed(records) if each["placement"]))
     days = " and ".join(dict.fromkeys(run.started[:10] for run in runs))

@@ -17,7 +17,7 @@ from podperf.printable import printable
 from podperf.terminal import columns
 
 LEAST_NAME = 8  # characters of a test's name; if they do not fit, the line leaves out the remaining time
-LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
+LINE_INTERVAL = 5.0  # seconds between lines, if the output is no terminal
 WAITING_INTERVAL = 0.2  # seconds between two lines about the CPUs' speed, which is measured hundreds of times a second
 
 

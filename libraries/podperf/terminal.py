@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TextIO
 
-USUAL_COLUMNS = 80  # where there is no terminal
+USUAL_COLUMNS = 80  # the default width, without a terminal
 
 
 def columns(stream: TextIO) -> int:
