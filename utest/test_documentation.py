@@ -13,6 +13,7 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.report.conformance import SectionStatus
+from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
@@ -123,6 +124,21 @@ def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
 def test_a_line_of_prose_fits_120_columns(page: Path) -> None:
     long = [line for line in without_code(page).splitlines() if len(line) > 120 and not line.startswith("|")]
     assert not long
+
+
+TEXT_FILES = [*(ROOT / "topologies").glob("*.yaml"), *(ROOT / "resources/published").glob("*.yaml")]
+
+
+@pytest.mark.parametrize("file", sorted(TEXT_FILES), ids=name_of)
+def test_a_line_of_a_topology_or_a_published_table_fits_120_columns(file: Path) -> None:
+    assert not [line for line in file.read_text(encoding="utf-8").splitlines() if len(line) > 120]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/suites.md"])
+def test_a_page_names_the_data_planes_whose_pods_cni_plugins_attach(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\. podperf", text, re.DOTALL)
+    assert tuple(re.findall(r"`([\w-]+)`", sentence)) == BY_CNI_PLUGINS
 
 
 def links(page: Path) -> set[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,6 +138,14 @@ def test_a_section_names_the_suites_that_have_its_tests() -> None:
         files = {test.source.name for test in SUITE.all_tests if test.source and section.tag in test.tags}
         sums_up = not section.suites and any(section.holds(each) for each in SECTIONS)
         assert sums_up or set(section.suites) == files, section.number
+
+
+def test_the_page_counts_the_tests_right() -> None:
+    page = (ROOT / "docs/suites.md").read_text(encoding="utf-8")
+    (rows,) = re.findall(r"--include full .*# (\d+) rows", page)
+    ((tests, quick),) = re.findall(r"There are (\d+) tests\. (\d+) of them have the tag `quick`\.", page)
+    counts = [sum(tag in test.tags for test in SUITE.all_tests) for tag in ("full", "quick")]
+    assert [int(rows), int(quick), int(tests)] == [*counts, SUITE.test_count]
 
 
 def test_names_are_unique() -> None:
