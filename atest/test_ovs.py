@@ -123,7 +123,7 @@ def _process_of_the_run(name: str) -> int:
             words = path.read_text().split("\0")
         except OSError:  # the process ended meanwhile
             continue
-        # Not one that the machine itself runs: ours has its files in the run directory.
+        # Not a process of the machine: a process of the run has files in the run directory.
         if Path(words[0]).name.startswith(name) and any("podperf" in word for word in words[1:]):
             return int(path.parent.name)
     raise AssertionError(f"no {name} runs")

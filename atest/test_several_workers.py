@@ -208,7 +208,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
         tester, *workers = taken(settings, undo)
         testbed = LiveTestbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
-            with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
+            with pytest.raises(PodperfError, match="floods frames to a MAC that it has not learnt"):
                 sut.probe(addressed(TrafficProfile(SMALL), sut))
             # A switch that knows them takes the same frames through the chain.
             for near, mac in (

@@ -208,7 +208,7 @@ LOOP = Trial(TRIAL.traffic, UNPACED, 10.0, Loop(burst=32, windows=2))
     [
         ({}, None),
         ({"received": 97}, "3 of 100 frames of a closed loop were lost"),
-        ({"early": 2}, "2 bursts of a closed loop began before the one before had arrived"),
+        ({"early": 2}, "2 bursts of a closed loop began before the previous one had arrived"),
         ({"early": 2, "unready": "port left: p0 has no carrier"}, "port left: p0 has no carrier"),
     ],
 )

@@ -55,7 +55,7 @@ def test_an_interrupted_one_leaves_nothing(by: signal.Signals) -> None:
 
 
 def is_below(root: Path, folder: Path) -> bool:
-    """True for a process whose root directory is there."""
+    """True if the root directory of this process is below the folder."""
     try:
         return root.readlink().is_relative_to(folder)
     except OSError:  # the process has ended, or is a zombie

@@ -69,9 +69,9 @@ class Progress:
         self._write(text, stays=True)
 
     def test_ends(self, verdict: str, figures: str = "", reason: str = "") -> None:
-        """A test has ended: its verdict in the table, its figures in a line, or the reason why it has none.
+        """A test has ended. `verdict` is the word of the table, and `figures` is one line.
 
-        The reason of a skip is cut at the edge of a terminal. The table has it in full.
+        A test without figures has a `reason`. On a terminal the line is cut. The table has the whole reason.
         """
         seconds, reason = time.monotonic() - self._test_began, printable(reason)
         self.forecast.test_ended(self._number - 1, seconds)

@@ -161,7 +161,7 @@ def _check_testbed(
         quiet = Observation(
             "machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check"
         )
-        busy = Observation("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
+        busy = Observation("machine", "quietness", State.WARNING, reason or "", "end other programs, or expect spread")
         observations.append(busy if reason else quiet)
     yield from observations
 

@@ -196,7 +196,7 @@ def render(plan: Plan) -> str:
     placed = f", placed as in {plan.scenario.name}" if plan.scenario is not None else ""
     lines = [
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
-        "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
+        "[name] is a network namespace, <name> a value that only the host knows. Commands that only ask are left out.",
         *plan.assumptions,
         *(line for number, each in enumerate(plan.cpus, start=1) for line in _roles(each, number, len(plan.cpus))),
     ]

@@ -105,9 +105,9 @@ class SystemUnderTest:
             self.check()
             if time.monotonic() > deadline and not dead:
                 raise PodperfError(
-                    f"test frames arrive twice, so that not all of them came through {self.chain}: a switch between "
-                    "tester and worker floods what is sent to a MAC that it has not learnt; cable the ports directly, "
-                    "or give it the MACs"
+                    f"test frames arrive twice, so not all of them crossed {self.chain}: a switch between tester and "
+                    "worker floods frames to a MAC that it has not learnt; cable the ports directly, or configure the "
+                    "MACs on the switch"
                 )
             if time.monotonic() > deadline:
                 corrupted = sum(each.corrupted for each in result.directions)

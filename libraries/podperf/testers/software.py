@@ -197,7 +197,7 @@ def _why_open(result: TrialResult, answer: Mapping[str, Any]) -> str:
     if result.lost:
         return f"{result.lost} of {result.sent} frames of a closed loop were lost"
     if answer["early"]:
-        return f"{answer['early']} bursts of a closed loop began before the one before had arrived"
+        return f"{answer['early']} bursts of a closed loop began before the previous one had arrived"
     return ""
 
 
