@@ -74,9 +74,8 @@ class Traffic:
     def measure_cost(self) -> float:
         """Count the instructions that a frame takes, less those of the bare path.
 
-        Returns the count with one frame in flight.
-        The chain is built several times, and taken down after each time. If the testbed is not a counted machine, the
-        test is skipped.
+        Returns the count with one frame in flight. The chain is built several times, and taken down after each time.
+        If the testbed is not a counted machine, the test is skipped.
         """
         result = open_run().measurement.cost()
         for burst, reason in result.missing.items():
@@ -87,7 +86,7 @@ class Traffic:
     def thresholds_should_hold(self) -> None:
         """Compare the figures with the thresholds of the topology.
 
-        Fails if a threshold is missed. If a threshold cannot be judged (no threshold, no baseline, a result that the
+        Fails if a threshold is missed. If there is nothing to judge (no threshold, no baseline, a result that the
         tester limited), the test's message says so, and the test does not fail.
         """
         verdict = open_run().measurement.judge()

@@ -22,7 +22,7 @@ EXACT = TrialResult(
 
 
 def with_a(**counts: int) -> TrialResult:
-    """An exact trial but for these counts of its second direction."""
+    """An exact trial, except for these counts of its second direction."""
     first, second = EXACT.directions
     return replace(EXACT, directions=(first, replace(second, **counts)))
 

@@ -1,4 +1,4 @@
-"""The TRex tester keeps the testers' contract, in dialogues that were recorded from a real TRex."""
+"""The TRex tester fulfils the testers' contract in recorded dialogues with a real TRex."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trex_dialogue import FOLDER, Dialogue, played
 
 
 def dialogue_of(test: str) -> Path:
-    """The file of the dialogue that was recorded while this test ran, by the test's name."""
+    """The file with the dialogue of this test. It was recorded when the test of this name ran with a real TRex."""
     return FOLDER / f"{''.join(c if c.isalnum() else '-' for c in test.removeprefix('test_')).strip('-')}.json"
 
 
@@ -46,4 +46,4 @@ def bench(request: pytest.FixtureRequest) -> Iterator[PlayedBench]:
 
 def test_every_dialogue_belongs_to_a_test(request: pytest.FixtureRequest) -> None:
     mine = {dialogue_of(each.name) for each in request.session.items if each.path == request.path}
-    assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "left over from a test that is gone"
+    assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "these dialogues belong to no test"

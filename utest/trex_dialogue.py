@@ -122,7 +122,7 @@ class PlayedProcess:
 
 
 class PlayedHost(Commands):
-    """A host on which a dialogue takes place again."""
+    """A host that replays a dialogue."""
 
     name = "recording"
 
@@ -145,5 +145,5 @@ class PlayedHost(Commands):
 
 
 def played(dialogue: Dialogue) -> TrexTester:
-    """A tester that takes part in a recorded dialogue."""
+    """A TRex tester with a replayed dialogue."""
     return TrexTester(PlayedHost(dialogue), TrexSettings(), ENDPOINT, 4500, "/opt/trex/client")

@@ -1,4 +1,4 @@
-"""How wide the lines of a stream are, and whether the stream shows colours."""
+"""The width of a stream's lines, and whether the stream shows colours."""
 
 from __future__ import annotations
 
