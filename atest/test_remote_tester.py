@@ -1,4 +1,4 @@
-"""A tester on another machine: sent from there, counted there, and everything there is as before."""
+"""A tester on another machine sends and counts there. Afterwards that machine is as before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from test_tester_contract import PYTHON, TREX
 
 @pytest.fixture
 def cabled(there: SshMachine) -> Iterator[SshMachine]:
-    """The machine with two ports, cabled to two of this one."""
+    """The machine with two ports, which are cabled to two ports of this machine."""
     with ExitStack() as undo:
         for near, far in (("worker-left", "ens4"), ("worker-right", "ens5")):
             add_veth(LocalHost(), near=near, far=far, far_namespace=there.network.namespace, mtu=1500)
@@ -38,7 +38,7 @@ def topology(there: SshMachine, *, cabled: bool, trials: int = 1, key: str = "us
     behind_ssh = {"connection": "ssh", "ssh": address}
     cpus = os.sched_getaffinity(0)
     worker = {"connection": "local", **ports_of("worker-left", "worker-right")} if cabled else behind_ssh
-    return json.dumps(  # which is YAML, too
+    return json.dumps(  # JSON is YAML, too
         {
             "version": 1,
             "name": "sent-from-there",

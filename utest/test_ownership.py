@@ -1,4 +1,4 @@
-"""Results belong to the caller of sudo; a killed run's do when `podperf clean` has looked."""
+"""Results belong to the caller of sudo. After a killed run, `podperf clean` gives the results to the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The results of a run that works, or was killed."""
+    """The results folder of a run that is still going on."""
     (folder := tmp_path / "results" / "first").mkdir(parents=True)
     (folder / "records").mkdir()
     (folder / "records" / "one.json").touch()
@@ -29,7 +29,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def killed(results: Path) -> Path:
-    """As kill -9 leaves them."""
+    """The results folder of a run after kill -9."""
     with subprocess.Popen(["true"]) as ended:
         pass
     (results / NOTE).write_text(f"12345 12345 {ended.pid}\n")

@@ -87,7 +87,7 @@ def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
 
 
 def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
-    """How a chain is placed on CPU 1 and 2."""
+    """The words for the placement of a chain on CPUs 1 and 2."""
     environment = {**ENVIRONMENT, "cpu": {"isolated": None}}
     with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
     cpus = plan_cpus(Placement((0,), (1, 2)), chain.pods, with_switch=with_switch)

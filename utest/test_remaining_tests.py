@@ -1,4 +1,4 @@
-"""A run is resumed with the tests that have no record of how they ended, and with no others."""
+"""A resumed run has exactly the tests without a record of their end."""
 
 from __future__ import annotations
 

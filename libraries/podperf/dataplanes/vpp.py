@@ -123,7 +123,7 @@ class Vpp:
         return _lines(self._host.ask(*self._command_line(question), timeout=ANSWER_TIMEOUT))
 
     def do(self, command: str) -> list[str]:
-        """Change something at its command line. Returns the answer in lines."""
+        """Run a command that changes VPP. Returns the lines of the answer."""
         self.check()
         return _lines(self._host.do(*self._command_line(command), timeout=ANSWER_TIMEOUT))
 
@@ -139,7 +139,7 @@ class Vpp:
     def create(self, command: str, name: str) -> None:
         """Create the interface `name` by `command`, and bring it up."""
         answer = self.do(command)
-        if answer not in ([], [name]):  # some commands answer with the name, some not at all
+        if answer not in ([], [name]):  # some commands answer with the name, others not at all
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
         self.configure(f"set interface state {name} up")
 

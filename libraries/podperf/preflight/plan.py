@@ -133,7 +133,7 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
 
 
 def _two_nodes(named: Sequence[int] | None) -> Cpus:
-    """CPUs on two NUMA nodes. The CPUs that the topology names are on the NIC's node, and lower ones on the other node.
+    """CPUs on two NUMA nodes. CPUs that the topology names are on the NIC's node. Lower numbers are on the other node.
 
     Each node has at least UNNAMED_CPUS CPUs. Additional CPUs have higher numbers than all others.
     """

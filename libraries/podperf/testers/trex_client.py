@@ -47,7 +47,7 @@ class Refused(Exception):
 def load_api(folder: str | None) -> Any:
     """TRex's client library: the one in this folder, or the interpreter's trex-stl-lib."""
     if folder:
-        if not os.path.isdir(folder):  # noqa: PTH112 - as this program keeps to little
+        if not os.path.isdir(folder):  # noqa: PTH112 - this program imports few modules
             raise Refused("client", f"there is no folder {folder}")
         sys.path.insert(0, folder)
     problems = []
