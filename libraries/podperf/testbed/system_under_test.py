@@ -82,7 +82,7 @@ class SystemUnderTest:
         return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
 
     def describe(self) -> Mapping[str, Any]:
-        """The data plane's description on each worker. From the second worker on, a record has it by the worker's name."""
+        """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
         return as_record({part.worker: part.data_plane.describe() for part in self.parts})
 
     def forwards(self, traffic: TrafficProfile) -> bool:
