@@ -18,15 +18,15 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,17}")  # the name of an entry's file, as pod
 
 
 @dataclass(frozen=True)
-class Change:
+class NotedChange:
     """One change of a machine, and the way to take it back: a command, or a function of podperf."""
 
     changed: str
     command: Sequence[str] = ()
-    of: Thing = ()  # what was changed, if it may go away: then there is nothing to take back
+    of: Thing = ()  # the changed thing, if it can disappear; without the thing there is nothing to take back
     function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
+    in_namespace: bool = False  # the changed thing may be in a namespace of the run, and would end with the namespace
 
 
 def entry_numbers(names: Sequence[str]) -> list[int]:
@@ -34,15 +34,15 @@ def entry_numbers(names: Sequence[str]) -> list[int]:
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
-def as_entry(change: Change) -> bytes:
+def as_entry(change: NotedChange) -> bytes:
     """The entry of a change."""
     return json.dumps({name: value for name, value in asdict(change).items() if value}).encode()
 
 
-def as_change(entry: bytes) -> Change:
+def as_change(entry: bytes) -> NotedChange:
     """The change of an entry. ValueError if the entry is none."""
     try:
-        change = Change(**json.loads(entry))
+        change = NotedChange(**json.loads(entry))
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     sound = (
@@ -59,7 +59,7 @@ def as_change(entry: bytes) -> Change:
 
 
 def may_be_in_namespace(entry: bytes) -> bool:
-    """True if the changed thing may be in a namespace of the run, also of an entry that is no `Change` here."""
+    """True if the changed thing may be in a namespace of the run, also of an entry that is no `NotedChange` here."""
     with suppress(ValueError, RecursionError):
         found = json.loads(entry)
         return isinstance(found, dict) and bool(found.get("in_namespace"))

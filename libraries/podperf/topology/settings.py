@@ -46,7 +46,7 @@ class TesterSettings:
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
-    maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
+    maximum_load: float | None = None  # frames/s and direction; None: the tester's own maximum
     ssh: SshSettings = SshSettings()
 
     @property
