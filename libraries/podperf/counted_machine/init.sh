@@ -16,8 +16,16 @@ mkdir -p /run/sshd /run/lock /run/netns
 hostname podperf-counted
 echo 0 >/proc/sys/kernel/printk
 ip link set dev lo up
-modprobe --all virtio_pci virtio_console || say "the kernel has no serial port of virtio"
-port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name) && port=/dev/$(basename "${port%/name}")
+# A kernel may have them built in, and then it has no modules.
+modprobe --all --quiet virtio_pci virtio_console
+port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name 2>/dev/null) || {
+    say "the kernel $(uname -r) has no serial port of virtio (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_CONSOLE) among $(
+        find /usr/lib/modules -name "*.ko*" 2>/dev/null | wc -l
+    ) modules of /usr/lib/modules/$(ls /usr/lib/modules 2>/dev/null | tr '\n' ' ')"
+    echo o >/proc/sysrq-trigger
+    sleep 10
+}
+port=/dev/$(basename "${port%/name}")
 say ready
 # Each connection to the serial port gets an SSH server of its own.
 while :; do

@@ -9,6 +9,7 @@ from typing import Literal
 
 from podperf.cleanup import put_back
 from podperf.counted_machine.boot import boot as boot_counted
+from podperf.counted_machine.inputs import change
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -74,8 +75,11 @@ class Session:
         if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
         if self.topology.counts_instructions:
-            self.topology = boot_counted(self._host, self.progress.note, self._undo).as_lab(self.topology)
+            counted = self.topology.workers[0].counted
+            self.topology = boot_counted(self._host, counted, self.progress.note, self._undo).as_lab(self.topology)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
+        if self.topology.counts_instructions:
+            change(self._machines[0], self.topology.workers[0].counted)
         self._take_machines()
 
     def _take_machines(self) -> None:
