@@ -110,7 +110,7 @@ def one_boot(topology: Path, seed: int, rows: Sequence[Row]) -> Iterator[tuple[s
         for row in rows:
             start = time.monotonic()
             try:
-                builds, missing = Cost().run(partial(standing, testbed, row))
+                builds, missing = Cost.of(row.traffic).run(partial(standing, testbed, row))
             except (PodperfError, Unavailable) as error:
                 print(f"seed {seed}: {row.text}: {error}", flush=True)
                 continue

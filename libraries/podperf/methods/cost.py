@@ -13,7 +13,7 @@ from typing import Any
 
 from podperf.errors import TrialNotDelivered
 from podperf.metrics import Measured, Metrics
-from podperf.model import Loop, TrialResult
+from podperf.model import Loop, TrafficProfile, TrialResult
 
 LoopSource = Callable[[Loop], TrialResult]
 """One valid trial of a closed loop across a chain that stands."""
@@ -23,6 +23,7 @@ Build = Callable[[], AbstractContextManager[LoopSource]]
 
 BURSTS = {1: "cost", 32: "cost_in_bursts"}  # frames in flight, and the metric that they are of
 WINDOWS = 32
+LEAST_WARM_UP = 8 * Loop.WINDOW  # frames in which caches and pools of the kernel fill
 SAME = 0.01 / 100  # figures that differ by no more than this share are the same
 ENOUGH_ALIKE, MOST_BUILDS = 4, 12
 
@@ -94,9 +95,16 @@ class Cost:
     Only the least cost repeats.
     """
 
+    warm_up: int = LEAST_WARM_UP  # frames of each trial before its first window
     enough_alike: int = ENOUGH_ALIKE
     most_builds: int = MOST_BUILDS
     name: str = "cost"
+
+    @classmethod
+    def of(cls, traffic: TrafficProfile) -> Cost:
+        """The method for this traffic. Each flow has its connection in the kernel's table before the first window."""
+        flows = -(-traffic.flows // Loop.WINDOW) * Loop.WINDOW
+        return cls(LEAST_WARM_UP + (flows if traffic.flows > 1 else 0))
 
     def run(self, build: Build) -> tuple[AllBuilds, Mapping[int, str]]:
         """Measure. Without a loop that closes for a number of frames in flight, the reason in place of the builds.
@@ -113,7 +121,7 @@ class Cost:
                     if burst in missing:
                         continue
                     try:
-                        figure = _median(source(Loop(burst, WINDOWS)))
+                        figure = _median(source(Loop(burst, WINDOWS, self.warm_up)))
                     except TrialNotDelivered as error:
                         if burst == 1:
                             raise
