@@ -82,7 +82,7 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
     kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
     folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
     machine = Machine(kernel.image, folder / "initrd", folder / "ssh", settings.seed, settings.kernel.words)
-    _join(machine.initramfs, image, kernel, settings)
+    join(machine.initramfs, image, kernel, settings)
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(f"{NAME} {image.host_key}\n")
     _switch_on(host, machine, say, undo)
@@ -91,7 +91,7 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
     return CountedMachine(ssh)
 
 
-def _join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
+def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
     """The machine's initramfs: the packages, the kernel's modules, and the files of users, one archive after another."""
     with initramfs.open("wb") as file:
         for part in (image.initramfs, kernel.modules):

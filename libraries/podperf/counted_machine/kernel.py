@@ -92,7 +92,9 @@ def _of_package(host: Host, say: Callable[[str], None], package: str, root: Path
     found = sorted((root / "boot").glob("vmlinuz-*"))
     if len(found) != 1:
         raise PodperfError(f"the package {package} has {len(found)} kernels; one is needed")
-    return found[0], str(root / "lib/modules" / found[0].name.removeprefix("vmlinuz-"))
+    release = found[0].name.removeprefix("vmlinuz-")
+    folders = [root / below / release for below in ("lib/modules", MODULES)]  # newer suites have all below /usr
+    return found[0], str(next(each for each in folders if each.is_dir()))
 
 
 def _pack(host: Host, half: Path, kernel: Path, modules: Path | None) -> None:
