@@ -101,7 +101,7 @@ def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
 def test_the_kernel_does_nothing_at_random_that_shows_in_a_figure() -> None:
     words = " ".join(boot.KERNEL_WORDS).split()
     assert {"nokaslr", "norandmaps", "randomize_kstack_offset=off", "init_on_alloc=0"} <= set(words)
-    assert {"slab_min_order=3", "slab_min_objects=256"} <= set(words)
+    assert {"slab_min_order=7", "slab_max_order=7", "slub_min_order=7", "slub_max_order=7"} <= set(words)
 
 
 def test_a_machine_that_comes_up_is_reached_by_its_socket_and_known_by_its_key(kept: Path) -> None:
