@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from podperf.counted_machine.image import counted_image
+from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.topology import SshSettings, Topology
@@ -37,9 +38,10 @@ KERNEL_WORDS = (
 
 @dataclass(frozen=True)
 class CountedMachine:
-    """A counted machine that is up, and how to log in on it."""
+    """A counted machine that is up, how to log in on it, and QEMU's plug-in in it."""
 
     ssh: SshSettings
+    plugin: Plugin
 
     def as_lab(self, topology: Topology) -> Topology:
         """The topology with this machine as tester and worker."""
@@ -69,7 +71,10 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMach
     undo.callback(socket.unlink, missing_ok=True)
     began = time.monotonic()
     say("counted machine: booting it")
-    process = host.spawn(*qemu_command(image, socket))
+    plugin = plugin_for(host, QEMU, image.folder)
+    if plugin.missing:
+        say(f"counted machine: figures without their functions: {plugin.missing}")
+    process = host.spawn(*qemu_command(image, socket), *plugin.words)
     undo.callback(process.stop)
     last: list[str] = []
     try:
@@ -79,7 +84,8 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMach
         said = " / ".join([*process.errors().splitlines()[:1], *last]) or "nothing"
         raise PodperfError(f"the counted machine did not come up: {error}; it said: {said}") from error
     say(f"counted machine: up after {time.monotonic() - began:.0f} s")
-    return CountedMachine(SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(socket)))
+    ssh = SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(socket))
+    return CountedMachine(ssh, plugin)
 
 
 def qemu_command(image: Image, socket: Path) -> list[str]:
