@@ -43,11 +43,8 @@ def read_executions(text: str) -> Windows:
 
 def by_function(windows: Windows, chosen: Collection[int], symbols: Symbols) -> Functions:
     """Instructions a frame by function, the mean of the chosen windows. PodperfError if the file lacks one of them."""
-    lacking = [each for each in chosen if each not in windows]
-    if lacking or not chosen:
-        raise PodperfError(
-            f"QEMU's plug-in counted {len(windows)} windows, and no window {lacking[0] if lacking else 0}"
-        )
+    if lacking := [str(each) for each in chosen if each not in windows]:
+        raise PodperfError(f"QEMU's plug-in counted {len(windows)} windows, and not number {', '.join(lacking)}")
     found: dict[str, int] = defaultdict(int)
     for number in chosen:
         for block in windows[number]:
