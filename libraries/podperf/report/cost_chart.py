@@ -43,5 +43,4 @@ def cost_chart(title: str, change: CostChange) -> str:
         shapes.append(svg.text(at, top + _BAR - 2, words, size=11, fill=svg.MUTED, anchor=anchor))
     shapes.append(svg.line(x(0), _TOP - 4, x(0), floor, svg.INK))
     head = svg.text(0, 16, title, weight="bold")
-    unit = svg.text(_WIDTH, floor + 32, "instructions a frame", size=11, fill=svg.MUTED, anchor="end")
-    return svg.document(_WIDTH, floor + 40, f"{title}, by function", head, *shapes, unit)
+    return svg.document(_WIDTH, floor + 24, title, head, *shapes)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import podperf
 from podperf.report.cost_changes import CostChange, CostComparison, RowChanges, Variant
 from podperf.report.cost_chart import cost_chart
-from podperf.report.cost_words import instructions, sentence, signed, told_alike
+from podperf.report.cost_words import MOST_SHOWN, instructions, sentence, signed, told_alike
 from podperf.report.html import Html, Row, drawing, element, table
 from podperf.report.page_frame import framed
 
+_CHART = "Change by function, instructions a frame, {}"
 _TITLE = "What a frame costs, before and after"
 
 
@@ -74,7 +75,7 @@ def _row(row: RowChanges, anchor: str) -> Iterator[Html]:
         elif not change.functions:
             yield element("p", "No function differs.")
         else:
-            yield element("div", drawing(cost_chart(sentence(change), change)), class_="scroll")
+            yield element("div", drawing(cost_chart(_CHART.format(change.after.in_flight), change)), class_="scroll")
             yield _functions(change)
 
 
@@ -88,7 +89,7 @@ def _functions(change: CostChange) -> Html:
     rows.append(
         Row(
             (
-                element("b", "all"),
+                element("b", "the whole frame"),
                 instructions(change.before.figure),
                 instructions(change.after.figure),
                 element("b", signed(change.change)),
@@ -97,4 +98,4 @@ def _functions(change: CostChange) -> Html:
     )
     words = "All functions that differ"
     found = table(("Function", "Before", "After", "Change"), rows, numeric=(1, 2, 3))
-    return element("details", element("summary", words), found, open="open")
+    return element("details", element("summary", words), found, open="open" if len(rows) <= MOST_SHOWN else None)
