@@ -128,7 +128,7 @@ def test_mistakes_are_one_line(runs: tuple[Path, Path], tmp_path: Path, capsys: 
     assert report(rates, runs[1]) == 1
     assert "have no cost of the same test" in capsys.readouterr().err
     assert report(tmp_path / "nothing", runs[1]) == 1
-    assert "no such folder" in capsys.readouterr().err
+    assert "no such file or folder" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main([str(rates), "--costs", *map(str, runs)])
     assert "or --costs BEFORE AFTER" in capsys.readouterr().err

@@ -599,6 +599,7 @@ def test_a_run_with_a_virtual_worker_installs_what_that_needs(
     assert done.returncode == 0, done.stderr
     (call,) = (call for call in with_robot.calls() if call.startswith("apt-get"))
     assert call.endswith("install debian-archive-keyring e2fsprogs mmdebstrap openssh-client qemu-system-x86")
+    assert (with_robot.root / "build/plugin/stamp").exists(), "the counted machine's plug-in is built, too"
 
 
 def test_packages_that_cannot_be_had_end_a_run_with_a_virtual_worker(with_robot: Machine, virtual: str) -> None:

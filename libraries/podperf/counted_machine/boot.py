@@ -13,7 +13,7 @@ from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.topology import SshSettings, Topology
-from podperf.virtual_worker.image import BUILD_COMMANDS, Image, missing
+from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, missing
 
 QEMU = "qemu-system-x86_64"
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
@@ -58,6 +58,11 @@ def unavailable(host: Host) -> str | None:
     return missing(host, COMMANDS)
 
 
+def functions_unavailable(host: Host) -> str | None:
+    """The reason why a counted machine of this host tells figures without their functions, or None."""
+    return plugin_for(host, QEMU, CACHE).missing
+
+
 def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMachine:
     """Boot the counted machine until `undo`. Builds its image first if there is none.
 
@@ -72,6 +77,8 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMach
     began = time.monotonic()
     say("counted machine: booting it")
     plugin = plugin_for(host, QEMU, image.folder)
+    if plugin.executions:
+        undo.callback(plugin.executions.unlink, missing_ok=True)
     if plugin.missing:
         say(f"counted machine: figures without their functions: {plugin.missing}")
     process = host.spawn(*qemu_command(image, socket), *plugin.words)

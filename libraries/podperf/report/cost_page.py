@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import podperf
@@ -11,6 +12,7 @@ from podperf.report.cost_words import MOST_SHOWN, instructions, sentence, signed
 from podperf.report.html import Html, Row, drawing, element, table
 from podperf.report.page_frame import framed
 
+_BETWEEN_DIGITS, _NO_BREAK = re.compile(r"(?<=\d) (?=\d)"), "\N{NO-BREAK SPACE}"
 _CHART = "Change by function, instructions a frame, {}"
 _TITLE = "What a frame costs, before and after"
 
@@ -69,7 +71,7 @@ def _most(change: CostChange) -> str:
 def _row(row: RowChanges, anchor: str) -> Iterator[Html]:
     yield element("h2", row.name, id=anchor)
     for change in row.changes:
-        yield element("h3", sentence(change))
+        yield element("h3", _BETWEEN_DIGITS.sub(_NO_BREAK, sentence(change)))
         if change.missing:
             yield element("p", f"Not told by function: {change.missing}.", class_="note")
         elif not change.functions:

@@ -39,6 +39,9 @@ def report_costs(before: Path, after: Path, output: Path | None) -> int:
 
 def compare_costs(before: Path, after: Path) -> tuple[CostComparison, Path]:
     """The comparison of two runs or records, and the results folder of the second. PodperfError without a figure."""
+    for each in (before, after):
+        if not each.exists():
+            raise PodperfError(f"{each}: no such file or folder; give two results folders, or two records")
     files = [each.is_file() for each in (before, after)]
     if any(files) and not all(files):
         raise PodperfError(f"{before} and {after}: give two results folders, or two records")
