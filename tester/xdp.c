@@ -290,7 +290,7 @@ static int place_sinks(const struct request *request)
 #ifdef __x86_64__
 #define MARK(value) asm volatile(".byte 0x0f, 0x1f, 0x80\n.long %c0" : : "i"(value) : "memory")
 #else
-#define MARK(value)
+#define MARK(value) do { } while (0)
 #endif
 
 static int send_all(const struct request *request)
