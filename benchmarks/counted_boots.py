@@ -25,9 +25,10 @@ sys.path.insert(0, str(ROOT / "libraries"))
 from podperf.counted_machine.boot import boot
 from podperf.counted_machine.inputs import change
 from podperf.dataplanes import DATA_PLANES
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.methods.cost import BURSTS, Builds, Cost, LoopSource
+from podperf.methods.cost import BURSTS, Builds, Cost
+from podperf.methods.functions import Functions
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
@@ -123,20 +124,30 @@ def one_boot(topology: Path, seed: int, rows: Sequence[Row]) -> Iterator[tuple[s
                 print(f"seed {seed}: {row.text} x{burst}: {reason}", flush=True)
 
 
-@contextmanager
-def standing(testbed: LiveTestbed, row: Row) -> Iterator[LoopSource]:
-    """The chain of a row, and trials across it."""
+@dataclass(frozen=True)
+class Standing:
+    """A chain that stands. Where its instructions go is not asked here."""
 
-    def measured(sut: SystemUnderTest, traffic: TrafficProfile, loop: Loop) -> TrialResult:
-        result = sut.tester.measure(Trial(traffic, UNPACED, 10.0, loop))
+    sut: SystemUnderTest
+    traffic: TrafficProfile
+
+    def loop(self, loop: Loop) -> TrialResult:
+        result = self.sut.tester.measure(Trial(self.traffic, UNPACED, 10.0, loop))
         if result.invalid is not None:
-            raise Unavailable(result.invalid)
+            raise TrialNotDelivered(result.invalid)
         return result
 
+    def functions(self, windows: Sequence[int]) -> Functions:
+        raise Unavailable("not asked")
+
+
+@contextmanager
+def standing(testbed: LiveTestbed, row: Row) -> Iterator[Standing]:
+    """The chain of a row."""
     with testbed.build(row.chain, row.traffic.frame) as sut:
         traffic = addressed(row.traffic, sut)
         sut.probe(traffic)
-        yield partial(measured, sut, traffic)
+        yield Standing(sut, traffic)
 
 
 def told(found: dict[tuple[str, int], list[Builds]]) -> int:

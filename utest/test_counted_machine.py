@@ -12,6 +12,7 @@ import pytest
 from podperf.counted_machine import boot, image
 from podperf.counted_machine.archive import Entry, archive, parents, place, tree
 from podperf.counted_machine.kernel import Kernel
+from podperf.counted_machine.plugin import Plugin
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
@@ -138,6 +139,26 @@ def test_a_file_that_does_not_exist_is_told_before_anything_is_built(tmp_path: P
     ]
 
 
+def test_the_plugin_counts_in_a_machine_whose_qemu_takes_it(kept: Path) -> None:
+    host = Booting(Console(boot.READY))
+    with ExitStack() as undo:
+        machine = boot.boot(host, CountedSettings(), lambda _: None, undo)
+    assert machine.plugin.executions == kept / "executions"
+    assert list(host.started[-2:]) == machine.plugin.words
+    assert any("probe=on" in each for each in host.commands), "QEMU itself says if it takes the plug-in"
+
+
+def test_a_machine_whose_qemu_does_not_take_the_plugin_comes_up_without_and_says_why(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot, "plugin_for", lambda host, qemu, folder: Plugin(missing="QEMU is too old"))
+    host, said = Booting(Console(boot.READY)), list[str]()
+    with ExitStack() as undo:
+        machine = boot.boot(host, CountedSettings(), said.append, undo)
+    assert machine.plugin.missing == "QEMU is too old" and "-plugin" not in host.started
+    assert "counted machine: figures without their functions: QEMU is too old" in said
+
+
 def test_a_machine_that_does_not_come_up_says_its_last_words(kept: Path) -> None:
     host = Booting(Console("Kernel panic - not syncing", errors="qemu: no memory\n"))
     with (
@@ -161,7 +182,7 @@ def test_without_qemu_one_line_says_what_to_install() -> None:
 
 
 def test_tester_and_worker_are_inside() -> None:
-    topology = boot.CountedMachine(WHERE).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
+    topology = boot.CountedMachine(WHERE, Plugin()).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
     assert topology.counts_instructions and topology.one_machine
     assert [each.ssh for each in (topology.tester, *topology.workers)] == [WHERE, WHERE]
     assert topology.not_comparable == boot.NOT_COMPARABLE

@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 import pytest
 from robot.errors import ExecutionFailed
 
+from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.profile import Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane, RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
@@ -205,6 +207,7 @@ def counted(run: Run) -> Run:
     settings = WorkerSettings("counted", None)
     simulated(run).workers = [WorkerMachine(settings, LocalHost(), Placement((0,), (0,)))]
     configure(run, workers=(settings,))
+    run.session.profiler = Profiler(Plugin(missing="QEMU is too old"), LocalHost())
     return run
 
 
@@ -218,6 +221,7 @@ def test_a_counted_machine_measures_what_a_chain_costs_beyond_the_bare_path(coun
     (path,) = (counted.session.results / "records").glob("*macvlan*.json")
     record = json.loads(path.read_text())
     assert record["methods"]["cost"]["instructions_per_frame"] == 9000
+    assert {each["functions_missing"] for each in record["methods"]["cost"]["bursts"]} == {"QEMU is too old"}
     assert record["results"]["cost_in_bursts"] == {"instructions_per_frame": 9000, "lower_bound": False}
     assert record["environment"]["placement_remarks"] == [], "that all share one CPU is what makes the loop closed"
 

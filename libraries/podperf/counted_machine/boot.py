@@ -12,10 +12,11 @@ from pathlib import Path
 from podperf.counted_machine.image import counted_image
 from podperf.counted_machine.inputs import missing_inputs, overlay
 from podperf.counted_machine.kernel import Kernel, ready_kernel
+from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.topology import CountedSettings, SshSettings, Topology
-from podperf.virtual_worker.image import BUILD_COMMANDS, Image, half_made, missing
+from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, half_made, missing
 
 QEMU = "qemu-system-x86_64"
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))
@@ -40,9 +41,10 @@ KERNEL_WORDS = (
 
 @dataclass(frozen=True)
 class CountedMachine:
-    """A counted machine that is up, and how to log in on it."""
+    """A counted machine that is up, how to log in on it, and QEMU's plug-in in it."""
 
     ssh: SshSettings
+    plugin: Plugin
 
     def as_lab(self, topology: Topology) -> Topology:
         """The topology with this machine as tester and worker."""
@@ -70,6 +72,11 @@ def unavailable(host: Host) -> str | None:
     return missing(host, COMMANDS)
 
 
+def functions_unavailable(host: Host) -> str | None:
+    """The reason why a counted machine of this host tells figures without their functions, or None."""
+    return plugin_for(host, QEMU, CACHE).missing
+
+
 def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo: ExitStack) -> CountedMachine:
     """Boot the counted machine until `undo`. Builds its image first if there is none. `inputs.change` changes it then.
 
@@ -86,10 +93,13 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
     join(machine.initramfs, image, kernel, settings)
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(f"{NAME} {image.host_key}\n")
-    _switch_on(host, machine, say, undo)
+    plugin = plugin_for(host, QEMU, folder)
+    if plugin.missing:
+        say(f"counted machine: figures without their functions: {plugin.missing}")
+    _switch_on(host, machine, plugin, say, undo)
     machine.initramfs.unlink()  # 150 MB, which the machine has read
     ssh = SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(machine.socket))
-    return CountedMachine(ssh)
+    return CountedMachine(ssh, plugin)
 
 
 def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
@@ -101,10 +111,10 @@ def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSetting
         file.writelines(overlay(settings))
 
 
-def _switch_on(host: Host, machine: Machine, say: Callable[[str], None], undo: ExitStack) -> None:
+def _switch_on(host: Host, machine: Machine, plugin: Plugin, say: Callable[[str], None], undo: ExitStack) -> None:
     began = time.monotonic()
     say("counted machine: booting it")
-    process = host.spawn(*qemu_command(machine))
+    process = host.spawn(*qemu_command(machine), *plugin.words)
     undo.callback(process.stop)
     last: list[str] = []
     try:

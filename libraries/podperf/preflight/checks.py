@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from podperf.counted_machine.boot import functions_unavailable
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
 from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
@@ -117,10 +118,12 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
         lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
     if topology.counts_instructions:
-        reason = counted_machine_unavailable(host)
+        if reason := counted_machine_unavailable(host):
+            return [Observation("worker", "counted machine", State.MISSING, reason, needed=True)], None
         there = Observation("worker", "counted machine", State.OK, "the run boots it")
-        lacking = Observation("worker", "counted machine", State.MISSING, reason or "", needed=True)
-        return [lacking if reason else there], None
+        reason = functions_unavailable(host)
+        lacking = Observation("worker", "cost by function", State.MISSING, reason or "")
+        return [there, lacking] if reason else [there], None
     observations: list[Observation] = []
     machines: list[Host] = []
     workers = () if topology.one_machine else topology.workers

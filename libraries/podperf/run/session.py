@@ -10,6 +10,8 @@ from typing import Literal
 from podperf.cleanup import put_back
 from podperf.counted_machine.boot import boot as boot_counted
 from podperf.counted_machine.inputs import change
+from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.profile import Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -41,6 +43,7 @@ class Session:
         self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
         self.results = results
         self.progress = progress or Progress()
+        self.profiler: Profiler | None = None  # of the counted machine
         self._host = LocalHost()
         self._password = password
         self._machines: tuple[Host, ...] = ()  # of tester and workers
@@ -72,14 +75,17 @@ class Session:
         self._undo.callback(put_back, self._host, keep=True)  # for chains that a signal left behind
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
+        plugin: Plugin | None = None
         if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
         if self.topology.counts_instructions:
-            counted = self.topology.workers[0].counted
-            self.topology = boot_counted(self._host, counted, self.progress.note, self._undo).as_lab(self.topology)
+            settings = self.topology.workers[0].counted
+            counted = boot_counted(self._host, settings, self.progress.note, self._undo)
+            self.topology, plugin = counted.as_lab(self.topology), counted.plugin
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
         if self.topology.counts_instructions:
             change(self._machines[0], self.topology.workers[0].counted)
+        self.profiler = Profiler(plugin, self._machines[0]) if plugin else None
         self._take_machines()
 
     def _take_machines(self) -> None:
