@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "libraries"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.counted_machine.boot import boot
 from podperf.counted_machine.inputs import change
@@ -37,11 +36,11 @@ from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
 
+TOPOLOGY = Path(__file__).resolve().parents[1] / "topologies" / "counted.yaml"
 AIM = 0.01 / 100
-KERNEL_AND_EBPF = ("wire:0", "linux-bridge", "ptp", "macvlan", "routed", "ipip", "docker", "ipvlan") + (
-    "tc-redirect",
-    "tc-redirect-peer",
-    "xdp-redirect",
+KERNEL_AND_EBPF = (
+    *("wire:0", "linux-bridge", "ptp", "macvlan", "routed", "ipip", "docker", "ipvlan"),
+    *("tc-redirect", "tc-redirect-peer", "xdp-redirect"),
 )
 BUSY = (
     "while True: pass",
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Costs of rows in several boots of a counted machine.")
     parser.add_argument("--boots", type=int, default=10)
     parser.add_argument("--quiet", action="store_true", help="without busy loops beside")
-    parser.add_argument("--topology", type=Path, default=ROOT / "topologies" / "counted.yaml")
+    parser.add_argument("--topology", type=Path, default=TOPOLOGY)
     parser.add_argument("rows", nargs="*", default=KERNEL_AND_EBPF)
     wanted = parser.parse_args(arguments)
     rows = list(map(Row, wanted.rows))

@@ -12,7 +12,14 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Completed
 from podperf.testbed.kernel_settings import apply, apply_to_chain
-from podperf.topology import BpfObjectSettings, CountedSettings, FileSettings, KernelSettings, TopologyError, load_topology
+from podperf.topology import (
+    BpfObjectSettings,
+    CountedSettings,
+    FileSettings,
+    KernelSettings,
+    TopologyError,
+    load_topology,
+)
 from podperf.virtual_worker import image
 from scripted_host import ScriptedHost
 from test_counted_machine import entries
@@ -62,7 +69,8 @@ def test_every_input_of_a_topology_arrives_with_paths_beside_the_file(tmp_path: 
         ),
         (
             "workers: [{connection: counted, counted: {kernel: {modules: lib}}}]",
-            "3: workers[0].counted.kernel.modules: found 'lib'; allowed: only beside `image`; a package has its modules",
+            "3: workers[0].counted.kernel.modules: found 'lib'; allowed: only beside `image`; a package has its "
+            "modules",
         ),
         (
             "workers: [{connection: counted, counted: {kernel: {package: firefox}}}]",
@@ -76,8 +84,8 @@ def test_every_input_of_a_topology_arrives_with_paths_beside_the_file(tmp_path: 
         ),
         (
             "workers: [{connection: counted, counted: {files: [{from: a, to: /usr/../run/a}]}}]",
-            "3: workers[0].counted.files[0].to: found '/usr/../run/a'; allowed: an absolute path in the machine, outside "
-            "of /dev, /proc, /run and /sys",
+            "3: workers[0].counted.files[0].to: found '/usr/../run/a'; allowed: an absolute path in the machine, "
+            "outside of /dev, /proc, /run and /sys",
         ),
         (
             "bpf_object: {file: a.o, hook: tc, section: a, program: b}",
@@ -86,9 +94,7 @@ def test_every_input_of_a_topology_arrives_with_paths_beside_the_file(tmp_path: 
         ("bpf_object: {file: a.o}", "3: bpf_object.hook: found nothing; allowed: tc, xdp"),
     ],
 )
-def test_a_wrong_input_has_one_line_with_its_place_and_what_is_allowed(
-    text: str, problem: str, tmp_path: Path
-) -> None:
+def test_a_wrong_input_has_one_line_with_its_place_and_what_is_allowed(text: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"
     file.write_text(HEAD + text)
     with pytest.raises(TopologyError) as caught:
@@ -225,7 +231,9 @@ def test_a_folder_that_is_none_of_modules_is_told(tmp_path: Path, cache: Path) -
         kernel.ready_kernel(Making(), print, settings)
 
 
-def test_a_kernels_package_is_extracted_from_its_suite(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernels_package_is_extracted_from_its_suite(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[list[str]] = []
 
     def extract(host: object, command: list[str], say: object) -> None:

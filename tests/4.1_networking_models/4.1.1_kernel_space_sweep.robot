@@ -9,10 +9,6 @@ Test Tags        sec-4.1.1    kernel-space    mrr    ndrpdr    full
 
 
 *** Test Cases ***                     DATA PLANE       PODS    FRAME    MORE
-Service, 64 B                          service          1       64
-    [Tags]    service    64B
-Policy, 64 B                           routed-policy    1       64
-    [Tags]    routed-policy    64B
 Linux bridge, 128 B                    linux-bridge     1       128
     [Tags]    linux-bridge    128B
 PTP, 128 B                             ptp              1       128

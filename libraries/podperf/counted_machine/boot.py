@@ -33,8 +33,8 @@ KERNEL_WORDS = (
     # The same addresses in each boot, and nothing that is done at random.
     "nokaslr norandmaps randomize_kstack_offset=off mitigations=off nopti",
     "init_on_alloc=0",  # it zeroes each page byte by byte, and an instruction that repeats counts once for each byte
-    # With few objects in a slab, the figures of bursts depend on how full the slabs happen to be. And the kernel frees an
-    # object of a slab's first page by two instructions less. In slabs of 128 pages, nearly no object is in the first.
+    # With few objects in a slab, the figures of bursts depend on how full the slabs happen to be. And the kernel frees
+    # an object of a slab's first page by two instructions less. In slabs of 128 pages, few objects are in the first.
     *("slab_min_order=7 slab_max_order=7", "slub_min_order=7 slub_max_order=7"),  # the words until Linux 6.6
 )
 
@@ -103,7 +103,7 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
 
 
 def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
-    """The machine's initramfs: the packages, the kernel's modules, and the files of users, one archive after another."""
+    """The machine's initramfs: the packages, the kernel's modules and the files of users, one archive after another."""
     with initramfs.open("wb") as file:
         for part in (image.initramfs, kernel.modules):
             with part.open("rb") as archive:

@@ -21,9 +21,8 @@ chrt --fifo --pid 1 "$(pgrep -x ksoftirqd/0)" || say "the softirq thread has no 
 # A kernel may have them built in, and then it has no modules.
 modprobe --all --quiet virtio_pci virtio_console
 port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name 2>/dev/null) || {
-    say "the kernel $(uname -r) has no serial port of virtio (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_CONSOLE) among $(
-        find /usr/lib/modules -name "*.ko*" 2>/dev/null | wc -l
-    ) modules of /usr/lib/modules/$(ls /usr/lib/modules 2>/dev/null | tr '\n' ' ')"
+    there=$(find /usr/lib/modules -maxdepth 1 -mindepth 1 -printf '%f ' 2>/dev/null)
+    say "the kernel $(uname -r) has no serial port of virtio, built in or as modules (modules here: ${there:-none})"
     echo o >/proc/sysrq-trigger
     sleep 10
 }

@@ -18,7 +18,7 @@ HOOK_TIMEOUT = 300.0  # seconds
 def missing_inputs(settings: CountedSettings) -> list[str]:
     """A line for each file or folder of the settings that does not exist."""
     kernel = settings.kernel
-    named = {
+    named: dict[str, list[str | None]] = {
         "kernel.image": [kernel.image],
         "kernel.modules": [kernel.modules],
         "files": [each.source for each in settings.files],

@@ -126,7 +126,9 @@ def _of_modules(folder: Path) -> Iterator[Entry]:
 
     def wanted(name: str) -> bool:
         path = f"/modules/{folder.name}/{name}"
-        return name not in _NO_MODULES and not any(fnmatch(f"{path}/", each) or fnmatch(path, each) for each in left_out)
+        return name not in _NO_MODULES and not any(
+            fnmatch(f"{path}/", each) or fnmatch(path, each) for each in left_out
+        )
 
     yield from parents(f"{below}/any")
     yield from tree(folder, wanted, below)

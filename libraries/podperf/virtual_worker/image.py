@@ -165,9 +165,7 @@ def copy_from_boot(root: Path, half: Path, name: str) -> None:
     shutil.copyfile(found, half / name)
 
 
-def mmdebstrap_command(
-    recipe: Recipe, root: Path, variant: Literal["minbase", "extract"] = "minbase"
-) -> list[str]:
+def mmdebstrap_command(recipe: Recipe, root: Path, variant: Literal["minbase", "extract"] = "minbase") -> list[str]:
     """The command that installs the recipe's packages into a new root, or only extracts them."""
     # These files must exist before the kernel's package makes its initramfs.
     settings, modules = "/etc/initramfs-tools/conf.d", "/usr/share/initramfs-tools/modules.d"
