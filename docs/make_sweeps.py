@@ -1,8 +1,8 @@
 """Makes the suites that sweep frame sizes, directions and numbers of pods: `.venv/bin/python docs/make_sweeps.py`.
 
 The list below says of each data plane what it is called and how many pods its chains have. Each data plane of a suite
-gets the same rows. Rows that stand in the suite beside it, which people write and read (`4.1.1_kernel_space.robot`), are
-left out. utest/test_suites.py compares the files with the list.
+gets the same rows. Rows of the suite beside it, which people write and read (`4.1.1_kernel_space.robot`), are left
+out. utest/test_suites.py compares the files with the list.
 """
 
 from __future__ import annotations
