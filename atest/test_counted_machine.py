@@ -27,7 +27,7 @@ from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
-from podperf.topology import load_topology
+from podperf.topology import CountedSettings, load_topology
 from robot_run import ROOT, Robot
 
 TOPOLOGY = ROOT / "topologies" / "counted.yaml"
@@ -93,7 +93,7 @@ def booted() -> Iterator[Machine]:
     """A machine as a run boots it."""
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
-        counted = boot.boot(here, print, undo)
+        counted = boot.boot(here, CountedSettings(), print, undo)
         topology = counted.as_lab(load_topology(TOPOLOGY, DATA_PLANES))
         inside = log_in("worker", topology.workers[0].ssh, here, undo)
         yield Machine(LiveTestbed.on(topology, inside, [inside]), Profiler(counted.plugin, inside))

@@ -55,7 +55,7 @@ INLINE void mark_window(void)
 /* A closed loop is one CPU's, and so are its counters. */
 INLINE void note_burst(const struct plan *plan, __u64 now)
 {
-	__u64 frame = plan->stream[0].sent + plan->stream[1].sent;
+	__u64 frame = plan->stream[0].sent + plan->stream[1].sent - plan->warm_up; /* huge in the warm-up */
 	__u32 burst = frame / plan->burst, entry = 2 * bpf_get_smp_processor_id(), other = entry + 1;
 	struct stamp *stamp = bpf_map_lookup_elem(&stamps_map, &burst);
 	const struct counters *one = bpf_map_lookup_elem(&counters_map, &entry);

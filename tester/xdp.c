@@ -259,7 +259,7 @@ static void tell_windows(const struct request *request, struct outcome *outcome)
 
 	outcome->early = 0;
 	for (unsigned int burst = 0; burst <= bursts * request->windows; burst++)
-		outcome->early += stamps[burst].arrived != (uint64_t)burst * request->burst;
+		outcome->early += stamps[burst].arrived != request->warm_up + (uint64_t)burst * request->burst;
 	for (unsigned int window = 0; window < request->windows; window++)
 		outcome->windows[window] = stamps[(window + 1) * bursts].time - stamps[window * bursts].time;
 }

@@ -146,10 +146,14 @@ class TrafficProfile:
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed loop: bursts of `burst` frames, each sent when the one before has arrived, for so many `windows`."""
+    """A closed loop: bursts of `burst` frames, each sent when the one before has arrived, for so many `windows`.
+
+    `warm_up` frames, a multiple of WINDOW, go before the first window.
+    """
 
     burst: int  # a power of two, at most WINDOW
     windows: int
+    warm_up: int = 0
 
     WINDOW: ClassVar[int] = 64  # frames whose time is told together
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from podperf.counted_machine.boot import functions_unavailable
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
 from podperf.cpu_lists import format_cpu_list
+from podperf.counted_machine.inputs import missing_inputs
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -120,6 +121,8 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
     if topology.counts_instructions:
         if reason := counted_machine_unavailable(host):
             return [Observation("worker", "counted machine", State.MISSING, reason, needed=True)], None
+        if absent := missing_inputs(topology.workers[0].counted):
+            return [Observation("worker", "counted machine", State.MISSING, "; ".join(absent), needed=True)], None
         there = Observation("worker", "counted machine", State.OK, "the run boots it")
         reason = functions_unavailable(host)
         lacking = Observation("worker", "cost by function", State.MISSING, reason or "")

@@ -38,7 +38,8 @@ class BarePaths:
         if kind not in self._found:
             test.take_down()
             build = partial(testbed.bare_path, traffic.frame)
-            self._found[kind], _ = Cost().run(partial(_standing, test, build, traffic, "bare-path", profiler))
+            cost, phase = Cost.of(traffic), "bare-path"
+            self._found[kind], _ = cost.run(partial(_standing, test, build, traffic, phase, profiler))
         return self._found[kind]
 
 
@@ -62,7 +63,7 @@ def measure_cost(
     bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic, profiler)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
-    builds, missing = Cost().run(partial(_standing, test, build, traffic, Cost.name, profiler))
+    builds, missing = Cost.of(traffic).run(partial(_standing, test, build, traffic, Cost.name, profiler))
     result = CostResult(builds, bare_path, missing)
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from podperf.cleanup import put_back
 from podperf.counted_machine.boot import boot as boot_counted
+from podperf.counted_machine.inputs import change
 from podperf.counted_machine.plugin import Plugin
 from podperf.counted_machine.profile import Profiler
 from podperf.dataplanes import DATA_PLANES
@@ -78,9 +79,12 @@ class Session:
         if self.topology.virtual:
             self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
         if self.topology.counts_instructions:
-            counted = boot_counted(self._host, self.progress.note, self._undo)
+            settings = self.topology.workers[0].counted
+            counted = boot_counted(self._host, settings, self.progress.note, self._undo)
             self.topology, plugin = counted.as_lab(self.topology), counted.plugin
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
+        if self.topology.counts_instructions:
+            change(self._machines[0], self.topology.workers[0].counted)
         self.profiler = Profiler(plugin, self._machines[0]) if plugin else None
         self._take_machines()
 

@@ -142,6 +142,7 @@ class Machines:
             machine.settings.sriov,
             machine.number,
             machine.placement.hugepages,
+            self.topology.bpf_object,
         )
 
 

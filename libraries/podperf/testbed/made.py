@@ -11,6 +11,7 @@ from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_addre
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import Chain
+from podperf.testbed.kernel_settings import apply_to_chain
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
@@ -38,6 +39,9 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
+    machine = machines.workers[0]
+    if machine.settings.counts_instructions:
+        apply_to_chain(machine.host, worker.host, machine.settings.counted)
     return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
 
 

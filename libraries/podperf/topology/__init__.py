@@ -5,8 +5,13 @@ The JSON Schema beside the topologies has all keys, their meanings and their def
 
 from podperf.topology.reading import SCHEMA_PATH, TopologyError, load_topology, topology_schema
 from podperf.topology.settings import (
+    BpfObjectSettings,
+    CountedSettings,
     Engine,
+    FileSettings,
+    KernelSettings,
     MethodSettings,
+    Place,
     PodSettings,
     PortSettings,
     SoftwareSettings,
@@ -23,8 +28,13 @@ from podperf.topology.settings import (
 
 __all__ = [
     "SCHEMA_PATH",
+    "BpfObjectSettings",
+    "CountedSettings",
     "Engine",
+    "FileSettings",
+    "KernelSettings",
     "MethodSettings",
+    "Place",
     "PodSettings",
     "PortSettings",
     "SoftwareSettings",
