@@ -19,7 +19,6 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 
-ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 ATTEMPTS = 3  # of a trial
 MOST_SECONDS = 10.0  # of the machine's own time, for a trial
 
