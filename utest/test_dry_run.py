@@ -18,6 +18,7 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
+from podperf.dataplanes.bpf_programs import OBJECTS
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.local import LocalHost
@@ -35,6 +36,7 @@ from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.testbed.scenarios import SCENARIOS, Node
 from podperf.topology import (
     SCHEMA_PATH,
+    BpfObjectSettings,
     PodSettings,
     PortSettings,
     SoftwareSettings,
@@ -46,7 +48,7 @@ from scripted_host import ScriptedHost
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
-PLANNED = [name for name, kind in DATA_PLANES.items() if kind.cabling is Cabling.WORKER]
+PLANNED = [name for name, kind in DATA_PLANES.items() if kind.cabling is Cabling.WORKER and name != "bpf-object"]
 LABS = ["appendix_a_contiv_vpp", "appendix_b_sriov_dpdk", "appendix_c_multi_pod", "hackathon_113"]
 
 
@@ -114,6 +116,16 @@ def test_the_report_names_the_data_planes_whose_pods_cni_plugins_attach() -> Non
             with suppress(Unavailable):
                 calling |= {name} if "/usr/lib/cni/" in text(plan(lab, Chain(name, pods, forwarder), SMALL)) else set()
     assert set(BY_CNI_PLUGINS) == calling
+
+
+def test_a_bpf_object_has_a_plan_if_the_topology_names_one() -> None:
+    lab = topology("appendix_c_multi_pod")
+    with pytest.raises(Unavailable, match="the topology names no BPF object"):
+        plan(lab, Chain("bpf-object", 1), SMALL)
+    named = replace(lab, bpf_object=BpfObjectSettings(str(OBJECTS / "xdp_redirect.bpf.o"), "xdp"))
+    made = text(plan(named, Chain("bpf-object", 1), SMALL))
+    assert made.count("xdp_redirect.bpf.o section xdp") == 4
+    assert made.count("bpftool map update id '<map of that program>'") == 4
 
 
 def test_redirects_have_a_plan_without_pods_too() -> None:
@@ -463,7 +475,7 @@ def test_the_command_line_shows_all_plans(lab: str, capsys: pytest.CaptureFixtur
     without = {name for name, part in parts.items() if part.startswith("no plan: ")}
     assert not [name for name in without if "\n" in parts[name]]
     assert all(parts[name].startswith(f"{name}, ") for name in parts.keys() - without)
-    wanted = {"external", "xdp-offload", *(ON_FUNCTIONS if lab == "local" else {"wire"})}
+    wanted = {"external", "xdp-offload", "bpf-object", *(ON_FUNCTIONS if lab == "local" else {"wire"})}
     assert without == wanted | {name for where, name in ON_FUNCTIONS_OF_MELLANOX if where == lab}
 
 

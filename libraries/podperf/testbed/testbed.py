@@ -46,6 +46,11 @@ class LiveTestbed(Machines):
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
+        if self.topology.counts_instructions and (kind.switch_has_cpus or forwarder in FORWARDERS):
+            raise Unavailable(
+                f"{chain.data_plane} is not judged on a counted machine: its processes poll, and share the only CPU "
+                "with the tester, so that frames wait for them and are lost"
+            )
         self._demand_workers(chain, kind)
         for worker in self.workers[: chain.workers]:
             reason = kind.unavailable(worker.host)

@@ -168,6 +168,7 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     if trial.loop is not None:
         yield f"burst={trial.loop.burst}"
         yield f"windows={trial.loop.windows}"
+        yield f"warm-up={trial.loop.warm_up}"
     for direction in traffic.directions:
         entry = traffic.entry(direction)
         if entry.mac is not None:

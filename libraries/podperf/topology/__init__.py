@@ -5,7 +5,12 @@ The JSON Schema beside the topologies has all keys, their meanings and their def
 
 from podperf.topology.reading import SCHEMA_PATH, TopologyError, load_topology, topology_schema
 from podperf.topology.settings import (
+    BpfObjectSettings,
+    CountedSettings,
+    FileSettings,
+    KernelSettings,
     MethodSettings,
+    Place,
     PodSettings,
     PortSettings,
     SshSettings,
@@ -28,9 +33,14 @@ from podperf.topology.tester_types import (
 
 __all__ = [
     "SCHEMA_PATH",
+    "BpfObjectSettings",
+    "CountedSettings",
     "Engine",
+    "FileSettings",
+    "KernelSettings",
     "KindSettings",
     "MethodSettings",
+    "Place",
     "PodSettings",
     "PortSettings",
     "SoftwareSettings",

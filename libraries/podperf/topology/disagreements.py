@@ -74,6 +74,9 @@ def disagreements(
     yield from _tester_machine_disagreements(sound)
     for each in workers:
         yield from _worker_disagreements(sound, each, of_several=len(workers) > 1)
+        yield from _counted_disagreements(sound, each)
+    if sound.given("bpf_object", "section") and sound.given("bpf_object", "program"):
+        yield sound.problem(("bpf_object", "section"), "either `section` or `program`", found="both")
     yield from _address_clashes(sound)
     yield from _cable_disagreements(sound)
     yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
@@ -225,6 +228,17 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
     if connection == "ssh" and not of_several and not any(existing.values()) and not _one_machine(sound):
         allowed = "interfaces for left and right, as a run makes no cable to another machine"
         yield sound.problem((*worker, "ports"), allowed, found="nothing")
+
+
+def _counted_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
+    here = (*worker, "counted")
+    if sound.given(*here) and sound.value(*worker, "connection") != "counted":
+        yield sound.problem(here, "only with `connection: counted`", found="settings of a counted machine")
+    kernel = (*here, "kernel")
+    if sound.given(*kernel, "image") and sound.given(*kernel, "package"):
+        yield sound.problem((*kernel, "image"), "either `package` or `image`", found="both")
+    if sound.given(*kernel, "modules") and not sound.given(*kernel, "image"):
+        yield sound.problem((*kernel, "modules"), "only beside `image`; a package has its modules")
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:

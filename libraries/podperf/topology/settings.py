@@ -9,6 +9,8 @@ from typing import Literal
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
 from podperf.topology.tester_types import Engine, KindSettings
 
+Place = Literal["machine", "worker", "pods"]
+
 
 @dataclass(frozen=True)
 class PortSettings:
@@ -70,6 +72,54 @@ class WorkerPortSettings:
 
 
 @dataclass(frozen=True)
+class KernelSettings:
+    """The kernel of a counted machine: a Debian package, or an image with its modules.
+
+    Paths are absolute, or relative to the current folder.
+    """
+
+    package: str = "linux-image-cloud-amd64/bookworm-backports"  # with a suite behind the slash
+    image: str | None = None  # a bzImage in place of the package
+    modules: str | None = None  # the folder lib/modules/RELEASE of the image; None: the image has all that is needed
+    words: str = ""  # further words of its command line, behind podperf's own
+
+
+@dataclass(frozen=True)
+class FileSettings:
+    """A file or a folder of this machine that the counted machine has, too."""
+
+    source: str
+    target: str  # an absolute path
+
+
+@dataclass(frozen=True)
+class CountedSettings:
+    """The parts of a counted machine that users change.
+
+    Places of sysctls and nftables are `machine` (the counted machine itself, after its boot), `worker` and `pods` (the
+    network namespaces of each chain, when it stands).
+    """
+
+    seed: int = 1  # of all random numbers that the machine draws
+    kernel: KernelSettings = KernelSettings()
+    packages: tuple[str, ...] = ()  # Debian packages, with a suite behind a slash if it is not bookworm
+    files: tuple[FileSettings, ...] = ()
+    sysctls: Mapping[Place, Mapping[str, str]] = field(default_factory=dict)
+    nftables: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)  # paths of files
+    hook: str | None = None  # the path of a program that runs in the machine after its boot
+
+
+@dataclass(frozen=True)
+class BpfObjectSettings:
+    """The BPF object that the data plane `bpf-object` attaches to each interface of the worker."""
+
+    file: str
+    hook: Literal["tc", "xdp"]
+    section: str | None = None  # None: the section is named as the hook, unless `program` is given
+    program: str | None = None  # the program's name
+
+
+@dataclass(frozen=True)
 class WorkerSettings:
     """A host that runs the system under test, or a part of it. Either both ports are given, or none."""
 
@@ -82,6 +132,7 @@ class WorkerSettings:
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
     key: str = "workers[0]"  # the key of these settings in the topology file
+    counted: CountedSettings = CountedSettings()  # with the connection `counted`
 
     @property
     def counts_instructions(self) -> bool:
@@ -145,6 +196,7 @@ class Topology:
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
     pods: PodSettings = PodSettings()
+    bpf_object: BpfObjectSettings | None = None
     not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
     outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 
