@@ -13,8 +13,8 @@ from pathlib import Path
 
 from podperf.counted_machine.boot import functions_unavailable
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
-from podperf.cpu_lists import format_cpu_list
 from podperf.counted_machine.inputs import missing_inputs
+from podperf.cpu_lists import format_cpu_list
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
