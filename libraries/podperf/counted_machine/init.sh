@@ -14,6 +14,7 @@ mounted cgroup2 /sys/fs/cgroup
 mounted bpf /sys/fs/bpf
 mkdir -p /run/sshd /run/lock /run/netns
 hostname podperf-counted
+chmod 755 / # DPDK loads no drivers below a folder that everybody can write
 echo 0 >/proc/sys/kernel/printk
 ip link set dev lo up
 # Where a softirq is left to this thread (before Linux 6.5), it works before the sender goes on.

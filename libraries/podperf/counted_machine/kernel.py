@@ -46,7 +46,8 @@ def ready_kernel(host: Host, say: Callable[[str], None], settings: KernelSetting
     PodperfError if there is no such package, image or folder.
     """
     own = settings.image is not None
-    digest = _digest_of_files(settings) if own else _digest_of(settings.package, *usual_recipe().left_out)
+    package = settings.package if "/" in settings.package else f"{settings.package}/bookworm"
+    digest = _digest_of_files(settings) if own else _digest_of(package, *usual_recipe().left_out)
     kernel = Kernel(image.CACHE / f"kernel-{digest}")
     if not kernel.folder.exists():
         with ExitStack() as undo:
@@ -54,8 +55,8 @@ def ready_kernel(host: Host, say: Callable[[str], None], settings: KernelSetting
             if own:
                 found, modules = Path(settings.image or ""), settings.modules
             else:
-                say(f"counted machine: getting the kernel of {settings.package}, once")
-                found, modules = _of_package(host, say, settings.package, half / "root")
+                say(f"counted machine: getting the kernel of {package}, once")
+                found, modules = _of_package(host, say, package, half / "root")
             _pack(host, half, found, Path(modules) if modules is not None else None)
             half.replace(kernel.folder)
     return kernel
@@ -85,7 +86,7 @@ def _digest_of_files(settings: KernelSettings) -> str:
 
 def _of_package(host: Host, say: Callable[[str], None], package: str, root: Path) -> tuple[Path, str]:
     """Extract a package with all that it depends on, as it may be an empty package that names the newest kernel."""
-    suite = package.partition("/")[2] or "bookworm"
+    suite = package.partition("/")[2]
     base = suite.partition("-")[0]
     recipe = Recipe(base, () if base == suite else (suite,), (package,))
     image.gather_packages(host, image.mmdebstrap_command(recipe, root, "extract"), say)
