@@ -146,23 +146,23 @@ class TrafficProfile:
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed loop: bursts of `burst` frames, each sent when the one before has arrived, for so many `windows`.
+    """A closed loop: bursts of `burst` frames. A burst is sent when the previous one has arrived.
 
-    `warm_up` frames, a multiple of WINDOW, go before the first window.
+    A trial has `windows` windows of WINDOW frames. `warm_up` frames, a multiple of WINDOW, go before the first window.
     """
 
     burst: int  # a power of two, at most WINDOW
     windows: int
     warm_up: int = 0
 
-    WINDOW: ClassVar[int] = 64  # frames whose time is told together
+    WINDOW: ClassVar[int] = 64  # frames of which the tester tells the common time
 
 
 @dataclass(frozen=True)
 class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
-    With `loop`, frames go in a closed loop, at no load of their own. `duration` is then the most that it may take.
+    With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
     """
 
     traffic: TrafficProfile

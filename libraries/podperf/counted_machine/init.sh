@@ -29,7 +29,7 @@ port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name 2>/dev/null) || {
 }
 port=/dev/$(basename "${port%/name}")
 say ready
-# Each connection to the serial port gets an SSH server of its own.
+# Each connection to the serial port starts a new SSH server.
 while :; do
     /usr/sbin/sshd -i -E /run/sshd.log <>"$port" >&0
     sleep 0.2

@@ -34,6 +34,7 @@ class StandingChain(Protocol):
 Build = Callable[[], AbstractContextManager[StandingChain]]
 """Sets a chain up, and takes it down again at the end of the context."""
 
+ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 BURSTS = {1: "cost", 32: "cost_in_bursts"}  # frames in flight, and the metric that they are of
 WINDOWS = 32
 LEAST_WARM_UP = 8 * Loop.WINDOW  # frames in which caches and pools of the kernel fill
@@ -54,7 +55,7 @@ class Builds:
 
     @property
     def least(self) -> float:
-        """The figure of the chain: that of a build in which no entry of a hash table stands behind another one.
+        """The figure of the chain. In this build, no entry of a hash table stands behind another one.
 
         It is the least that came twice, as a single build may cost less by chance: the kernel frees an object in the
         first page of a slab by fewer instructions. Without one that came twice, it is the least.

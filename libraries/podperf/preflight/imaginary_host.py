@@ -192,7 +192,7 @@ class Question:
     stdin: str
 
 
-# --- answers, and what is remembered of commands ----------------------------------------------------------------------
+# --- answers to commands, and the changes that commands make ----------------------------------------------------------
 
 
 def _links(question: Question) -> str:
@@ -231,11 +231,11 @@ def _plugin_result(question: Question) -> str:
 
 
 def _threads(question: Question) -> str:
-    """One thread, or as many as a switch has pollers."""
+    """One thread. For the pollers of a switch: as many threads as the switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
     if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
-        return ""  # a real card's driver has no threads of its own
+        return ""  # the driver of a real card has no threads
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in range(len(process.cpus) - 1))
     if prefix == "pmd-c" and process is not None:
@@ -393,6 +393,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^ovs-vsctl .*--format=json list Interface (.*)", _switch_ports),
         (r"^tc -json filter show ", lambda _: '[{"options": {"prog": {"id": 1}}}]'),
         (r"^bpftool --json prog show ", lambda _: '{"map_ids": [1]}'),
+        (r"^bpftool --json map show ", lambda _: '{"id": 1, "name": "target", "bytes_value": 4}'),
         (r"^tee (/sys/\S+)/nr_hugepages$", _set_pages),
         (r"^rm (?:-f )?(\S+)$", _remove_file),
         (r"^sh -c ls -d (/sys/devices/system/node)/node\S+(/hugepages/\S+)$", _page_folders),

@@ -9,7 +9,7 @@ import podperf
 from podperf.report.cost_changes import CostChange, CostComparison, RowChanges, Variant
 from podperf.report.cost_chart import cost_chart
 from podperf.report.cost_words import MOST_SHOWN, instructions, sentence, signed, told_alike
-from podperf.report.html import Html, Row, drawing, element, table
+from podperf.report.html import Html, TableRow, drawing, element, table
 from podperf.report.page_frame import framed
 
 _BETWEEN_DIGITS, _NO_BREAK = re.compile(r"(?<=\d) (?=\d)"), "\N{NO-BREAK SPACE}"
@@ -29,7 +29,7 @@ def _body(comparison: CostComparison) -> Iterator[Html]:
         yield element("p", f"{words[0].upper()}{words[1:]}.", class_="note")
     yield element("h2", "Instructions a frame")
     rows = (
-        Row(
+        TableRow(
             (
                 element("a", row.name, href=f"#{_anchor(number)}"),
                 change.after.in_flight,
@@ -84,12 +84,12 @@ def _row(row: RowChanges, anchor: str) -> Iterator[Html]:
 def _functions(change: CostChange) -> Html:
     """All functions that differ, and what none of them has. The sum is the change."""
     rows = [
-        Row((each.name, instructions(each.before), instructions(each.after), signed(each.change)))
+        TableRow((each.name, instructions(each.before), instructions(each.after), signed(each.change)))
         for each in change.functions
     ]
-    rows.append(Row(("in no function", "", "", signed(change.in_no_function))))
+    rows.append(TableRow(("in no function", "", "", signed(change.in_no_function))))
     rows.append(
-        Row(
+        TableRow(
             (
                 element("b", "the whole frame"),
                 instructions(change.before.figure),

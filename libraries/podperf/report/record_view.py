@@ -15,7 +15,7 @@ from podperf.report.conformance import Conformance
 from podperf.report.cost_changes import CountedCost, counted_costs
 from podperf.report.cost_words import instructions
 from podperf.report.facts import flat, placement_words
-from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
+from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
 from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by, special_capabilities
 from podperf.report.summary import further_figures, pods_cell
@@ -89,7 +89,7 @@ def _figures(record: Record) -> Html:
     known = [index for index in range(len(heads)) if any(row[index] for row in rows)]
     return table(
         [heads[index] for index in known],
-        (Row([row[index] for index in known]) for row in rows),
+        (TableRow([row[index] for index in known]) for row in rows),
         kind="figures-of-one",
         numeric=range(1, len(known)),
     )
@@ -112,8 +112,8 @@ def _functions(cost: CountedCost) -> Html:
     lines = [(name, amount) for name, amount in found[:_MOST_FUNCTIONS]]
     lines += [(count(len(rest), "other function"), sum(amount for _, amount in rest))] if rest else []
     heads = (f"Function, {cost.in_flight}", "Instructions a frame", "Share")
-    rows = [Row((name, instructions(amount), percent(amount / cost.figure))) for name, amount in lines]
-    rows.append(Row(("all", instructions(cost.figure), "")))
+    rows = [TableRow((name, instructions(amount), percent(amount / cost.figure))) for name, amount in lines]
+    rows.append(TableRow(("all", instructions(cost.figure), "")))
     return table(heads, rows, numeric=(1, 2))
 
 

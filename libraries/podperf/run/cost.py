@@ -19,7 +19,6 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 
-ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 ATTEMPTS = 3  # of a trial
 MOST_SECONDS = 10.0  # of the machine's own time, for a trial
 
@@ -54,7 +53,7 @@ def measure_cost(
     """Measure the chain of a test, which stands in `test.undo`. None of its builds is left.
 
     `profiler` is that of the counted machine, and None elsewhere. Unavailable elsewhere, and for a mix of frame sizes.
-    TrialNotDelivered where frames are lost, or overtake the sender.
+    TrialNotDelivered where frames are lost, or overtake the sender. Unavailable then if the chain has own processes.
     """
     if profiler is None:
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
@@ -63,7 +62,13 @@ def measure_cost(
     bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic, profiler)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
-    builds, missing = Cost.of(traffic).run(partial(_standing, test, build, traffic, Cost.name, profiler))
+    try:
+        builds, missing = Cost.of(traffic).run(partial(_standing, test, build, traffic, Cost.name, profiler))
+    except TrialNotDelivered as error:
+        if not any(each.parts for each in sut.data_planes):
+            raise
+        why = "its processes share the only CPU with the tester, so frames wait for them"
+        raise Unavailable(f"{error}; {why}") from error
     result = CostResult(builds, bare_path, missing)
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)
