@@ -346,7 +346,7 @@ def test_interrupts_of_a_card_are_served_by_the_cpus_of_the_worker(first_lab: To
 
 def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab: Topology) -> None:
     ports = PortSettings("enp3s0f0"), PortSettings("enp3s0f1", "cabled")
-    tester = replace(first_lab.tester, kind=SoftwareSettings(), engine="auto", left=ports[0], right=ports[1])
+    tester = replace(first_lab.tester, kind=SoftwareSettings(), left=ports[0], right=ports[1])
     made = text(plan(replace(first_lab, tester=tester), Chain("linux-bridge", 1), SMALL))
     assert "lladdr '<MAC of enp3s0f0>' dev net1" in made
     assert "lladdr '<MAC of enp3s0f1 in cabled>' dev net2" in made
@@ -447,10 +447,8 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
     assert "[pod2] sysctl -eqw net.ipv4.ip_forward=1" in shown
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(PodperfError, match=r"--plan: found 'brigde'; allowed: all, wire, .*; near: linux-bridge"):
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
-    assert caught.value.code == 2
-    assert "choose from" in capsys.readouterr().err
     assert main([str(TOPOLOGIES / "appendix_c_multi_pod.yaml"), "--plan", "ovs-dpdk", "--scenario", "S6"]) == 0
     assert capsys.readouterr().out.startswith("ovs-dpdk, 1 pod, placed as in S6, on appendix-c-multi-pod")
     with pytest.raises(SystemExit):
@@ -458,7 +456,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert "choose from" in (said := capsys.readouterr().err)
     assert all(name in said for name in SCENARIOS)
     for pods in (["--pods", "2"], ["--plan", "macvlan", "--pods", "-1"]):
-        with pytest.raises(SystemExit) as caught:
+        with pytest.raises(SystemExit):
             main([str(TOPOLOGIES / "local.yaml"), *pods])
         assert "--pods is " in capsys.readouterr().err
     with pytest.raises(PodperfError, match="macvlan needs 1 or more pods, not 0"):
