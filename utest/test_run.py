@@ -537,7 +537,7 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.session.topology.tester, kind=TrexSettings(), engine="trex", maximum_load=5000.0)
+    trex = replace(run.session.topology.tester, kind=TrexSettings(), maximum_load=5000.0)
     testbed = SimulatedTestbed("trex")
     run.session.equipment = equipment(testbed)
     configure(run, tester=trex)

@@ -39,7 +39,7 @@ class LiveTestbed(Machines):
                 else "the topology names no existing ports for the tester, so there is no black box to measure"
             )
         if kind.cabling is Cabling.BACK_TO_BACK and self.topology.tester.kind.has_ports_of_its_own:
-            raise Unavailable("the ports of this testbed's TRex cannot be plugged into each other by software")
+            raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
         forwarder = chain.forwarder or kind.forwarders[0]

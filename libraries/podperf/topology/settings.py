@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
+from podperf.topology.tester_types import Engine, KindSettings
 
 Place = Literal["machine", "worker", "pods"]
-Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and receives
 
 
 @dataclass(frozen=True)
@@ -25,50 +25,6 @@ class PortSettings:
     namespace: str | None = None
     destination_mac: str | None = None  # of frames that this port sends; None: the other port's MAC
     destination_address: str | None = None  # IPv4 within 198.18.0.0/15; None: each flow has its own
-
-
-@dataclass(frozen=True)
-class TrexServerSettings:
-    """A TRex server that podperf starts on its own machine and stops again."""
-
-    directory: str  # holds t-rex-64
-    devices: tuple[str, str] | None = None  # PCI addresses of left and right; None: interfaces of the kernel
-    low_end: bool | None = None  # all threads on one CPU; None: only if there are fewer than three CPUs
-    options: tuple[str, ...] = ()  # of t-rex-64
-
-
-@dataclass(frozen=True)
-class SoftwareSettings:
-    """The software tester. It sends and receives on interfaces of the kernel."""
-
-    type: ClassVar[str] = "software"
-    runs_already: ClassVar[bool] = False
-    has_ports_of_its_own: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class TrexSettings:
-    """The address of a TRex server, and its client. Without `server`, podperf uses a running server as it is."""
-
-    type: ClassVar[str] = "trex"
-    address: str = "127.0.0.1"
-    port: int = 4501
-    publisher_port: int = 4500
-    client: str | None = None  # the client's folder on this machine; None: the server's client, or trex-stl-lib
-    interpreter: str = "/usr/bin/python3"
-    left: int = 0  # numbers of the server's ports
-    right: int = 1
-    server: TrexServerSettings | None = None
-
-    @property
-    def runs_already(self) -> bool:
-        """True if podperf does not start the TRex server. The server then uses none of `TesterSettings.cpus`."""
-        return self.server is None
-
-    @property
-    def has_ports_of_its_own(self) -> bool:
-        """True if TRex drives its ports itself. The ports are then no interfaces of the kernel."""
-        return self.server is None or self.server.devices is not None
 
 
 @dataclass(frozen=True)
@@ -88,13 +44,17 @@ class SshSettings:
 class TesterSettings:
     """The tester of the testbed. `kind` has the settings of its type."""
 
-    kind: SoftwareSettings | TrexSettings
-    engine: Engine
+    kind: KindSettings
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
     maximum_load: float | None = None  # frames/s and direction; None: the tester's own maximum
     ssh: SshSettings = SshSettings()
+
+    @property
+    def engine(self) -> Engine:
+        """The requested engine."""
+        return self.kind.engine
 
 
 @dataclass(frozen=True)
