@@ -35,6 +35,16 @@ class Bound:
     amount: float | None = None
 
 
+def _amount(figures: Sequence[float], metric: Metric, once_in: int) -> float:
+    """The bound. A counted figure may differ from the others by its resolution, also if all others are equal."""
+    least, resolution = metric.quantity.more_is_better, metric.quantity.resolution
+    amount = prediction(figures, once_in, least=least)
+    if resolution is None:
+        return amount
+    reach = resolution.of(statistics.median(figures))
+    return min(amount, min(figures) - reach) if least else max(amount, max(figures) + reach)
+
+
 def prediction(figures: Sequence[float], once_in: int, *, least: bool) -> float:
     """The bound that the next figure misses with a probability of 1 / `once_in`, if all are of one normal population.
 
@@ -74,7 +84,7 @@ def _bound(row: Row, metric: Metric, record: Record, once_in: int) -> Bound:
         bound,
         median=median,
         deviation=statistics.stdev(figures) / median,
-        amount=prediction(figures, once_in, least=metric.quantity.more_is_better),
+        amount=_amount(figures, metric, once_in),
     )
 
 
