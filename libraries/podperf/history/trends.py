@@ -84,14 +84,18 @@ def _testbed(record: Record) -> str:
     return str(record["testbed"]["name"]) if record["testbed"] else ""
 
 
+def doubt_of(record: Record, metric: Metric) -> str:
+    """Why no history judges this figure of the record. Empty if one does, or if there is no figure."""
+    return _doubt(record, metric, _figure(record, metric))
+
+
 def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Collection[str]) -> list[Point]:
     points = []
     for run, record in found:
         if record["outcome"] == "skipped":
             continue
-        figure, failed = _figure(record, metric), ""
-        if figure is None:
-            failed = _reason(record)
+        figure = _figure(record, metric)
+        failed = _reason(record) if figure is None else ""
         points.append(
             Point(
                 run.name,
@@ -99,7 +103,7 @@ def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Co
                 str(record.get("version_under_test") or ""),
                 fingerprint(record, metric, ignored),
                 figure,
-                _doubt(record, metric, figure),
+                doubt_of(record, metric),
                 failed,
             )
         )

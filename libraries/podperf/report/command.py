@@ -13,8 +13,9 @@ from podperf.history.acknowledgements import FILE
 from podperf.history.fingerprint import PARTS
 from podperf.printable import printable
 from podperf.report.conformance import assess, to_json
-from podperf.report.files import write_report
+from podperf.report.files import write_file, write_report
 from podperf.report.history_command import report_history
+from podperf.report.openmetrics import openmetrics
 from podperf.report.page import page
 from podperf.report.results import RunResults, read_run, read_runs
 from podperf.report.summary import summary_table
@@ -50,7 +51,9 @@ def main(args: Sequence[str]) -> int:
         parser.error("--ignore and --acknowledged are options of --history FOLDER")
     try:
         if chosen.history:
-            return report_history(chosen.history, chosen.output, chosen.acknowledged, chosen.ignore)
+            return report_history(
+                chosen.history, chosen.output, chosen.acknowledged, chosen.ignore, openmetrics_file=chosen.openmetrics
+            )
         runs, unread = read_runs(chosen.results)
         for each in unread:
             print(f"podperf report: not read: {each}", file=sys.stderr)
@@ -62,6 +65,8 @@ def main(args: Sequence[str]) -> int:
             for run in runs:
                 _write([run], run.directory)
         print(printable(str(_write(runs, chosen.output or _default_output(runs)))))
+        if chosen.openmetrics:
+            write_file(chosen.openmetrics, openmetrics(runs[-1].records))
     except PodperfError as error:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1
@@ -95,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=PARTS,
         metavar="PART",
         help=f"a part of the fingerprint that may change within a series: {', '.join(PARTS)}",
+    )
+    parser.add_argument(
+        "--openmetrics",
+        type=Path,
+        metavar="FILE",
+        help="write the figures of the newest run for Prometheus, also of a history (docs/ci.md)",
     )
     return parser
 
