@@ -55,12 +55,17 @@ class LastWords:
         if result.failed and not result.message.startswith(SET_UP_FAILED):
             self._failures[result.message] += 1
 
+    @property
+    def nothing_measured(self) -> bool:
+        """Whether there were tests, and each was skipped, or failed because the testbed could not be opened."""
+        return bool(self._outcomes) and not self._outcomes["pass"] and not self._failures
+
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
-        measured = any((self._results / "records").glob("*"))
-        if measured and self.interrupted:
+        recorded = any((self._results / "records").glob("*"))
+        if recorded and self.interrupted:
             self._say(f"podperf: to measure the rest: {self._resume}")
-        if measured or not self._outcomes:
+        if not self._outcomes or (recorded and not (self.nothing_measured and not self.interrupted)):
             return
         for message, times in self._failures.items():
             self._say(f"podperf: {count(times, 'test')} failed: {message}")
