@@ -65,7 +65,7 @@ class LastWords:
         recorded = any((self._results / "records").glob("*"))
         if recorded and self.interrupted:
             self._say(f"podperf: to measure the rest: {self._resume}")
-        if not self._outcomes or (recorded and not (self.nothing_measured and not self.interrupted)):
+        if not self._outcomes or (recorded and (self.interrupted or not self.nothing_measured)):
             return
         for message, times in self._failures.items():
             self._say(f"podperf: {count(times, 'test')} failed: {message}")
