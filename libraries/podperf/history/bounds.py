@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from podperf.history.changes import LEAST
 from podperf.history.judgement import comparable
-from podperf.history.runs import PastRun
+from podperf.history.runs import PastRun, test_of
 from podperf.history.student import quantile
-from podperf.history.trends import Row, rows_of, test_of
+from podperf.history.trends import Row, rows_of
 from podperf.metrics import Metric
 from podperf.model import FrameSize
 from podperf.records import Record

@@ -6,11 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podperf.history.fingerprint import Fingerprint, fingerprint
-from podperf.history.runs import PastRun
+from podperf.history.runs import PastRun, TestKey, test_of, testbed_of
 from podperf.metrics import METRICS, Measured, Metric
 from podperf.records import Record
-
-TestKey = tuple[str, str, str]  # testbed, suite, name
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,7 @@ def rows_of(runs: Sequence[PastRun], ignored: Collection[str] = ()) -> list[Row]
 
 def testbeds(runs: Iterable[PastRun]) -> Mapping[str, PastRun]:
     """The newest run on each testbed."""
-    return {_testbed(record): run for run in runs for record in run.records}
-
-
-def test_of(record: Record) -> TestKey:
-    """The test of a record, as a history tells tests apart."""
-    return _testbed(record), record["test"]["suite"], record["test"]["name"]
-
-
-def _testbed(record: Record) -> str:
-    return str(record["testbed"]["name"]) if record["testbed"] else ""
+    return {testbed_of(record): run for run in runs for record in run.records}
 
 
 def doubt_of(record: Record, metric: Metric) -> str:
@@ -116,7 +105,8 @@ def _figure(record: Record, metric: Metric) -> Measured | None:
     if not found or found[metric.quantity.key] <= 0:
         return None
     bounds = {name: bool(found.get(name)) for name in ("lower_bound", "upper_bound", "unfinished")}
-    return Measured(float(found[metric.quantity.key]), **bounds)
+    key = metric.quantity.key
+    return Measured(float(found[key]), found.get(f"low_{key}"), found.get(f"high_{key}"), **bounds)
 
 
 def _reason(record: Record) -> str:

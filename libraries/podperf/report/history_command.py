@@ -9,8 +9,8 @@ from pathlib import Path
 
 from podperf.history.acknowledgements import FILE, acknowledge, read_acknowledgements
 from podperf.history.judgement import Judgement, Verdict, judge_all
-from podperf.history.runs import read_history
-from podperf.history.trends import rows_of, test_of, testbeds
+from podperf.history.runs import read_history, testbed_of
+from podperf.history.trends import rows_of, testbeds
 from podperf.printable import printable
 from podperf.report.files import write_file, write_report
 from podperf.report.history_page import history_page
@@ -40,7 +40,7 @@ def report_history(
     print(printable(str(_write(report, output or folder))))
     if openmetrics_file:
         newest = testbeds(report.history.runs)
-        records = (each for name, run in newest.items() for each in run.records if test_of(each)[0] == name)
+        records = (each for name, run in newest.items() for each in run.records if testbed_of(each) == name)
         write_file(openmetrics_file, openmetrics(records))
     return exit_code(report.judgements, unread=bool(report.history.problems))
 
