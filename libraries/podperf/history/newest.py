@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from podperf.figures import count
 from podperf.history.judgement import Judgement, judge, signed
 from podperf.history.runs import PastRun, TestKey, test_of
 from podperf.history.trends import Point, rows_of
@@ -17,16 +18,27 @@ LEAST_WITHOUT_SPREAD = 0.5  # the same, if the figures have no spread of their o
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure that differs from earlier ones by this share. `sentence` says from which, and how sure that is."""
+    """A figure that differs from earlier ones by this share. `certainty` says from which, and how sure that is.
+
+    `low` and `high` are the ends of the interval around the share, where there are enough runs for one.
+    """
 
     metric: Metric
     share: float
-    sentence: str
+    certainty: str
+    low: float | None = None
+    high: float | None = None
 
     @property
     def worse(self) -> bool:
         """Less of what should be much, or more of what should be little."""
         return (self.share < 0) == self.metric.quantity.more_is_better
+
+    @property
+    def words(self) -> str:
+        """`-5.1 % (-7 % to -3.2 %)`."""
+        found = self.low is not None and self.high is not None
+        return f"{signed(self.share)} ({signed(self.low)} to {signed(self.high)})" if found else signed(self.share)
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,15 @@ def _last_two(judgement: Judgement) -> tuple[Point | None, Point | None]:
 def _difference(judgement: Judgement, before: Point, now: Point) -> Difference | None:
     metric, change = judgement.metric, judgement.change
     if change is not None:
-        return Difference(metric, change.share, judgement.sentence) if change.found else None
+        if not change.found:
+            return None
+        runs = f"{count(change.recent, 'run')} beside {change.reference} before"
+        certainty = f"{judgement.verdict}: {runs}{'' if change.confirmed else ': repeat it'}"
+        return Difference(metric, change.share, certainty, change.low, change.high)
     if before.figure is None or now.figure is None or not _apart(before.figure, now.figure):
         return None
     share = now.figure.value / before.figure.value - 1
-    return Difference(metric, share, f"{signed(share)} beside {before.run} alone: too few runs to be sure")
+    return Difference(metric, share, f"one run beside {before.run} alone: too few runs to be sure")
 
 
 def _apart(before: Measured, now: Measured) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from podperf.history.runs import testbed_of
 from podperf.history.trends import doubt_of
 from podperf.metrics import METRICS, Quantity
-from podperf.report.conformance import testbed_of
 from podperf.report.results import Record
 
 _BASE_UNITS = {"nanoseconds": ("seconds", 1e9)}  # Prometheus has seconds only

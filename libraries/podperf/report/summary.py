@@ -231,7 +231,8 @@ def _coloured(text: str, word: str) -> str:
 
 
 def _painted(text: str, colour: str) -> str:
-    return f"\033[{colour}m{text}\033[0m" if colour and text.strip() else text
+    shown = text.lstrip()
+    return f"{text.removesuffix(shown)}\033[{colour}m{shown}\033[0m" if colour and shown else text
 
 
 # --- notes about rows -------------------------------------------------------------------------------------------------
