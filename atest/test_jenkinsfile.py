@@ -30,14 +30,17 @@ def groovy() -> Path:
     folder = ROOT / "build" / "groovy"
     jar = folder / "groovy-all-2.4.21.jar"
     if not jar.exists():
-        fetch = ["mvn", "--batch-mode", "--quiet", "dependency:copy", f"-Dartifact={GROOVY}", f"-DoutputDirectory={folder}"]
+        fetch = ["mvn", "--batch-mode", "--quiet", "dependency:copy", f"-Dartifact={GROOVY}"]
+        fetch.append(f"-DoutputDirectory={folder}")
         done = subprocess.run(fetch, capture_output=True, text=True, check=False, cwd=ROOT / "build")
         if done.returncode or not jar.exists():
             pytest.skip(f"Groovy cannot be had here: {(done.stdout + done.stderr).strip()[-200:]}")
     return jar
 
 
-def build(groovy: Path, workspace: Workspace, environment: dict[str, str], number: int, file: Path = JENKINSFILE) -> str:
+def build(
+    groovy: Path, workspace: Workspace, environment: dict[str, str], number: int, file: Path = JENKINSFILE
+) -> str:
     """What the build said."""
     environment = environment | {"BUILD_NUMBER": str(number), "PODPERF_HISTORY": str(workspace.history)}
     command = ["java", "-cp", groovy, "groovy.ui.GroovyMain", STAND_IN, file, workspace.folder]

@@ -24,7 +24,7 @@ from robot_run import podperf
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a network namespace")]
 
 RATE = 281_000.0
-FETCH = "import sys, urllib.request as r; print(r.urlopen(r.Request(*sys.argv[1:2], data=%s), timeout=5).read().decode())"
+FETCH = "import sys, urllib.request as r; print(r.urlopen(r.Request(sys.argv[1], data=%s), timeout=5).read().decode())"
 QUERY = 'podperf_rate_frames_per_second{testbed="local", metric="mrr"} unless podperf_figure_doubtful == 1'
 CONFIG = """
 global: {scrape_interval: 1s}

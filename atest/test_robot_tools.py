@@ -15,7 +15,7 @@ from robot_run import ROOT, Robot, mrr_suite, podperf
 
 TOPOLOGY = """
 version: 1
-name: %s
+name: two-runs
 method: {search: quick, mrr: {trials: 1, duration: 0.2}}
 thresholds: [{metric: mrr, data_plane: ptp, minimum: %s, unit: Mpps}]
 """
@@ -31,12 +31,15 @@ def test_failed_tests_are_run_again_and_both_runs_are_one_report(tmp_path: Path)
     second.mkdir()
     suite = Path(mrr_suite(tmp_path, **ROWS))
     suite.write_text(suite.read_text().replace(TEARDOWN, f"    Thresholds Should Hold\n{TEARDOWN}"))
-    assert (run := Robot(first, str(suite), topology=TOPOLOGY % ("t", 1000))).wait() == 1, run.messages()
+    run = Robot(first, str(suite), topology=TOPOLOGY % 1000)
+    assert run.wait() == 1, run.messages()
     chosen = ["--rerunfailed", str(run.results / "output.xml")]
-    assert (again := Robot(second, *chosen, str(suite), topology=TOPOLOGY % ("t", 0.0001))).wait() == 0, again.messages()
+    again = Robot(second, *chosen, str(suite), topology=TOPOLOGY % 0.0001)
+    assert again.wait() == 0, again.messages()
     assert [each["test"]["name"] for each in again.records()] == ["PTP"]
 
-    merge = [sys.executable, "-m", "robot.rebot", "--merge", "--outputdir", tmp_path / "merged", "--output", "output.xml"]
+    merge = [sys.executable, "-m", "robot.rebot", "--merge", "--outputdir", tmp_path / "merged"]
+    merge += ["--output", "output.xml"]
     merge += [each.results / "output.xml" for each in (run, again)]
     assert subprocess.run(merge, capture_output=True, check=False).returncode == 0
     merged = ExecutionResult(tmp_path / "merged" / "output.xml").suite.all_tests
@@ -66,16 +69,16 @@ def test_pabot_is_told_that_a_machine_measures_one_test_at_a_time(tmp_path: Path
         timeout=120,
     )
     assert done.returncode == 2, done.stdout + done.stderr
-    sentence = "pabot starts 2 runs at once, and a machine measures one test at a time: use robot, or pabot --processes 1"
+    sentence = "pabot starts 2 runs at once, and a machine measures one test at a time"
     failed = [each.message for each in ExecutionResult(tmp_path / "out" / "output.xml").suite.all_tests]
-    assert failed == [f"Parent suite setup failed:\n{sentence}"] * 2
+    assert failed == [f"Parent suite setup failed:\n{sentence}: use robot, or pabot --processes 1"] * 2
     assert not list(tmp_path.glob("**/records"))
 
 
 def test_a_dry_run_of_robot_itself_opens_no_testbed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "robot", "--dryrun", "--outputdir", str(tmp_path), "--include", "quick"]
-    command += ["--pythonpath", str(ROOT / "libraries"), "--variable", "TOPOLOGY:no-such-file.yaml", str(ROOT / "tests")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command += ["--pythonpath", str(ROOT / "libraries"), "--variable", "TOPOLOGY:no-such-file.yaml"]
+    done = subprocess.run([*command, str(ROOT / "tests")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list(ExecutionResult(tmp_path / "output.xml").suite.all_tests)) > 20
     assert not (tmp_path / "records").exists()

@@ -1,4 +1,4 @@
-"""A workspace as a CI server makes one, in which `podperf run` gives made-up results and `podperf report` is the real one.
+"""A workspace as a CI server makes one. `podperf run` gives made-up results there; `podperf report` is the real one.
 
 What a pipeline does with those results is what its tests look at: no test measures anything.
 """

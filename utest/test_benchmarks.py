@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import history_rates
-import history_speed
 import tester_accounting
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, Trial, TrialResult
 from tester_accounting import TRAFFIC, TRIALS
@@ -77,8 +76,3 @@ def test_the_rates_of_a_history_are_those_of_its_verdicts(monkeypatch: pytest.Mo
     assert found[2][-5:] == ["0.0%", "100.0%", "0.0%", "0.0%", "0.0%"]  # a drop of 10 % in one run
     monkeypatch.setattr(history_rates, "verdict", lambda _: "regression")
     assert history_rates.main(["4"]) == 1
-
-
-def test_a_history_of_2000_records_is_reported_within_ten_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert history_speed.main([]) == 0
-    assert "80 runs; 125 figures of the newest" in " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""The examples for GitLab CI and GitHub Actions: their steps, run in a shell as a runner does it, on made-up results."""
+"""The examples for GitLab CI and GitHub Actions: their steps, run as a runner runs them, on made-up results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def github(workspace: Workspace, environment: dict[str, str], number: int) -> in
     def filled(values: dict[str, Any]) -> dict[str, str]:
         given = dict(line.split("=") for line in output.read_text().splitlines()) if output.exists() else {}
         words = known | {f"steps.run.outputs.{name}": value for name, value in given.items()}
-        return {name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: words[found[1]], each) for name, each in values.items()}
+        expression = re.compile(r"\$\{\{ (.*?) \}\}")
+        return {name: expression.sub(lambda found: words[found[1]], each) for name, each in values.items()}
 
     job = yaml.safe_load(GITHUB.read_text())["jobs"]["podperf"]
     environment |= filled(job["env"]) | {"GITHUB_OUTPUT": str(output)}

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import history_speed
 import made_up_history
 from podperf.history.newest import BesideEarlier, compare_newest
 from podperf.history.runs import MOST_RECORDS, NEAREST, PastRun, earlier_runs
@@ -141,8 +140,8 @@ def test_several_runs_are_earlier_ones_of_each_other(tmp_path: Path) -> None:
 
 
 def test_earlier_runs_are_looked_through_within_a_second(tmp_path: Path) -> None:
-    history_speed.write(tmp_path, 25 * 2 * NEAREST)
-    newest = sorted((tmp_path / "history").iterdir())[-1]
+    made_up_history.write_many(tmp_path, 2 * NEAREST)
+    newest = sorted(tmp_path.iterdir())[-1]
     records = [read_record(each, trials=False) for each in (newest / "records").glob("*.json")]
     began = time.process_time()
     earlier = earlier_runs(newest, records)

@@ -226,7 +226,7 @@ def test_nothing_ends_in_silence(
 
 
 SKIPPED = "*** Test Cases ***\nOne\n    Skip    no NIC\nTwo\n    Skip    no NIC\n"
-CLOSED = "*** Settings ***\nSuite Setup    Fail    another run is measuring\n\n*** Test Cases ***\nOne\n    No Operation\n"
+CLOSED = "*** Settings ***\nSuite Setup    Fail    no login\n\n*** Test Cases ***\nOne\n    No Operation\n"
 
 
 @pytest.mark.parametrize(

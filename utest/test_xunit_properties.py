@@ -14,7 +14,7 @@ SUITE = "4.1 networking models.4.1.1 kernel space"
 XUNIT = f"""<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="podperf" tests="4"><testsuite name="4.1.1 kernel space" tests="4">
 <testcase classname="{SUITE}" name="Linux bridge, 64 B" time="20"/>
-<testcase classname="{SUITE}" name="ipvlan, 64 B" time="0"><skipped message="no ipvlan" type="SkipExecution"/></testcase>
+<testcase classname="{SUITE}" name="ipvlan, 64 B" time="0"><skipped message="no" type="SkipExecution"/></testcase>
 <testcase classname="{SUITE}" name="Order" time="9"><failure message="x" type="AssertionError"/></testcase>
 <testcase classname="{SUITE}" name="Not begun" time="0"/>
 </testsuite></testsuite>

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podperf.figures import count
+from run_command.results_folder import measured
 
 LONGEST_LIST = 60  # tests; a dry run lists so many by name; with more, it prints only their number in each suite
 SIGNAL = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -62,10 +63,10 @@ class LastWords:
 
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
-        recorded = any((self._results / "records").glob("*"))
-        if recorded and self.interrupted:
+        has_measured = measured(self._results)
+        if has_measured and self.interrupted:
             self._say(f"podperf: to measure the rest: {self._resume}")
-        if not self._outcomes or (recorded and (self.interrupted or not self.nothing_measured)):
+        if has_measured or not self._outcomes:
             return
         for message, times in self._failures.items():
             self._say(f"podperf: {count(times, 'test')} failed: {message}")

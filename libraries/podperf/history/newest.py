@@ -37,8 +37,9 @@ class Difference:
     @property
     def words(self) -> str:
         """`-5.1 % (-7 % to -3.2 %)`."""
-        found = self.low is not None and self.high is not None
-        return f"{signed(self.share)} ({signed(self.low)} to {signed(self.high)})" if found else signed(self.share)
+        if self.low is None or self.high is None:
+            return signed(self.share)
+        return f"{signed(self.share)} ({signed(self.low)} to {signed(self.high)})"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ NOTHING_EARLIER = BesideEarlier(0, {})
 
 
 def compare_newest(earlier: Sequence[PastRun], newest: PastRun) -> BesideEarlier:
-    """Judge each figure of the newest run as a history does; with too few earlier runs, compare it with the last one."""
+    """Judge each figure of the newest run as a history does, or beside the last run if there are too few."""
     wanted = {test_of(each) for each in newest.records}
     compared, found = 0, dict[TestKey, list[Difference]]()
     for row in rows_of([*earlier, newest]):

@@ -123,8 +123,11 @@ def _doubt(record: Record, metric: Metric, figure: Measured | None) -> str:
         return "the tester was the limit"
     if figure.upper_bound or figure.unfinished:
         return "the search found a bound, no figure"
-    if metric.quantity.resolution:  # counted: other work on the machine does not change the count
-        return ""
+    # Other work on the machine does not change a count.
+    return "" if metric.quantity.resolution else _noise(record, metric)
+
+
+def _noise(record: Record, metric: Metric) -> str:
     # Each method has watched its own trials; a record of another method has the noise of all trials together.
     noise = (record["methods"].get(metric.method) or {}).get("noise") or record["quietness"]
     if isinstance(noise, Mapping) and noise.get("noisy"):

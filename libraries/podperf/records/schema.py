@@ -18,7 +18,7 @@ SCHEMA_PATH = Path(__file__).with_name("record.schema.json")
 
 
 @functools.cache
-def _schema(metrics: tuple[Metric, ...]) -> Mapping[str, Any]:
+def _schema(metrics: tuple[Metric, ...]) -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     schema["properties"]["results"]["properties"] = schemas_of_results(metrics)
     return schema

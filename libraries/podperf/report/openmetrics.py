@@ -1,7 +1,7 @@
 """The figures of one run as OpenMetrics text, for Prometheus and all that read its formats. Pure.
 
-All families are gauges without timestamps. So the same text is also in Prometheus' older text format, for which `# UNIT`
-and `# EOF` are comments: the node exporter's textfile collector and the Pushgateway read no other format.
+All families are gauges without timestamps. So the same text is also in Prometheus' older text format, for which
+`# UNIT` and `# EOF` are comments: the node exporter's textfile collector and the Pushgateway read no other format.
 (https://prometheus.io/docs/specs/om/open_metrics_spec/)
 """
 

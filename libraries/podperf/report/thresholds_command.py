@@ -84,7 +84,8 @@ def _threshold(bound: Bound, amount: float, unit: Unit) -> str:
     rounded = _rounded(exact, digits, up=not more)
     frame = json.dumps(bound.frame.sequence[0] if len(bound.frame.sequence) == 1 else bound.frame.name)
     selectors = f"data_plane: {json.dumps(bound.data_plane)}, pods: {bound.pods}, frame: {frame}"
-    return f"metric: {bound.metric.name}, {selectors}, {bound.metric.quantity.bound}: {rounded:.{digits}g}, unit: {unit.name}"
+    limit = f"{bound.metric.quantity.bound}: {rounded:.{digits}g}, unit: {unit.name}"
+    return f"metric: {bound.metric.name}, {selectors}, {limit}"
 
 
 def _rounded(value: float, digits: int, *, up: bool) -> float:
