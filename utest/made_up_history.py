@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -78,7 +79,7 @@ def write_history(folder: Path, runs: int = 24) -> None:
 
 
 def write_many(folder: Path, runs: int, tests: int = 25) -> None:
-    """Runs with a record of each of so many tests, with its trials, as podperf writes it. Each run has its own rates."""
+    """Runs with a record of each of so many tests, with trials, as podperf writes it. Figures differ in each run."""
     texts: list[tuple[str, str]] = []
     for number in range(tests):
         plane = list(RATES)[number % len(RATES)]
@@ -95,11 +96,10 @@ def write_many(folder: Path, runs: int, tests: int = 25) -> None:
         target = folder / started.strftime(_NAME) / "records"
         target.mkdir(parents=True)
         for name, text in texts:
-            changed = text.replace("1234567.0", f"{1234567.0 * chance.gauss(1, 0.01)}")
+            changed = re.sub("1234567.0", lambda _: f"{1234567.0 * chance.gauss(1, 0.01)}", text)
             assert changed.count(first) == 1
-            (target / f"{name}.json").write_text(
-                changed.replace(first, started.isoformat(timespec="milliseconds")) + "\n"
-            )
+            changed = changed.replace(first, started.isoformat(timespec="milliseconds"))
+            (target / f"{name}.json").write_text(f"{changed}\n")
 
 
 def _started(run: int) -> datetime:
