@@ -203,7 +203,7 @@ class Testbed:
 
 def _refuse_parallel_runs(processes: str | None) -> None:
     """PodperfError if pabot starts this run beside others: at most one of them would get the machine."""
-    if processes is not None and processes != "1":
+    if processes is not None and processes.isdecimal() and int(processes) > 1:
         raise PodperfError(
             f"pabot starts {processes} runs at once, and a machine measures one test at a time: "
             "use robot, or pabot --processes 1"
