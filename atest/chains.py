@@ -66,7 +66,7 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
 
 
 def forward(
-    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: CpuPlan | None = None
+    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: Sequence[CpuPlan] = ()
 ) -> dict[str, Any]:
     """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from namespaces import add_namespace, remove_namespace
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
+from podperf.hosts.linux import add_veth, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch

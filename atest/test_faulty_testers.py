@@ -19,7 +19,7 @@ from podperf.model import Chain, FrameSize
 from podperf.progress import Progress
 from podperf.run import Run, Session, TestIdentity
 from podperf.testers import software
-from podperf.topology import MethodSettings, Threshold
+from podperf.topology import MethodSettings, Threshold, load_topology
 
 ROOT = Path(__file__).parents[1]
 SMALL = FrameSize.parse(64)
@@ -112,13 +112,12 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
         short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
-        session = Session(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
-        session.topology = replace(
-            session.topology,
+        topology = replace(
+            load_topology(ROOT / "topologies" / "local.yaml"),
             method=MethodSettings("quick", 2, 0.3),
             thresholds=(Threshold("mrr", "Mpps", minimum=1e-6), Threshold("ndr", "Mpps", minimum=1e-6)),
         )
-        run = Run(session)
+        run = Run(Session(topology, tmp_path / "results", Progress(notes)))
         run.open()
         try:
             for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):

@@ -20,9 +20,9 @@ import pytest
 
 from namespaces import add_namespace
 from podperf.errors import PodperfError
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester

@@ -25,8 +25,8 @@ import recorded_trex
 from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site, Tester, TesterPort

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
 from podperf.figures import kpps, percent
-from podperf.metrics import Metric, headlines
+from podperf.metrics import Measured, Metric, headlines
 from podperf.report.results import Record, read_runs
 
 AIM = 1.1
@@ -30,7 +30,7 @@ class Figure:
     noisy: bool
 
     def __str__(self) -> str:
-        return f"{'>= ' if self.bound else ''}{kpps(self.rate)}{'n' if self.noisy else ' '}"
+        return f"{Measured(self.rate, lower_bound=self.bound).bounded(kpps(self.rate))}{'n' if self.noisy else ' '}"
 
 
 def figure_of(record: Record | None, metric: Metric) -> Figure | None:

@@ -21,9 +21,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, sysctl
+from podperf.hosts.linux import add_veth, ip, sysctl
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials

@@ -20,15 +20,15 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, TrafficProfile
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile
+from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]
-AIMS = {NetworkingModel.USER_SPACE: 5.0}  # seconds for set-up and tear-down together
-OTHER_AIM = 2.0
+AIM_IN_KERNEL, AIM_OF_PROGRAMS = 2.0, 5.0  # seconds for set-up and tear-down together; programs must start first
 WIRE = Chain("wire", 0)
 
 
@@ -59,7 +59,9 @@ def measure(testbed: LiveTestbed, chain: Chain, times: Times) -> None:
 
 def aim_of(chain: Chain) -> float:
     """Seconds for setting up and taking down together."""
-    return AIMS.get(DATA_PLANES[chain.data_plane].model, OTHER_AIM)
+    kind = DATA_PLANES[chain.data_plane]
+    programs = kind.switch_has_cpus or kind.forwarders[0] in FORWARDERS
+    return AIM_OF_PROGRAMS if programs else AIM_IN_KERNEL
 
 
 def row(chain: Chain, times: Times, wire: float) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.testers.software import SoftwareTester
 from podperf.topology import Engine
 

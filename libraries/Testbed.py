@@ -20,6 +20,7 @@ from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
+from podperf.testbed.known_topology import read_topology
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -84,7 +85,8 @@ class Testbed:
         try:
             _refuse_parallel_runs(BuiltIn().get_variable_value("${PABOTNUMBEROFPROCESSES}"))
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-            session = Session(topology, results, password=password.value if password is not None else None)
+            known = read_topology(topology)
+            session = Session(known, results, password=password.value if password is not None else None)
             run = Run(session, version_under_test)
             run.open()
         except PodperfError as error:

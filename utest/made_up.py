@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podperf.cpu_plan import plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.figures import count
 from podperf.metrics import Measured, Metrics
 from podperf.model import (
@@ -164,6 +166,9 @@ def forwarding_record(
         chain=chain,
         traffic=traffic,
         placement=Placement((0,), (1,)),
+        cpu_plans=[plan_cpus(Placement((0,), (1,)), pods, with_switch=DATA_PLANES[data_plane].switch_has_cpus)]
+        if pods
+        else [],
         data_plane={"kind": data_plane, "cni_plugin": "bridge 1.1.1", "mtu": 3000},
         tester=TESTER,
         limits=base.TesterLimits(ceiling, 0.0, "calibration on the bare path"),

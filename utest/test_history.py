@@ -509,3 +509,12 @@ def test_the_example_of_acknowledgements_in_the_documentation_is_one(tmp_path: P
     (tmp_path / "known.yaml").write_text(example)
     (found,) = read_acknowledgements(tmp_path / "known.yaml")
     assert (found.metric, found.at_most, found.until) == ("mrr", 0.08, date(2026, 12, 31))
+
+
+def test_a_cpu_of_a_switch_that_there_is_not_is_no_part_of_it() -> None:
+    """Older records name a CPU of a switch and of pods also for linux-bridge."""
+    older = record(placement__switch=[1], placement__pods=[1, 2])
+    newer = record(placement__switch=[], placement__pods=[2])
+    assert fingerprint(older, MRR) == fingerprint(newer, MRR)
+    ovs = [record(chain__data_plane="ovs-dpdk", placement__switch=[each]) for each in (1, 2)]
+    assert difference(*(fingerprint(each, MRR) for each in ovs)).startswith("placement: ")

@@ -100,6 +100,7 @@ def test_a_testbed_that_cannot_be_opened_for_an_unforeseen_reason_says_it(
         raise KeyError("ifname\x1b[2J")
 
     monkeypatch.setattr(Testbed.BuiltIn, "get_variable_value", lambda *_: str(tmp_path))
+    monkeypatch.setattr(Testbed, "read_topology", lambda _: None)
     monkeypatch.setattr(Testbed, "Session", fail)
     monkeypatch.setattr("sys.__stderr__", None)  # else it is not captured
     with pytest.raises(KeyError):

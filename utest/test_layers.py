@@ -83,6 +83,15 @@ def test_imports_run_one_way(module: str) -> None:
     assert not wrong, f"{module} stands below {wrong}, or beside it"
 
 
+MOST_IMPORTS = 13  # about a dozen modules: a part that needs more of them does too much
+
+
+@pytest.mark.parametrize("module", [each for each in MODULES if top(each) == "run"])
+def test_a_part_of_a_run_needs_few_others(module: str) -> None:
+    found = {name for name in modules_imported(module) if name.startswith("podperf")}
+    assert len(found) <= MOST_IMPORTS, f"{module} imports from {len(found)} modules: {', '.join(sorted(found))}"
+
+
 OF_A_RUNTIME = r"(namespace|netns|container|pid|process)"
 
 
@@ -107,3 +116,20 @@ def test_data_planes_make_no_namespaces_and_enter_none() -> None:
 
 def test_the_layers_are_those_that_there_are() -> None:
     assert set(map(top, MODULES)) == set(LAYER)
+
+
+def test_the_list_of_podperf_is_that_of_the_layers() -> None:
+    rows = re.findall(r"^ {4}(\w+(?:, \w+)*) {2,}\S", str(podperf.__doc__), re.MULTILINE)
+    listed = [name for row in rows for name in row.split(", ")]
+    assert sorted(listed) == sorted(set(LAYER) - {"__init__"})
+    layers = [LAYER[name] for name in listed]
+    assert layers == sorted(layers, reverse=True), "the list begins with the top layer"
+
+
+def test_one_name_is_one_class() -> None:
+    classes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.parse((PACKAGE / module).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(module)
+    assert not {name: modules for name, modules in classes.items() if len(modules) > 1}

@@ -14,7 +14,7 @@ from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
 from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
-    Container,
+    KubernetesContainer,
     look_for_mistakes,
     overlapping_masks,
     parse_ovs_settings,
@@ -71,15 +71,15 @@ def test_a_switch_away_from_the_nic_is_caught() -> None:
 @pytest.mark.parametrize(
     ("container", "why"),
     [
-        (Container({}, {}), "no cpu limit"),
-        (Container(WHOLE, {"memory": "1Gi"}), "no cpu limit"),
-        (Container(WHOLE, {"cpu": "2"}), "no memory limit"),
-        (Container({"cpu": "1", "memory": "1Gi"}, WHOLE), "requests 1 of 2 cpu"),
-        (Container({}, {"cpu": "1500m", "memory": "1Gi"}), "a part of a CPU"),
+        (KubernetesContainer({}, {}), "no cpu limit"),
+        (KubernetesContainer(WHOLE, {"memory": "1Gi"}), "no cpu limit"),
+        (KubernetesContainer(WHOLE, {"cpu": "2"}), "no memory limit"),
+        (KubernetesContainer({"cpu": "1", "memory": "1Gi"}, WHOLE), "requests 1 of 2 cpu"),
+        (KubernetesContainer({}, {"cpu": "1500m", "memory": "1Gi"}), "a part of a CPU"),
     ],
 )
-def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -> None:
-    observation = unpinned_pods({"sound": [Container(WHOLE, WHOLE)], "vnf": [container]})
+def test_pods_that_cannot_be_pinned_are_caught(container: KubernetesContainer, why: str) -> None:
+    observation = unpinned_pods({"sound": [KubernetesContainer(WHOLE, WHOLE)], "vnf": [container]})
     assert observation.state is State.WARNING
     assert f"vnf {'asks' if 'part' in why else 'is'}" in observation.detail
     assert why in observation.detail
@@ -88,7 +88,7 @@ def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -
 
 
 def test_guaranteed_pods_are_sound() -> None:
-    assert unpinned_pods({"vnf": [Container(WHOLE, WHOLE), Container({}, WHOLE)]}).state is State.OK
+    assert unpinned_pods({"vnf": [KubernetesContainer(WHOLE, WHOLE), KubernetesContainer({}, WHOLE)]}).state is State.OK
 
 
 def test_vlans_on_some_virtual_functions_are_caught() -> None:
@@ -152,7 +152,7 @@ def test_only_pods_with_further_interfaces_are_looked_at() -> None:
 
     networks = {"k8s.v1.cni.cncf.io__networks": "sriov-1, sriov-2"}
     found = parse_pods({"items": [pod("coredns"), pod("vnf", **networks)]})
-    assert found == {"vnf": [Container({}, WHOLE), Container({}, {})]}
+    assert found == {"vnf": [KubernetesContainer({}, WHOLE), KubernetesContainer({}, {})]}
 
 
 SWAPPED = {cpu: cpu % 2 for cpu in range(40)}  # CPU 20 is on node 0, and the NIC on node 1

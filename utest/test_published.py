@@ -15,7 +15,8 @@ from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import load_topology
 from podperf.verdicts.findings import judge
-from podperf.verdicts.published import FOLDER, TOPOLOGIES, PublishedOrder, load_table, published_table
+from podperf.verdicts.published import PublishedOrder
+from podperf.verdicts.published_files import FOLDER, TOPOLOGIES, load_table, published_table
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import pytest
 from robot.errors import ExecutionFailed
 
+from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane, RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
@@ -138,6 +139,10 @@ class SimulatedTestbed:
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
         self.workers = [WorkerMachine(WorkerSettings("local", None), LocalHost(), Placement((0,), (1,)))]
+        self.topology = load_topology(SCHEMA_PATH.parent / "local.yaml")
+
+    def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
+        return [plan_cpus(each.placement, chain.pods, with_switch=False) for each in self.workers]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -174,7 +179,7 @@ class SimulatedTestbed:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that is open on a simulated testbed with CPU 1 for the system under test."""
-    session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
+    session = Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
     made.kept.limits.clock = lambda: simulated(made).now
@@ -184,12 +189,12 @@ def run(tmp_path: Path) -> Run:
 def equipment(testbed: SimulatedTestbed) -> Equipment:
     """This testbed on a machine of two CPUs that nobody watches."""
     quietness: Any = None
-    return Equipment(testbed, Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+    return Equipment(testbed, [Cpus((0, 1), (0, 1))], {}, quietness)  # type: ignore[arg-type]
 
 
 def configure(run: Run, **settings: Any) -> None:
     """Let the topology of a run say something else."""
-    run.session.topology = replace(run.session.topology, **settings)
+    run.session.topology = simulated(run).topology = replace(run.session.topology, **settings)
 
 
 def simulated(run: Run) -> SimulatedTestbed:

@@ -17,14 +17,14 @@ from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
 from podperf.run.equipment import Equipment
 from podperf.run.session import Session
-from podperf.topology import SCHEMA_PATH, Topology
+from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 THERE = "192.0.2.20"
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    return Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress(io.StringIO()))
+    return Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress(io.StringIO()))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_run_says_what_to_write_in_place_of_an_old_key(tmp_path: Path, monkeyp
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("podperf.run.session.RunLock", refused)
     with pytest.raises(PodperfError, match="another run measures"):
-        Session(file, tmp_path, Progress(said)).open()
+        Session(load_topology(file), tmp_path, Progress(said)).open()
     assert f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`" in said.getvalue()
 
 

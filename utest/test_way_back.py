@@ -16,7 +16,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.way_back import (
-    Change,
+    NotedChange,
     Thing,
     WayBack,
     changes,
@@ -88,7 +88,7 @@ def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
     with pytest.raises(PodperfError, match=said):
         undo.close()
     assert any(command.endswith("first") for command in host.commands)
-    assert changes(host, "/j") == [Change("the second thing", ["refuse"])], "for podperf clean"
+    assert changes(host, "/j") == [NotedChange("the second thing", ["refuse"])], "for podperf clean"
 
 
 def test_what_an_earlier_set_up_could_not_take_back_is_left_to_the_next_clean() -> None:

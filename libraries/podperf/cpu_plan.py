@@ -6,7 +6,7 @@ here. Drivers and records read a role by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -61,6 +61,16 @@ class CpuPlan:
         return [self.switch[place * len(self.switch) // ports] for place in range(ports)]
 
     @property
+    def main_and_workers(self) -> tuple[int, tuple[int, ...]]:
+        """The CPU of a main thread that shares its CPU with no worker thread, and the CPUs of the worker threads.
+
+        If the switch leaves no other CPU, the main thread has the switch's first CPU. With a single CPU there is no
+        worker thread, and the main thread polls.
+        """
+        main, *workers = self.switch if self.main in self.switch else (self.main, *self.switch)
+        return main, tuple(workers)
+
+    @property
     def roles(self) -> Mapping[str, tuple[int, ...]]:
         """The CPUs of each role on the worker's machine, by the name of the role. A role without CPUs is left out."""
         pods = {f"pod {number}": (cpu,) for number, cpu in enumerate(self.pods, start=1)}
@@ -83,6 +93,11 @@ class CpuPlan:
             for cpu in cpus:
                 by_cpu.setdefault(cpu, []).append(role)
         return {cpu: roles for cpu, roles in sorted(by_cpu.items()) if len(roles) > 1}
+
+
+def roles_as_record(plans: Iterable[CpuPlan]) -> list[dict[str, list[int]]]:
+    """The CPUs of each role on each worker, from left to right, in the form of records."""
+    return [{role: list(cpus) for role, cpus in each.roles.items()} for each in plans]
 
 
 def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:

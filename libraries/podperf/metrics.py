@@ -233,6 +233,7 @@ class Signs:
 
 
 IN_TEXT = Signs(">= ", "< ")
+IN_WORDS = Signs("at least ", "below ")
 IN_COLUMN = Signs(">=", "<")  # of a terminal, which has little room
 ON_PAGE = Signs("≥ ", "< ")
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host, Process
-from podperf.hosts.linux import threads_named, unix_socket
+from podperf.hosts.linux import unix_socket
 from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
+from podperf.kernel.threads import threads_named
 
 START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; on a free core VPP answers after 0.5 to 1 s
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from podperf.dataplanes import DATA_PLANES
 from podperf.metrics import Metric
 from podperf.records import Record
 
@@ -35,7 +36,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
 
     Versions of packages, of podperf and of the distribution are no parts: they may be what is under test.
     """
-    chain, traffic, placement = record["chain"] or {}, record["traffic"] or {}, record["placement"] or {}
+    chain, traffic = record["chain"] or {}, record["traffic"] or {}
     environment, tester = record["environment"] or {}, record["tester"] or {}
     further = environment.get("further_workers") or {}
     workers = {"": environment, **{f"{name}: ": each for name, each in further.items() if isinstance(each, Mapping)}}
@@ -49,7 +50,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
         "frame": str(traffic["frame"]["name"]) if traffic else "",
         "traffic": f"{' and '.join(traffic['directions'])}, flows {traffic['flows']}" if traffic else "",
         "link": f"{link:g} bit/s" if link else "",
-        "placement": _words(**placement),
+        "placement": _placement(record),
         "tester": _words(name=tester.get("name"), version=tester.get("version"), engine=tester.get("engine")),
         "method": _method(record, metric),
     }  # fmt: skip
@@ -103,6 +104,17 @@ _OF_A_WORKER = {
     "kernel command line": _command_line,
     "mitigations": _mitigations,
 }
+
+
+def _placement(record: Record) -> str:
+    """The CPUs of tester, system under test and switch. The pods have the other CPUs of the system under test.
+
+    Records of earlier versions name a CPU of the switch also for a data plane without a switch.
+    """
+    placement, chain = record["placement"] or {}, record["chain"] or {}
+    kind = DATA_PLANES.get(str(chain.get("data_plane")))
+    left_out = {"pods"} if kind is None or kind.switch_has_cpus else {"pods", "switch"}
+    return _words(**{key: cpus for key, cpus in placement.items() if key not in left_out})
 
 
 def _method(record: Record, metric: Metric) -> str:

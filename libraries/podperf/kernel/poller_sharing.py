@@ -15,8 +15,8 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import held_to, preemptions
 from podperf.hosts.programs import on_host
+from podperf.kernel.threads import held_to, preemptions
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps, 100 frames arrive in this time, and a veth's ring holds 256

@@ -45,14 +45,21 @@ class RuncPods(PodRuntime):
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
         return None
 
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
+    @staticmethod
+    def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+        start = len(_EXECUTE)
+        if tuple(command[:start]) != _EXECUTE or len(command) < start + 2:
+            return None
+        return command[start + 1], command[start + 2 :]  # after the file for the process number
+
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> RuncContainer:
         bundle = f"{BUNDLES}/{name}"
         # A file of an earlier container of this name would have the number of a process that is somebody else's now.
         self._machine.do("rm", "-rf", bundle)
         self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
-        pod = Container(name, name_namespace(self._machine, name, process, undo), self._machine)
+        pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine)
         self._networks.attach(pod, attachments, undo)
         return pod
 
@@ -80,7 +87,7 @@ class RuncPods(PodRuntime):
         }
 
 
-class Container(NetworkedPod):
+class RuncContainer(NetworkedPod):
     """A pod that is a container."""
 
     def __init__(self, name: str, host: NetworkNamespace, machine: Host) -> None:
@@ -89,7 +96,7 @@ class Container(NetworkedPod):
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         pid_file = f"{BUNDLES}/{self.name}/application{next(self._numbers)}.pid"
-        process = self._machine.spawn(*_runc("exec", "--pid-file", pid_file, PREFIX + self.name, *command))
+        process = self._machine.spawn(*_EXECUTE, pid_file, PREFIX + self.name, *command)
         undo.callback(process.stop)
         return ProcessInside(process, _number(self._machine, process, pid_file))
 
@@ -156,6 +163,9 @@ def _capabilities(dump: str) -> list[str]:
 
 def _runc(*arguments: str) -> tuple[str, ...]:
     return ("unshare", "--mount", "sh", "-c", _RUNC, "sh", "--root", STATE, *arguments)
+
+
+_EXECUTE = _runc("exec", "--pid-file")
 
 
 def _number(machine: Host, runc: Process, pid_file: str) -> int:

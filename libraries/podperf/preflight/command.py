@@ -14,13 +14,13 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
-from podperf.pods import POD_RUNTIMES
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
+from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.topology import SCHEMA_PATH, load_topology
+from podperf.topology import SCHEMA_PATH
 
 SMALLEST = FrameSize.parse(64)
 ALL = "all"
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
-    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
+    topology = read_topology(options.topology)
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None

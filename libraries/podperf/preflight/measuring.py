@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
@@ -13,32 +14,30 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import JOURNAL
 from podperf.model import Chain, FrameSize, TrafficProfile
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
-from podperf.preflight.observation import NEEDS_ROOT, Observation, State
+from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import TesterFacts
-from podperf.topology import Topology, WorkerSettings
+from podperf.topology import Topology
 
 SMALLEST = FrameSize.parse(64)
 
 
 def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
-    """The checks that only root can make, on a testbed with one worker, while no run measures."""
-    (machine,) = testbed.workers
-    topology, host, worker = testbed.topology, testbed.tester_host, machine.host
+    """The checks that only root can make, while no run measures."""
+    topology, tester = testbed.topology, testbed.tester_host
     if not root:
         yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
         return
     try:
         with RunLock(CHECK):
-            yield from check_left_behind(host)
-            if worker is not host:
-                yield from check_left_behind(worker)
+            for machine in dict.fromkeys((tester, *(each.host for each in testbed.workers))):
+                yield from _check_left_behind(machine)
             if topology.existing_ports:
-                yield from _check_ports(topology, host, worker)
+                yield from _check_ports(testbed)
             yield _check_receive_threads(testbed)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
@@ -46,7 +45,7 @@ def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
         yield Observation("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
 
-def check_left_behind(host: Host) -> Iterator[Observation]:
+def _check_left_behind(host: Host) -> Iterator[Observation]:
     """A warning where a killed run has left something."""
     folders = (str(RUN_DIRECTORY), JOURNAL)
     there = [each for each in folders if not host.ask("test", "-e", each, check=False).exit_code]
@@ -58,17 +57,15 @@ def check_left_behind(host: Host) -> Iterator[Observation]:
         )
 
 
-def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Observation]:
-    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
-    (settings,) = topology.workers
-    if settings.left is not None:
-        yield from check_worker_ports(topology.path, settings, worker)
-
-
-def check_worker_ports(file: str, settings: WorkerSettings, worker: Host) -> Iterator[Observation]:
-    """Whether the ports of a worker in a topology file, which exist, are nobody else's."""
-    session = session_to(worker)
-    yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(file, settings, worker, session))
+def _check_ports(testbed: LiveTestbed) -> Iterator[Observation]:
+    """Whether the existing ports of the tester and of the workers are nobody else's."""
+    topology, tester = testbed.topology, testbed.tester_host
+    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, tester, ssh=session_to(tester)))
+    for worker in testbed.workers:
+        if worker.settings.left is not None:
+            refuse = partial(refuse_shared_worker_ports, topology.path, worker.settings, worker.host)
+            found = _refusals("worker ports", partial(refuse, session_to(worker.host)))
+            yield from of_worker(topology, worker.settings, found)
 
 
 def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
@@ -158,6 +155,6 @@ def _why_not(testbed: LiveTestbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    (worker,) = testbed.workers
+    worker, *_ = testbed.workers  # where a chain on one worker stands
     ports = (worker.settings.left, worker.settings.right)
     return kind.refused(worker.host, [port.interface for port in ports if port is not None])

@@ -74,14 +74,14 @@ def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observati
 
 
 @dataclass(frozen=True)
-class Container:
+class KubernetesContainer:
     """The requests and limits of a container of a Kubernetes pod, by resource: `cpu`, `memory`."""
 
     requests: Mapping[str, str]
     limits: Mapping[str, str]
 
 
-def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Observation:
+def unpinned_pods(pods: Mapping[str, Sequence[KubernetesContainer]]) -> Observation:
     """Pods that the kubelet's static CPU manager cannot pin: all but Guaranteed ones with whole CPUs.
 
     A pod is Guaranteed when each container has limits for CPU and memory, and requests no less.
@@ -94,7 +94,7 @@ def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Observation:
     return _mistake("pods", f"not pinned to CPUs: {detail}", remedy)
 
 
-def _why_unpinned(containers: Sequence[Container]) -> str | None:
+def _why_unpinned(containers: Sequence[KubernetesContainer]) -> str | None:
     for each in containers:
         for resource in ("cpu", "memory"):
             limit = each.limits.get(resource)
@@ -233,7 +233,7 @@ def parse_ovs_settings(table: Mapping[str, Any]) -> OvsSettings:
 _KLOG = re.compile(r"^[EFIW]\d{4} .*\n?", re.MULTILINE)
 
 
-def read_pods(host: Host) -> dict[str, list[Container]]:
+def read_pods(host: Host) -> dict[str, list[KubernetesContainer]]:
     """The pods of the cluster with additional interfaces; only these forward.
 
     Raises Unavailable with the reason if the host cannot ask the cluster.
@@ -248,11 +248,11 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
     return json_answer(host, " ".join(question), done.stdout, parse_pods)
 
 
-def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
+def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[KubernetesContainer]]:
     """The same pods, from the answer of `kubectl get pods --output=json`."""
     return {
         pod["metadata"]["name"]: [
-            Container(resources.get("requests", {}), resources.get("limits", {}))
+            KubernetesContainer(resources.get("requests", {}), resources.get("limits", {}))
             for resources in (each.get("resources", {}) for each in pod["spec"]["containers"])
         ]
         for pod in answer["items"]

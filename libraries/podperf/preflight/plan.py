@@ -109,11 +109,10 @@ def record(
     return recording.steps
 
 
-def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
+def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> Sequence[CpuPlan]:
     if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
         return []
-    placed = None if scenario is None else testbed.place_scenario(scenario, chain).cpus
-    return testbed.cpu_plans(chain) if placed is None else [placed]
+    return testbed.cpu_plans(chain) if scenario is None else testbed.place_scenario(scenario, chain).cpus
 
 
 def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:

@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 
 NO_MAC = "00:00:00:00:00:00"
@@ -162,11 +163,11 @@ class _RecordingProcess:
 
 
 def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The network namespace or the container in which a command is run, by its name, and the command itself."""
+    """The network namespace or the pod in which a command is run, by its name, and the command itself."""
     namespace, words = "", tuple(command)
-    if words[:2] == ("unshare", "--mount") and "exec" in words:  # runc exec [options] CONTAINER COMMAND
-        place = next((place for place, word in enumerate(words) if word.startswith(PREFIX)), len(words))
-        namespace, words = words[place], words[place + 1 :]
+    for runtime in POD_RUNTIMES.values():
+        if (inside := runtime.within(words)) is not None:
+            namespace, words = inside[0], tuple(inside[1])
     while len(words) > 3 and words[0] == "nsenter" and words[1].startswith("--net=") and words[2] == "--":
         path = PurePosixPath(words[1].removeprefix("--net="))
         namespace, words = path.name if path.parent == PurePosixPath("/run/netns") else "", words[3:]

@@ -50,7 +50,7 @@ def set_up(
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     parts = [
-        PartOfChain(each, one.received_by, worker.host.name)
+        PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus)
         for each, one, worker in zip(running, taken, workers, strict=True)
     ]
     ports, patience = _tester_ports(machines), _await_links(machines)

@@ -69,7 +69,8 @@ class Machines:
     @property
     def tester_cpus(self) -> tuple[int, ...]:
         """The CPUs of the tester, which the placement of each worker has."""
-        return self.workers[0].placement.tester
+        (cpus,) = {each.placement.tester for each in self.workers}
+        return cpus
 
     def refuse_shared_ports(self, workers: int | None = None) -> None:
         """PodperfError, one line a reason, unless the existing ports of the tester and of so many workers, or of all,

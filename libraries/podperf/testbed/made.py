@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, ExitStack
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
+from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
@@ -38,7 +39,8 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
+    part = PartOfChain(running, worker=machines.workers[0].host.name, cpus=cpus)
+    return SystemUnderTest(chain, tester, [part], running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
+from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testers.base import Tester
 
 PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
@@ -23,6 +25,7 @@ class PartOfChain:
     data_plane: RunningDataPlane
     received_by: Mapping[str, str] = field(default_factory=dict)  # by port: who does what arriving frames cause
     worker: str = ""  # the name of its machine
+    cpus: CpuPlan | None = None  # the roles on the worker; None for a path that podperf does not place
 
 
 @dataclass(frozen=True)
@@ -49,16 +52,23 @@ class SystemUnderTest:
     @property
     def ports(self) -> Mapping[str, PathPort]:
         """The ports of the workers by their names. Behind the first worker, the name begins with the worker's."""
-        return {
-            f"{part.worker}: {name}" if place else name: PathPort(name, host, part.received_by.get(name))
-            for place, part in enumerate(self.parts)
-            for name, host in part.data_plane.ports.items()
+        ports = {
+            part.worker: {
+                name: PathPort(name, host, part.received_by.get(name)) for name, host in part.data_plane.ports.items()
+            }
+            for part in self.parts
         }
+        return keys_as_record(ports)
 
     @property
     def data_planes(self) -> list[RunningDataPlane]:
         """Those of all workers, from left to right."""
         return [part.data_plane for part in self.parts]
+
+    @property
+    def cpu_plans(self) -> list[CpuPlan]:
+        """The roles of the CPUs of each worker, from left to right. Empty for a path that podperf does not place."""
+        return [part.cpus for part in self.parts if part.cpus is not None]
 
     @property
     def counts(self) -> bool:
@@ -72,9 +82,7 @@ class SystemUnderTest:
 
     def describe(self) -> Mapping[str, Any]:
         """What the data plane says of itself, on each worker. A record has those behind the first by their names."""
-        first, *others = self.parts
-        behind = {part.worker: part.data_plane.describe() for part in others}
-        return {**first.data_plane.describe(), **({"further_workers": behind} if behind else {})}
+        return as_record({part.worker: part.data_plane.describe() for part in self.parts})
 
     def forwards(self, traffic: TrafficProfile) -> bool:
         """Whether frames cross in each direction, by one short trial."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -102,19 +102,19 @@ class LiveTestbed(Machines):
         chain: Chain,
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
-        cpus: CpuPlan | None = None,
+        cpus: Sequence[CpuPlan] = (),
     ) -> Iterator[SystemUnderTest]:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends.
 
         `directions` are those of the frames, by default the topology's: a chain on several workers can have one. `cpus`
-        are the roles on the only worker, by default the usual ones.
+        are the roles on each worker, from left to right, by default the usual ones.
         """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
-        plans = self.cpu_plans(chain) if cpus is None else [cpus]
+        plans = cpus or self.cpu_plans(chain)
         self.go_back(chain.workers)
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:

@@ -13,22 +13,14 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import parse_ethtool
-from podperf.hosts.linux import (
-    CARRIER_PATIENCE,
-    await_carrier,
-    dedicate_receive_processing,
-    ip,
-    ip_json,
-    is_veth,
-    read_attribute,
-    write_attribute,
-)
+from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth, read_attribute, write_attribute
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack, takes_back
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.topology import WorkerPortSettings, WorkerSettings
 
 # By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.

@@ -59,7 +59,7 @@ def load_api(folder: str | None) -> Any:
     raise Refused("client", "; ".join(problems))
 
 
-class Session:
+class TrexSession:
     """The two ports of a server. The session holds them until `close`."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -342,7 +342,7 @@ def main(options: dict[str, Any]) -> int:
     watched = (options["address"], options["port"])
     threading.Thread(target=end_with_server, args=watched, daemon=True).start()
     try:
-        session = Session(options)
+        session = TrexSession(options)
         facts = session.open()
     except Exception as error:
         say({"error": _text(error), "kind": getattr(error, "kind", "server")})

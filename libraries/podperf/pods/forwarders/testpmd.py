@@ -9,7 +9,7 @@ from typing import Literal
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import threads_named
+from podperf.kernel.threads import threads_named
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
