@@ -156,7 +156,7 @@ def _changes(conformance: Conformance) -> Html:
         if bad:
             words = ", ".join(f"{each.metric.label} {each.words}" for each in bad)
             certainty = "; ".join(dict.fromkeys(each.certainty for each in bad))
-            rows.append(Row((cells.named(record, conformance), words, certainty)))
+            rows.append(TableRow((cells.named(record, conformance), words, certainty)))
     said = f"Of {count(compared, 'figure')} with a comparable earlier one, {worse} became worse, {better} better"
     return together(
         element("h2", "What became worse" if worse else "Nothing became worse"),
