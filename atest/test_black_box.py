@@ -1,4 +1,4 @@
-"""A topology that gives the tester ports as existing interfaces: whatever stands between them is measured."""
+"""A topology names existing interfaces as tester ports. podperf measures the black box between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ method: {search: quick, mrr: {trials: 5, duration: 0.2}}
 
 @pytest.fixture
 def box() -> Iterator[NetworkNamespace]:
-    """A namespace in which a bridge joins two interfaces, as a vendor's appliance would; not made by podperf."""
+    """A namespace in which a bridge joins two interfaces, like a vendor's appliance. podperf does not make it."""
     host = LocalHost()
     with ExitStack() as undo:
         ports, appliance = add_namespace("ports", undo), add_namespace("box", undo)
@@ -47,7 +47,7 @@ def box() -> Iterator[NetworkNamespace]:
 
 
 def give_it_a_cpu(box: NetworkNamespace) -> None:
-    """As an appliance has: without it, the tester's CPU does the box's work."""
+    """Give the box a CPU, as an appliance has one. Without it, the tester's CPU would do the box's work."""
     for port in ("left", "right"):
         dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
 

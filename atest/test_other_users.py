@@ -1,4 +1,4 @@
-"""Another user of the machine can neither steer a run, which is root's, nor keep it from beginning."""
+"""Another user of the machine can neither steer a run, which has root's rights, nor prevent its start."""
 
 from __future__ import annotations
 

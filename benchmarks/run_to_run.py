@@ -1,8 +1,8 @@
-"""How well whole runs repeat: `run_to_run.py RESULTS RESULTS…`, as after five times `sudo ./podperf run`.
+"""Shows how well whole runs repeat: `run_to_run.py RESULTS RESULTS…`. Example: five runs of `sudo ./podperf run`.
 
-Reads the records of the runs; measures nothing. Each test has a line for MRR and one for PDR, with the figure of each
-run in kpps: `n` where the machine was noisy while it was found, `>=` where the tester was the limit. The last column is
-the largest by the smallest of the others, which the aim is about.
+The program reads the records of the runs. It measures nothing. Each test has a line for MRR and one for PDR, with the
+figure of each run in kpps. `n`: the machine was noisy during the measurement. `>=`: the tester was the limit. The last
+column is the largest figure without a mark divided by the smallest. The aim is a limit on this ratio.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Figure:
 
 
 def figure_of(record: Record | None, metric: Metric) -> Figure | None:
-    """What a test found in one run; None where it was not run, or found nothing."""
+    """The figure of one test in one run. None without a figure."""
     found = record["results"].get(metric.name) if record else None
     if record is None or found is None:
         return None

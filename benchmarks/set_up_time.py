@@ -1,8 +1,8 @@
-"""How long it takes until a chain forwards, and until it is gone: `set_up_time.py [--repeats N] [DATA PLANE...]`.
+"""How long a chain's set-up and its removal take: `set_up_time.py [--repeats N] [DATA PLANE...]`. Needs root.
 
-Needs root. Each repeat takes every chain once, so that all of them meet the same machine; ratios are to the bare path.
-Set-up is what a test waits for before its first trial: asking whether the data plane is there, building the chain,
-seeing frames cross it in each direction, and reading its description back.
+Each repeat sets up every chain once, so that noise meets all chains. Ratios compare with the bare path. Set-up has four
+parts: check that the data plane is available, build the chain, see frames cross in both directions, read the
+description.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WIRE = Chain("wire", 0)
 
 @dataclass
 class Times:
-    """Seconds that one chain took, a figure a repeat."""
+    """The seconds of one chain, one figure for each repeat."""
 
     set_up: list[float] = field(default_factory=list)
     tear_down: list[float] = field(default_factory=list)

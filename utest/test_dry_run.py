@@ -1,4 +1,4 @@
-"""A plan is made by the drivers themselves, and nothing of it reaches a machine."""
+"""The drivers themselves make a plan, and no command of it reaches a machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def topology(name: str) -> Topology:
 
 @pytest.fixture(autouse=True)
 def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever would reach a machine, this one or another, ends the test; only `tmp_path` is there before."""
+    """A command that reaches a machine, this one or another, fails the test. Only `tmp_path` can be used."""
 
     def reached(*what: Any, **_: Any) -> None:
         raise AssertionError(f"a plan reached a machine: {what}")
@@ -191,7 +191,7 @@ def cpus_of(steps: Plan, pattern: str) -> list[int]:
 
 
 def test_a_chain_along_two_workers_has_a_plan() -> None:
-    """Of the hackathon: what the first worker's last pod sends goes to the second worker's first one."""
+    """A set-up of the hackathon: the last pod of the first worker sends to the first pod of the second worker."""
     made = plan(topology("hackathon_113"), Chain("sriov-vpp", 4, workers=2), SMALL)
     first, second = (
         [step.text for step in made.steps if step.host == host and step.phase == SET_UP]
@@ -383,7 +383,7 @@ def test_what_a_file_says_is_done(keys: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> None:
-    """It knows nothing of the runtime: the steps differ only in how a pod, and a program in it, are started."""
+    """The steps differ only in the start of a pod, and in the start of a program in it."""
     chain = Chain(name, max(1, DATA_PLANES[name].least_pods))
     steps: dict[str, list[str]] = {}
     for runtime in ("namespaces", "runc"):

@@ -1,4 +1,4 @@
-"""A history: which figures are compared, and what the newest run says against those before."""
+"""A history: the figures that are compared, and the verdict on the newest run."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ TEMPLATE = _template()
 
 
 def write_history(folder: Path, runs: Sequence[Mapping[str, Any] | None]) -> Path:
-    """One record a run, in the order of the runs; no record where it is None."""
+    """One record for each run, in the order of the runs. No record for None."""
     for number, each in enumerate(runs):
         records = folder / f"run-{number:02d}" / "records"
         records.mkdir(parents=True)

@@ -14,7 +14,7 @@ from podperf.pods.base import Pod, PodRuntime
 from podperf.pods.forwarders.base import Application
 
 PACKAGE = Path(podperf.__path__[0])
-LAYERS = (  # from the bottom; what stands in one layer does not know of each other
+LAYERS = (  # from the bottom; parts of one layer do not import each other
     {"printable"},
     {
         "__init__",
@@ -51,12 +51,12 @@ MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"
 
 
 def top(module: str) -> str:
-    """The module or package of podperf's top level in which this file stands."""
+    """The module or package of podperf's top level that has this file."""
     return Path(module).parts[0].removesuffix(".py")
 
 
 def imported(module: str) -> Iterator[str]:
-    """What a module imports of podperf's top level, wherever in its text it does so."""
+    """The names of podperf's top level that a module imports, anywhere in its text."""
     for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
@@ -68,7 +68,7 @@ def imported(module: str) -> Iterator[str]:
 
 
 def modules_imported(module: str) -> Iterator[str]:
-    """The modules from which a module imports."""
+    """The modules that a module imports."""
     for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
@@ -96,8 +96,11 @@ OF_A_RUNTIME = r"(namespace|netns|container|pid|process)"
 
 
 def test_only_runtimes_know_what_holds_a_pod_together() -> None:
-    """A data plane cannot name the namespace or a process of a pod: the seam has no word for them, and mypy would
-    refuse it. And no module outside of pods/ takes a runtime, or what one is made of, past the list of runtimes."""
+    """A data plane cannot name the namespace or a process of a pod: the seam has no word for them, and mypy refuses
+    others.
+
+    A module outside of pods/ gets a runtime only from the list of runtimes.
+    """
     seam = [name for kind in (Pod, PodRuntime, Application) for name in vars(kind) if not name.startswith("_")]
     assert not [name for name in seam if re.search(OF_A_RUNTIME, name)]
     allowed = {"podperf.pods", "podperf.pods.base", "podperf.pods.cni", "podperf.pods.memif"}

@@ -1,4 +1,4 @@
-"""Figures out of results: what a bound is, and which side it is on."""
+"""Figures from results: lower and upper bounds."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
 
 
 def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
-    """How a chain is placed on CPU 1 and 2."""
+    """The words for the placement of a chain on CPUs 1 and 2."""
     environment = {**ENVIRONMENT, "cpu": {"isolated": None}}
     with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
     cpus = plan_cpus(Placement((0,), (1, 2)), chain.pods, with_switch=with_switch)
@@ -109,7 +109,7 @@ def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
 
 
 def in_scenario(name: str) -> dict[str, str | None]:
-    """What a record tells of two pods behind Open vSwitch on a worker with two NUMA nodes of four CPUs each."""
+    """The parameters in a record of two pods behind Open vSwitch, on a worker with two NUMA nodes of four CPUs each."""
     nodes = [{"node": 0, "cpus": "0-3"}, {"node": 1, "cpus": "4-7"}]
     worker = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
     placed = place_scenario(SCENARIOS[name], 2, Placement((0,), (4, 5, 6, 7)), worker, nic_node=1, taken=(0,))

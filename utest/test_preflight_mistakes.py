@@ -1,4 +1,4 @@
-"""Each mistake is caught, with a remedy that makes it none, and what is sound is not taken for one."""
+"""podperf finds each mistake and gives a remedy. With the remedy, or without the mistake, there is no warning."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def test_what_podperf_itself_would_configure_is_sound() -> None:
     assert switch_beside_nic(switch, cpus, node=1).state is State.OK
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- reading the values
+# ------------------------------------------------------------------------------------------------
 
 
 def test_settings_are_read_from_the_database() -> None:
@@ -191,7 +192,7 @@ class Lab(LocalHost):
 
 
 def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Observation]:
-    """What is found on this worker with the topology of appendix C, whose label says TRex 2.92."""
+    """The observations on this worker, with the topology of appendix C. Its label says TRex 2.92."""
     topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
     cpus = Cpus(tuple(nodes), tuple(nodes), nodes=dict(nodes))
     return list(look_for_mistakes(topology, place(topology, cpus), cpus, lab))
@@ -220,13 +221,13 @@ def test_pods_that_cannot_be_looked_at_are_not_passed_over(refused: str, reason:
 
 
 def test_a_trex_is_warned_of_where_a_run_could_make_virtual_functions() -> None:
-    """A run makes its own for each test, so that there are none while this is checked."""
+    """A run makes its own virtual functions for each test. So there are none during this check."""
     (trex,) = [each for each in found_on(Lab()) if each.subject.startswith("TRex")]
     assert trex.state is State.WARNING
 
 
 class OwnPorts:
-    """What check_measuring needs of a testbed whose tester is a TRex with ports of its own."""
+    """The parts of a testbed that check_measuring uses. The tester is a TRex with its own ports."""
 
     def __init__(self, version: str) -> None:
         self.topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")

@@ -1,4 +1,4 @@
-"""Presets are data: found by name, complete, and what their sources say."""
+"""Presets are data. They have names, they are complete, and their values are those of their sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_goals_are_sound(each: Preset) -> None:
     assert {"loss_ratio", "exceed_ratio"} <= set(each.sources)
     assert json.loads(json.dumps(each.as_record()))["name"] == each.name
     for goal in each.goals:
-        # A trial at the lowest load must be able to tell the loss ratio from none.
+        # At the lowest load, a trial must have enough frames to tell this loss ratio from no loss.
         assert each.minimum_load * goal.initial_trial_duration * (goal.loss_ratio or 1) >= 1
 
 

@@ -1,4 +1,4 @@
-"""Records: what a test leaves on disk, whatever way it ends."""
+"""Records: the files that a test leaves on disk, however it ends."""
 
 from __future__ import annotations
 

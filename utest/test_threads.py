@@ -61,7 +61,7 @@ def test_where_no_thread_of_the_kernel_is_to_be_seen_the_remedy_is_said() -> Non
 
 
 class Refusing(ScriptedHost):
-    """It has one receive thread, which it lets nobody move."""
+    """A host with one receive thread that cannot be pinned."""
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         done = super()._run(*command, stdin=stdin, check=check, timeout=timeout)

@@ -46,7 +46,7 @@ class CpuPlan:
     """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
 
     apart: bool = False
-    """Whether the tester's CPUs are another machine's."""
+    """Whether the tester's CPUs belong to another machine than the worker's."""
 
     @property
     def beside_switch(self) -> tuple[int, ...]:
@@ -117,8 +117,8 @@ def give_roles(
 ) -> CpuPlan:
     """The roles of a chain. `switch` has its switch's CPUs, if any. `beside` has the CPUs of pods and control.
 
-    The pods have the first CPUs of `beside`. Control has the other ones, or shares those of the pods. `receives` has
-    the CPU of the left and of the right port.
+    The pods have the first CPUs of `beside`. Control has the other ones. If none is left, it shares the CPUs of the
+    pods. `receives` has the CPU of the left and of the right port.
     """
     left, right = receives
     return CpuPlan(

@@ -219,7 +219,7 @@ def rates() -> list[Metric]:
 
 
 def headlines() -> list[Metric]:
-    """The rates by which data planes are ranked and runs compared, the most important first."""
+    """The rates for the ranking of data planes and the comparison of runs, the most important first."""
     return sorted((each for each in rates() if each.headline), key=lambda each: each.headline)
 
 

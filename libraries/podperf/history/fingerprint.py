@@ -32,9 +32,9 @@ _GIB = 2**30
 
 
 def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -> Fingerprint:
-    """The parts of `PARTS` that are known, without the `ignored` ones.
+    """The known parts of `PARTS`, without the `ignored` ones.
 
-    Versions of packages, of podperf and of the distribution are no parts: they may be what is under test.
+    Versions of packages, of podperf and of the distribution are no parts, because a user may test different versions.
     """
     chain, traffic = record["chain"] or {}, record["traffic"] or {}
     environment, tester = record["environment"] or {}, record["tester"] or {}
@@ -78,7 +78,7 @@ def _cpu(worker: Mapping[str, Any]) -> str:
 
 
 def _memory(worker: Mapping[str, Any]) -> str:
-    """In whole GiB: a kernel tells a few pages more or less than another."""
+    """The memory in whole GiB. Two kernels can differ by a few pages."""
     size = (worker.get("memory") or {}).get("total_bytes")
     return f"{size / _GIB:.0f} GiB" if size else ""
 
@@ -118,7 +118,7 @@ def _placement(record: Record) -> str:
 
 
 def _method(record: Record, metric: Metric) -> str:
-    """How the figure was found: the number and length of trials, the preset of a search."""
+    """The method of the figure: the number and length of trials, the preset of a search."""
     found = record["methods"].get(metric.method) or {}
     preset = (found.get("preset") or {}) if isinstance(found.get("preset"), Mapping) else {}
     settings = {key: found.get(key) for key in ("trial_count", "trial_duration", "share", "of")}
@@ -126,7 +126,7 @@ def _method(record: Record, metric: Metric) -> str:
 
 
 def _words(**values: Any) -> str:
-    """`pods 1, forwarder kernel`; what is not known is left out."""
+    """`pods 1, forwarder kernel`. Unknown values are left out."""
     return ", ".join(f"{name.replace('_', ' ')} {_word(each)}" for name, each in values.items() if each is not None)
 
 

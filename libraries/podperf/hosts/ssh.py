@@ -31,7 +31,7 @@ class SshHost(Commands):
 
     def __init__(self, login: Login) -> None:
         self.name = login.address if login.port == 22 else f"{login.address} port {login.port}"
-        self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
+        self.servers: set[int] = set()  # PIDs of the SSH server's processes, the parents of this object's commands
         self.login = login
         self._connections: list[_Connection] = []
         self._losses = 0

@@ -57,7 +57,7 @@ def existing_namespace(name: str) -> Thing:
 
 
 def existing_interface(name: str, inside: str | None = None) -> Thing:
-    """An interface, in a network namespace of that name or in the machine's own. It is gone when that is."""
+    """The interface `name` in the network namespace `inside`, or in the machine's own. It ends with its namespace."""
     return ("ip", *(("-n", inside) if inside else ()), "link", "show", "dev", name)
 
 
@@ -77,10 +77,10 @@ class NotedChange:
 
     changed: str
     command: Sequence[str] = ()
-    of: Thing = ()  # what was changed, if it may go away: then there is nothing to take back
+    of: Thing = ()  # the changed thing, if it can disappear; without the thing there is nothing to take back
     function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
+    in_namespace: bool = False  # the changed thing may be in a namespace of the run, and would end with the namespace
 
 
 class NotTakenBack(PodperfError):
@@ -97,11 +97,11 @@ class WayBack:
 
     def __init__(self, host: Host, undo: ExitStack, journal: str = JOURNAL) -> None:
         self._host, self._journal = host, journal
-        self._numbers: list[int] = []  # of its own entries in the journal
+        self._numbers: list[int] = []  # of this set-up's entries in the journal
         undo.callback(self._go_back)
 
     def note(self, changed: str, *command: str, of: Thing = ()) -> None:
-        """Write down what is about to be changed, and the command that takes it back.
+        """Write the next change into the journal, with the command that takes it back.
 
         If `of` is gone when the command fails, nothing has to be taken back.
         """
@@ -151,8 +151,8 @@ def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
 def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
     """Take back all changes of this machine, the last one first. Returns what was changed.
 
-    If a change cannot be taken back, all others are. Then NotTakenBack says what is not as it was before, and the
-    journal keeps those changes.
+    If a change cannot be taken back, podperf still takes back the others. NotTakenBack then names the remaining
+    changes, and the journal keeps them.
     """
     numbers = _numbers(host, journal)
     return _take_back(host, journal, numbers) if numbers else []
@@ -198,7 +198,7 @@ def _why_not(host: Host, change: NotedChange) -> str | None:
 
 def _function(name: str) -> Callable[..., None]:
     module, _, function = name.partition(":")
-    if module.startswith("podperf."):  # to import a module is to run it, so that no other one is imported either
+    if module.startswith("podperf."):  # an import runs a module's code, so only podperf's own modules are imported
         with suppress(ImportError, TypeError, ValueError):
             import_module(module)
     if name not in _MARKED:

@@ -36,7 +36,7 @@ class Builds:
 
     @property
     def least(self) -> float:
-        """The figure of the chain: that of a build in which no entry of a hash table stands behind another one."""
+        """The figure of the chain. In this build, no entry of a hash table stands behind another one."""
         return min(self.figures)
 
     @property

@@ -223,7 +223,7 @@ class NdrPdr:
         """Search. If the time limit or the tester ends the search early, the result has the bounds so far, marked so.
 
         If the tester cannot deliver the maximum load, the search tries a lower one, up to four times. Raises
-        TrialNotDelivered if that does not help, or if the tester fails before there is any bound.
+        TrialNotDelivered if the tester delivers none of them, or fails before there is any bound.
         """
         started, maximum_load = self.clock(), source.maximum_load
         if all(each.name in self.withheld for each in self.preset.goals):
@@ -247,7 +247,7 @@ class NdrPdr:
         """The result in this range of loads, and the tester's error that ended the search early, if any."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals if goal.name not in self.withheld}
-        # Also a slow tester must leave a range of loads to search.
+        # With a slow tester, the preset's minimum load could be above the maximum load.
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
@@ -321,7 +321,7 @@ class _Phases:
         return bool(final.clo and final.chi and float(final.clo) >= float(final.chi) * (1 - self._width))
 
     def bounds(self, finished: bool) -> tuple[Any, Any]:
-        """Lower and upper bound of the final phase. A bound that it lacks is that of an earlier phase that agrees."""
+        """Lower and upper bound of the final phase. If it lacks a bound, an earlier phase gives one that fits."""
         target = self._final
         found = self._database.get_relevant_bounds(target=target)
         low, high = found.clo, found.chi

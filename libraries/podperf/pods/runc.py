@@ -1,7 +1,7 @@
-"""Pods as containers of runc: each has a root file system, process numbers and a network of its own.
+"""Pods as containers of runc: each has its own root file system, process numbers and network.
 
-The root file system has the worker's programs, for reading only. A container may do what a program of root may do on
-the worker (docker calls that privileged), because its application drives network cards.
+The root file system has the worker's programs, read-only. The application of a pod drives network cards. So a container
+has all rights of root on the worker (docker calls such a container privileged).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
 START_TIMEOUT = 30.0  # seconds, on an emulated CPU
 # Folders of the worker that a pod reads its programs and their settings from.
 PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
-# runc makes a control group for each container. It would switch on controllers for the whole machine then, a pod's
-# pollers could not have the real-time priority by which they take turns, and the groups of a killed run would stay.
-# With groups that cannot be written, runc goes on without them, as it does for users who are not root.
+# Containers have no control groups. For a group, runc would switch on controllers for the whole machine. A poller in a
+# group could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind.
+# If runc cannot write control groups, it works without them, as for users who are not root.
 _RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 
 
@@ -102,7 +102,7 @@ class RuncContainer(NetworkedPod):
 
 
 class ProcessInside(Process):
-    """A process in a container, to which `runc exec` passes on its input and signals, and from which its output."""
+    """A process in a container. `runc exec` passes input and signals on to the process, and passes its output back."""
 
     def __init__(self, passed_on: Process, pid: int) -> None:
         self._passed_on, self.pid = passed_on, pid

@@ -159,7 +159,7 @@ def _check_testbed(
     yield from check_measuring(testbed, root)
     reason = quietness.stop().reason
     quiet = Observation("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
-    busy = Observation("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
+    busy = Observation("machine", "quietness", State.WARNING, reason or "", "end other programs, or expect spread")
     yield busy if reason else quiet
 
 

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
-    parser.add_argument("--forwarder", metavar="NAME", help="what moves frames within the pods of that plan")
+    parser.add_argument("--forwarder", metavar="NAME", help="the program that forwards in the pods of that plan")
     parser.add_argument(
         "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
     )

@@ -1,4 +1,4 @@
-"""Whether test frames cross the testbed, and which data planes can be measured there. Found out by trying."""
+"""Checks by trials whether test frames cross the testbed, and which data planes can be measured there."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
             yield _check_receive_threads(testbed)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
-    except PodperfError as error:  # another run has the machine
+    except PodperfError as error:  # for example: another run has the machine
         yield Observation("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
 
 def _check_left_behind(host: Host) -> Iterator[Observation]:
-    """A warning where a killed run has left something."""
+    """A warning if a killed run has left something."""
     folders = (str(RUN_DIRECTORY), JOURNAL)
     there = [each for each in folders if not host.ask("test", "-e", each, check=False).exit_code]
     left = [*namespaces_named(host), *there]
@@ -58,7 +58,7 @@ def _check_left_behind(host: Host) -> Iterator[Observation]:
 
 
 def _check_ports(testbed: LiveTestbed) -> Iterator[Observation]:
-    """Whether the existing ports of the tester and of the workers are nobody else's."""
+    """Checks that nothing else uses the existing ports of the tester and of the workers."""
     topology, tester = testbed.topology, testbed.tester_host
     yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, tester, ssh=session_to(tester)))
     for worker in testbed.workers:
@@ -79,7 +79,7 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
 
 
 def _check_receive_threads(testbed: LiveTestbed) -> Observation:
-    """Whether the kernel's receive threads can be held to CPUs, which a run wants of those of its ports."""
+    """Checks that the receive threads of the ports can be pinned to CPUs. A run pins them."""
     try:
         testbed.refuse_unpinnable()
     except PodperfError as error:
@@ -90,7 +90,7 @@ def _check_receive_threads(testbed: LiveTestbed) -> Observation:
 
 
 def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
-    """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
+    """Checks a tester with ports of its own: does it answer, and are its links up? Its ports cannot be joined here."""
     try:
         tester = testbed.tester_with_ports().facts
     except PodperfError as error:
@@ -100,7 +100,7 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
         testbed.close()
     detail = f"{tester.name} {tester.version} at {tester.server}"
     down = [f"the link of its {side} port is down" for side, port in tester.ports.items() if not port.link_up]
-    # A run sets the worker's ports up, and many a card has no link before.
+    # A run brings the worker's ports up. Before that, many cards have no link.
     to_be_set_up = not testbed.topology.external
     state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
     remedy = "plug in the cable" + (", if it stays down once the worker's ports are up" if to_be_set_up else "")
@@ -112,7 +112,7 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
 
 
 def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Observation:
-    """TRex as it calls itself: the topology's label may be out of date, or missing."""
+    """Checks the version that TRex itself tells. A label in the topology may be out of date, or missing."""
     offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
     return trex_on_vfs(tester.version, offered)
 

@@ -40,8 +40,8 @@ Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 class TestRecord:
     """One test. The test fills its fields in while it runs. An unknown value stays None, and is null in the document.
 
-    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` is that of one
-    trial, which `latency_of` names in words. `baseline` is the id of the record to which ratios compare.
+    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` comes from one
+    trial; `latency_of` describes the trial in words. Ratios compare with the record that has the id `baseline`.
     `link_bits_per_second` is None if no port has a link speed. `log` is the test's place in Robot Framework's log, such
     as `log.html#s1-t1`.
     """
@@ -58,7 +58,7 @@ class TestRecord:
     reason: str = ""
     topology: Topology | None = None
     model: NetworkingModel | None = None
-    second_model: NetworkingModel | None = None  # to which the set-up of the chain also belongs
+    second_model: NetworkingModel | None = None  # if the set-up of the chain belongs to two models
     chain: Chain | None = None
     traffic: TrafficProfile | None = None
     placement: Placement | None = None

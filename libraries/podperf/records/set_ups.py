@@ -58,7 +58,7 @@ class SetUp:
 
     @property
     def pod_cpus(self) -> Sequence[int]:
-        """The CPUs of the pods, in the order of the pods; where the kernel forwards for them, all that may be its."""
+        """The CPUs of the pods, in the order of the pods. If the kernel forwards, all CPUs that the kernel may use."""
         if self.shared or self.cpus is None:
             return self.shared
         return self.cpus.beside_switch if self.in_kernel else self.cpus.pods

@@ -1,4 +1,4 @@
-"""A history as one HTML page: what changed first, then every test with its trends."""
+"""A history as one HTML page: changes first, then every test with its trends."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _standing(
 
 
 def _valid(test: TestInProgress, sut: SystemUnderTest, traffic: TrafficProfile, phase: str, loop: Loop) -> TrialResult:
-    """A trial in which no frame was lost or late."""
+    """A trial without a lost or late frame."""
     why: str | None = None
     for _ in range(ATTEMPTS):
         result = sut.tester.measure(Trial(traffic, UNPACED, MOST_SECONDS, loop))

@@ -25,8 +25,8 @@ Result = TypeVar("Result", bound=MethodResult)
 class Measurement:
     """A chain between the tester's ports, in a running test.
 
-    A counted machine measures `cost` in place of all else, and its tester has no limits. `delivered_load` is that of
-    `MrrResult`. Before MRR is measured, it is infinite.
+    A counted machine measures only `cost`, and its tester has no limits. `delivered_load` comes from `MrrResult`. It is
+    infinite before MRR is measured.
     """
 
     test: TestInProgress

@@ -20,7 +20,7 @@ class TestSequence:
     __test__ = False  # not a pytest class
 
     def __init__(self, session: Session, version_under_test: str | None = None) -> None:
-        """`version_under_test` is the user's name of what is measured, for the records."""
+        """`version_under_test` is the user's name for the measured version. The records have it."""
         self.session = session
         self.version_under_test = version_under_test or None
         self.progress = session.progress

@@ -47,14 +47,14 @@ class Refused(Exception):
 def load_api(folder: str | None) -> Any:
     """TRex's client library: the one in this folder, or the interpreter's trex-stl-lib."""
     if folder:
-        if not os.path.isdir(folder):  # noqa: PTH112 - as this program keeps to little
+        if not os.path.isdir(folder):  # noqa: PTH112 - this program imports few modules
             raise Refused("client", f"there is no folder {folder}")
         sys.path.insert(0, folder)
     problems = []
     for name in ("trex.stl.api", "trex_stl_lib.api"):
         try:
             return importlib.import_module(name)
-        except Exception as error:  # whatever its many modules raise
+        except Exception as error:  # the client imports many modules, which can raise anything
             problems.append(f"{name}: {type(error).__name__}: {error}")
     raise Refused("client", "; ".join(problems))
 

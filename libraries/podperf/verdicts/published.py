@@ -65,7 +65,7 @@ class PublishedOrder:
 
 @dataclass(frozen=True)
 class Table:
-    """A result table and where it was published. `frame` is the size to which the figures belong, None if not given."""
+    """A published result table, with its source. `frame` is the size of its frames. None: the source gives no size."""
 
     path: str
     document: str
