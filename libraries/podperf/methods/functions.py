@@ -22,7 +22,7 @@ _ALIKE = 2.0  # a renamed function costs at most so many times what it cost unde
 
 
 @dataclass(frozen=True)
-class Difference:
+class FunctionChange:
     """A function in two variants: its names there, and its instructions a frame. A name is None where it is not run."""
 
     name_before: str | None
@@ -58,19 +58,19 @@ def most_first(functions: Functions) -> list[tuple[str, float]]:
     return sorted(functions.items(), key=lambda each: (-each[1], each[0]))
 
 
-def differences(before: Functions, after: Functions) -> list[Difference]:
+def differences(before: Functions, after: Functions) -> list[FunctionChange]:
     """The functions whose instructions are not the same, the largest difference first.
 
     A function that has another name after is one row if its names tell: see `_renamed`. The sum of the changes is the
     difference of the sums.
     """
-    found = [Difference(name, name, before[name], after[name]) for name in before if name in after]
+    found = [FunctionChange(name, name, before[name], after[name]) for name in before if name in after]
     gone = {name: before[name] for name in before if name not in after}
     new = {name: after[name] for name in after if name not in before}
     for old, now in _renamed(gone, new):
-        found.append(Difference(old, now, gone.pop(old), new.pop(now)))
-    found += [Difference(name, None, amount, 0.0) for name, amount in gone.items()]
-    found += [Difference(None, name, 0.0, amount) for name, amount in new.items()]
+        found.append(FunctionChange(old, now, gone.pop(old), new.pop(now)))
+    found += [FunctionChange(name, None, amount, 0.0) for name, amount in gone.items()]
+    found += [FunctionChange(None, name, 0.0, amount) for name, amount in new.items()]
     changed = (each for each in found if each.change)
     return sorted(changed, key=lambda each: (-abs(each.change), each.name))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podperf.methods.functions import Difference, Functions, differences, rest
+from podperf.methods.functions import FunctionChange, Functions, differences, rest
 from podperf.report.results import Record
 
 SCHEMA_VERSION = 1
@@ -48,7 +48,7 @@ class CostChange:
         return self.before.missing or self.after.missing
 
     @property
-    def functions(self) -> Sequence[Difference]:
+    def functions(self) -> Sequence[FunctionChange]:
         """The functions that differ, the largest difference first. Empty where `missing` says why."""
         return [] if self.missing else differences(self.before.functions, self.after.functions)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from podperf.figures import count, cut
-from podperf.methods.functions import Difference
+from podperf.methods.functions import FunctionChange
 from podperf.report.cost_changes import CostChange, CostComparison
 
 MOST_SHOWN = 20  # functions in a terminal and in a drawing
@@ -29,12 +29,12 @@ def sentence(change: CostChange) -> str:
     return f"{change.after.in_flight}: {words} ({signed(change.change)})"
 
 
-def shown(differences: Sequence[Difference]) -> tuple[Sequence[Difference], float]:
+def shown(differences: Sequence[FunctionChange]) -> tuple[Sequence[FunctionChange], float]:
     """The functions that are shown one by one, and the sum of the changes of all others."""
     return differences[:MOST_SHOWN], sum(each.change for each in differences[MOST_SHOWN:])
 
 
-def others(differences: Sequence[Difference]) -> str:
+def others(differences: Sequence[FunctionChange]) -> str:
     """The name of the row for those that are not shown one by one. Empty without any."""
     return count(len(differences) - MOST_SHOWN, "other function") if len(differences) > MOST_SHOWN else ""
 
