@@ -39,6 +39,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
     {"testbed"},
     {"verdicts"},
     {"methods", "records"},
+    {"comparisons"},
     {"history"},
     {"report", "virtual_worker"},
     {"counted_machine"},

@@ -5,6 +5,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     run                      one run of the suites: its machines, limits and baselines, and the test that runs now
     preflight, cleanup       the commands `check` and `clean`
     report, virtual_worker   reports from records; a worker in QEMU
+    comparisons              comparisons that users write, and their rounds
     methods, records         methods measure a result with a tester; the JSON document of one test
     verdicts                 thresholds, claims of the draft, results that others published
     testbed                  machines, ports and CPUs in use: builds the systems under test

@@ -16,7 +16,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
-from podperf.pods.base import PodRuntime
+from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
 
 
@@ -46,13 +46,14 @@ class Worker:
     namespace: str
     left: WorkerPort
     right: WorkerPort
-    pods: PodRuntime
+    pods: PodStarter
     mtu: int
     cpus: CpuPlan
     directory: str  # for sockets, databases and logs of this set-up; removed at its end
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: bool = True  # whether the topology lets them be used
+    started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
 
     @property
     def receiving(self) -> Sequence[tuple[WorkerPort, int]]:

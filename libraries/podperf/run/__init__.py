@@ -7,7 +7,8 @@ Its parts:
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
     set_up, measurement                 the chain of one test, and the figures of its methods
-    comparison                          several chains by turns in one test
+    comparison, contenders              several chains by turns in one test
+    variants, hooks, comparing          the variants of a user's comparison; the command `compare`
     expected, interfaces                how long tests may take; the interfaces on a path
 """
 

@@ -35,7 +35,7 @@ class BarePaths:
         if kind not in self._found:
             test.take_down()
             build = partial(testbed.bare_path, traffic.frame)
-            self._found[kind], _ = Cost().run(partial(_standing, test, build, traffic, "bare-path"))
+            self._found[kind], _ = Cost().run(partial(closed_loops, test, build, traffic, "bare-path"))
         return self._found[kind]
 
 
@@ -53,7 +53,7 @@ def measure_cost(
     bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
-    builds, missing = Cost().run(partial(_standing, test, build, traffic, Cost.name))
+    builds, missing = Cost().run(partial(closed_loops, test, build, traffic, Cost.name))
     result = CostResult(builds, bare_path, missing)
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)
@@ -61,9 +61,10 @@ def measure_cost(
 
 
 @contextmanager
-def _standing(
+def closed_loops(
     test: TestInProgress, build: Callable[[], Standing], traffic: TrafficProfile, phase: str
 ) -> Iterator[LoopSource]:
+    """Closed loops across what `build` sets up, while the context lasts."""
     with build() as sut:
         there = addressed(traffic, sut)
         sut.probe(there)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from podperf.errors import Unavailable
@@ -71,6 +71,10 @@ class Measurement:
         record.latency, record.latency_of = result.latency, result.statement
         return True
 
+    def by_method(self, name: str) -> None:
+        """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
+        MEASURES[name](self)
+
     def judge(self) -> Verdict:
         """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
@@ -88,3 +92,17 @@ class Measurement:
         if self.limits is None:
             raise Unavailable(ONLY_COST)
         return self.limits
+
+
+def _latency(measurement: Measurement) -> None:
+    measurement.ndr_and_pdr()
+    measurement.latency()
+
+
+MEASURES: Mapping[str, Callable[[Measurement], object]] = {
+    "mrr": Measurement.mrr,
+    "ndrpdr": Measurement.ndr_and_pdr,
+    "latency": _latency,
+    "cost": lambda measurement: measurement.cost(),
+}
+"""How the metrics of each method are measured, by the method's name."""

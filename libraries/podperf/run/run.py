@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podperf.comparisons import Comparison
+from podperf.comparisons.result import ComparisonResult
 from podperf.errors import PodperfError
 from podperf.model import Chain, Direction, FrameSize, TrafficProfile
 from podperf.printable import printable
@@ -18,6 +20,7 @@ from podperf.run.measurement import Measurement
 from podperf.run.session import Session
 from podperf.run.set_up import set_up
 from podperf.run.test_in_progress import TestInProgress
+from podperf.run.variants import VariantsTest, exact_result
 from podperf.verdicts.findings import Finding, Order
 
 
@@ -99,6 +102,24 @@ class Run:
         usual = traffics[str(order.contenders[0])]
         test = self._begin(identity.record(order.name, frames, way(usual)), usual)
         return compare(test, order, traffics, self.session.equipment, self.kept.limits)
+
+    def compare_variants(self, identity: TestIdentity, comparison: Comparison) -> ComparisonResult:
+        """Measure the variants of a comparison in a separate test: by turns, or on a counted machine each in this boot.
+
+        Raises Unavailable before any measurement if the testbed cannot set a variant up.
+        """
+        test = self.begin_comparison(identity, comparison)
+        if not self.session.topology.counts_instructions:
+            return test.in_rounds()
+        result = exact_result(comparison, [test.figure_of(each) for each in comparison.variants], test.started)
+        test.test.record.methods = {**test.test.record.methods, "variants": result.to_json()}
+        return result
+
+    def begin_comparison(self, identity: TestIdentity, comparison: Comparison, *words: str) -> VariantsTest:
+        """Open the record of a test of variants. `words` are parts of the record's name."""
+        traffic = self._traffic(comparison.frame, comparison.directions, comparison.flows)
+        record = identity.record(comparison.name, *words, traffic.frame.name, way(traffic))
+        return VariantsTest(self._begin(record, traffic), comparison, traffic, self.session, self.kept)
 
     def tear_down_chain(self) -> None:
         """Take the chain down. Safe to repeat."""

@@ -12,7 +12,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
+from podperf.testbed.system_under_test import PartOfChain, Site, SystemUnderTest
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
@@ -38,7 +38,7 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
+    return SystemUnderTest(chain, tester, [PartOfChain(running, site=Site(machines.workers[0].host, worker))], running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

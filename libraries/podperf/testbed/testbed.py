@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -103,21 +103,22 @@ class LiveTestbed(Machines):
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
         cpus: CpuPlan | None = None,
+        first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
         """The chain between the tester's ports, for frames up to this size; gone when the context ends.
 
         `directions` are those of the frames, by default the topology's: a chain on several workers can have one. `cpus`
-        are the roles on the only worker, by default the usual ones.
+        are the roles on the only worker, by default the usual ones. `first` changes the machines before the chain is
+        set up, and registers the undo of its changes.
         """
         data_plane = self.demand(chain)()
-        if data_plane.cabling is Cabling.BACK_TO_BACK:
-            with self.bare_path(frame, name="tester") as bare:
-                yield bare
-            return
         plans = self.cpu_plans(chain) if cpus is None else [cpus]
         self.go_back(chain.workers)
         with ExitStack() as undo:
-            if data_plane.cabling is Cabling.EXISTING:
+            first(undo)
+            if data_plane.cabling is Cabling.BACK_TO_BACK:
+                yield undo.enter_context(self.bare_path(frame, name="tester"))
+            elif data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
@@ -127,10 +128,15 @@ class LiveTestbed(Machines):
 
     @contextmanager
     def build_placed(
-        self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+        self,
+        placed: Placed,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
         """The same with switch and pods where a scenario has them."""
-        with self.build(chain, frame, directions, placed.cpus) as sut:
+        with self.build(chain, frame, directions, placed.cpus, first) as sut:
             if placed.shared:
                 for application in (each for part in sut.data_planes for each in part.applications):
                     application.allow(placed.shared)

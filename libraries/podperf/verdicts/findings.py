@@ -127,7 +127,8 @@ def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured
 
 
 def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:
-    ratio = ratio_interval(*(rates[index] for index in pair))
+    first, second = pair
+    ratio = ratio_interval(rates[first], rates[second])
     verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
     one, other = (order.contenders[index] for index in pair)
     return verdict, (

@@ -41,16 +41,23 @@ def ratio_interval(one: Sequence[Measured], other: Sequence[Measured], error: fl
     because the tester was the limit, the interval is open on that side. Raises PodperfError if a figure is 0, which has
     no ratio, and if there are too few pairs for `error`.
     """
-    if any(each.value <= 0 for each in (*one, *other)):
-        raise PodperfError("a chain forwarded nothing in one of the trials, so there is no ratio to judge")
+    estimate = ratio_estimate(one, other)
     pairs = list(zip(one, other, strict=True))
     left_out, confidence = _tail(len(pairs), error)
     return RatioInterval(
         math.exp(_walsh_averages([_log_ratio(each.least, beside.most) for each, beside in pairs])[left_out]),
-        math.exp(median(_walsh_averages([_log_ratio(each.value, beside.value) for each, beside in pairs]))),
+        estimate,
         math.exp(_walsh_averages([_log_ratio(each.most, beside.least) for each, beside in pairs])[-1 - left_out]),
         confidence,
     )
+
+
+def ratio_estimate(one: Sequence[Measured], other: Sequence[Measured]) -> float:
+    """The estimate of `ratio_interval`. One pair is enough for it. Raises PodperfError if a figure is 0."""
+    if any(each.value <= 0 for each in (*one, *other)):
+        raise PodperfError("a chain forwarded nothing in one of the trials, so there is no ratio to judge")
+    logs = [_log_ratio(each.value, beside.value) for each, beside in zip(one, other, strict=True)]
+    return math.exp(median(_walsh_averages(logs)))
 
 
 def least_error(pairs: int) -> float:

@@ -1,0 +1,16 @@
+"""Comparisons that users write: variants of a chain in a YAML file. docs/compare.md explains the file."""
+
+from podperf.comparisons.reading import COMPARISON_SCHEMA, ComparisonError, comparison_schema, load_comparison
+from podperf.comparisons.values import Comparison, Hook, Moment, Variant, VariantPlacement
+
+__all__ = [
+    "COMPARISON_SCHEMA",
+    "Comparison",
+    "ComparisonError",
+    "Hook",
+    "Moment",
+    "Variant",
+    "VariantPlacement",
+    "comparison_schema",
+    "load_comparison",
+]

@@ -1,0 +1,26 @@
+"""Writes the report of a comparison, and tells its exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podperf.comparisons.result import ComparisonResult
+from podperf.report.comparison_page import comparison_page
+from podperf.report.files import write_report
+from podperf.verdicts.before_after import Verdict
+
+SLOWER, UNDECIDED, INTERRUPTED = 3, 5, 130  # exit codes, those of `report --history` where it says the same
+
+
+def write_comparison(result: ComparisonResult, folder: Path) -> Path:
+    """Write `comparison-NAME.html` and `.json` into a results folder. Returns the path of the page."""
+    return write_report(folder, f"comparison-{result.comparison.name}", result.to_json(), comparison_page(result))
+
+
+def exit_code(result: ComparisonResult) -> int:
+    """0: no variant is slower, and each has a verdict. Else the worst: slower, interrupted, undecided."""
+    if result.verdict is Verdict.SLOWER:
+        return SLOWER
+    if result.ended == "interrupted":
+        return INTERRUPTED
+    return UNDECIDED if result.verdict is Verdict.UNDECIDED else 0

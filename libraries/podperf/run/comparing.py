@@ -1,0 +1,107 @@
+"""The comparison of the command `podperf compare`: takes the machines, measures the variants, gives the machines back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from podperf.comparisons import Comparison
+from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.pods import POD_RUNTIMES
+from podperf.progress import Progress
+from podperf.records import Outcome
+from podperf.run.identity import TestIdentity
+from podperf.run.run import Run
+from podperf.run.session import Session
+from podperf.run.variants import VariantsTest, exact_result
+from podperf.topology import load_topology
+
+SUITE, TAG = "podperf compare", "comparison"
+
+
+def compare(comparison: Comparison, topology: Path, results: Path, progress: Progress) -> ComparisonResult:
+    """Measure a comparison on the testbed of a topology file. The records go into the folder `results`.
+
+    An interruption by the user (KeyboardInterrupt) gives the result of the rounds so far. Unavailable, or another
+    PodperfError, if nothing was measured.
+    """
+    paths = {each.name: each.topology or topology for each in comparison.variants}
+    counted = {path: load_topology(path, DATA_PLANES, POD_RUNTIMES).counts_instructions for path in paths.values()}
+    if all(counted.values()):
+        return _each_in_its_boot(comparison, paths, results, progress)
+    if comparison.machines_of_their_own:
+        name, path = next((name, path) for name, path in paths.items() if not counted[path])
+        raise PodperfError(
+            f"{comparison.path}: variants have topologies of their own, and variant {name!r} would be measured on {path}, "
+            "which is no counted machine; name a counted one there, or on the command line"
+        )
+    progress.run_begins([0.0])
+    return _by_turns(comparison, Run(Session(topology, results, progress)))
+
+
+def _by_turns(comparison: Comparison, run: Run) -> ComparisonResult:
+    identity = TestIdentity(comparison.name, SUITE, (TAG,))
+    run.open()
+    try:
+        run.progress.test_begins(comparison.name)
+        test = run.begin_comparison(identity, comparison)
+        try:
+            result = test.in_rounds()
+        except KeyboardInterrupt:
+            _end(run, identity, "interrupted")
+            return test.result(interrupted=True)
+        except Exception as error:
+            _end_badly(run, identity, error)
+            raise
+        _end(run, identity, "passed", result.sentence)
+        return result
+    finally:
+        run.session.close()
+
+
+def _each_in_its_boot(
+    comparison: Comparison, paths: Mapping[str, Path], results: Path, progress: Progress
+) -> ComparisonResult:
+    """Each variant on a counted machine that is booted for it: no variant meets what another one has left."""
+    progress.run_begins([0.0] * len(comparison.variants))
+    started, found = time.time(), list[VariantResult]()
+    for variant in comparison.variants:
+        identity = TestIdentity(f"{comparison.name}: {variant.name}", SUITE, (TAG,))
+        run = Run(Session(paths[variant.name], results, progress))
+        run.open()
+        try:
+            progress.test_begins(identity.name)
+            test = run.begin_comparison(identity, comparison, variant.name)
+            try:
+                found.append(test.figure_of(variant))
+                _describe(test, comparison, found[-1])
+            except KeyboardInterrupt:
+                _end(run, identity, "interrupted")
+                return exact_result(comparison, found, started, interrupted=True)
+            except Exception as error:
+                _end_badly(run, identity, error)
+                raise
+            _end(run, identity, "passed")
+        finally:
+            run.session.close()
+    return exact_result(comparison, found, started)
+
+
+def _describe(test: VariantsTest, comparison: Comparison, found: VariantResult) -> None:
+    """Put into the record which variant of which comparison it is."""
+    record = test.test.record
+    record.methods = {**record.methods, "variant": {"comparison": comparison.name, **found.as_record()}}
+
+
+def _end_badly(run: Run, identity: TestIdentity, error: Exception) -> None:
+    _end(run, identity, "skipped" if isinstance(error, Unavailable) else "failed", str(error))
+
+
+def _end(run: Run, identity: TestIdentity, outcome: Outcome, reason: str = "") -> None:
+    """Close the record. Its problems are told, and do not hide the result."""
+    ended = run.end_test(identity, outcome, reason)
+    for problem in ended.problems:
+        run.progress.note(f"podperf: {problem}")
