@@ -244,7 +244,7 @@ def test_a_changed_tester_is_built_again(ready: Machine) -> None:
     assert [call.split()[0] for call in ready.calls()] == ["make"]
 
 
-@pytest.mark.parametrize("command", ["run", "test", "clean"])
+@pytest.mark.parametrize("command", ["run", "compare", "test", "clean"])
 def test_not_root(machine: Machine, command: str) -> None:
     machine.is_root(False)
     done = machine.podperf(command)
@@ -353,7 +353,7 @@ def test_usage(machine: Machine, arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("root", [True, False])
 @pytest.mark.parametrize("option", ["--help", "-h", "-?"])
-@pytest.mark.parametrize("command", ["run", "check", "report", "clean", "set-up"])
+@pytest.mark.parametrize("command", ["run", "compare", "check", "report", "clean", "set-up"])
 def test_help_of_a_command_needs_no_set_up(machine: Machine, command: str, option: str, root: bool) -> None:
     machine.is_root(root)
     done = machine.podperf(command, option)

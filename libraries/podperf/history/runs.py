@@ -12,6 +12,9 @@ from podperf.printable import printable
 from podperf.records import Record, read_record, record_files
 
 
+COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
+
+
 @dataclass(frozen=True)
 class PastRun:
     """The records of one run, without their trials, in the order in which the tests started."""
@@ -47,6 +50,7 @@ def read_history(folder: Path) -> History:
                 found.append(read_record(path, trials=False))
             except PodperfError as error:
                 problems.append(f"{name}/records/{printable(path.name)}: {error}")
+        found = [each for each in found if not COMPARED & set(each["methods"])]
         if found:
             found.sort(key=lambda each: (each["started"], each["id"]))
             runs.append(PastRun(name, tuple(found)))

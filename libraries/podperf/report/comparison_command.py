@@ -7,6 +7,7 @@ from pathlib import Path
 from podperf.comparisons.result import ComparisonResult
 from podperf.report.comparison_page import comparison_page
 from podperf.report.files import write_report
+from podperf.report.rounds_plot import changes_plot, figures_plot
 from podperf.verdicts.before_after import Verdict
 
 SLOWER, UNDECIDED, INTERRUPTED = 3, 5, 130  # exit codes, those of `report --history` where it says the same
@@ -15,6 +16,11 @@ SLOWER, UNDECIDED, INTERRUPTED = 3, 5, 130  # exit codes, those of `report --his
 def write_comparison(result: ComparisonResult, folder: Path) -> Path:
     """Write `comparison-NAME.html` and `.json` into a results folder. Returns the path of the page."""
     return write_report(folder, f"comparison-{result.comparison.name}", result.to_json(), comparison_page(result))
+
+
+def plots(result: ComparisonResult) -> list[str]:
+    """The plots of the rounds, as SVG. None for exact figures."""
+    return [] if result.exact else [each for each in (changes_plot(result), figures_plot(result)) if each]
 
 
 def exit_code(result: ComparisonResult) -> int:

@@ -73,9 +73,9 @@ def notes(result: ComparisonResult) -> Iterator[str]:
 
 
 def _ended(result: ComparisonResult) -> str:
-    return {
-        "decided": "it ended early or at its last round, as everything was decided",
-        "all rounds": f"it ended at its last round, {result.comparison.rounds}",
-        "exact": "",
-        "interrupted": "it was interrupted",
-    }[result.ended]
+    match result.ended:
+        case "decided":
+            return "then everything was decided"
+        case "interrupted":
+            return f"then it was interrupted, of at most {result.comparison.rounds}"
+    return "the last of them decided nothing more"

@@ -76,7 +76,7 @@ def _each_in_its_boot(
             progress.test_begins(identity.name)
             test = run.begin_comparison(identity, comparison, variant.name)
             try:
-                found.append(test.figure_of(variant))
+                found.append(test.figure_of(variant, alone=True))
                 _describe(test, comparison, found[-1])
             except KeyboardInterrupt:
                 _end(run, identity, "interrupted")

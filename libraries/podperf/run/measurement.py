@@ -73,7 +73,7 @@ class Measurement:
 
     def by_method(self, name: str) -> None:
         """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
-        MEASURES[name](self)
+        MEASURES.get(name, _search_and_latency)(self)
 
     def judge(self) -> Verdict:
         """The verdict on this test's figures by the testbed's thresholds."""
@@ -94,7 +94,8 @@ class Measurement:
         return self.limits
 
 
-def _latency(measurement: Measurement) -> None:
+def _search_and_latency(measurement: Measurement) -> None:
+    """The search, and the trial at a share of its rate. Methods without a trial of their own take this trial."""
     measurement.ndr_and_pdr()
     measurement.latency()
 
@@ -102,7 +103,6 @@ def _latency(measurement: Measurement) -> None:
 MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     "mrr": Measurement.mrr,
     "ndrpdr": Measurement.ndr_and_pdr,
-    "latency": _latency,
     "cost": lambda measurement: measurement.cost(),
 }
-"""How the metrics of each method are measured, by the method's name."""
+"""How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

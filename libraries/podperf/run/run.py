@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from podperf.comparisons import Comparison
 from podperf.comparisons.result import ComparisonResult
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.model import Chain, Direction, FrameSize, TrafficProfile
 from podperf.printable import printable
 from podperf.records import Outcome, RecordWriter, TestRecord
@@ -108,6 +108,8 @@ class Run:
 
         Raises Unavailable before any measurement if the testbed cannot set a variant up.
         """
+        if comparison.machines_of_their_own:
+            raise Unavailable(f"variants have topologies of their own: ./podperf compare {comparison.path} measures them")
         test = self.begin_comparison(identity, comparison)
         if not self.session.topology.counts_instructions:
             return test.in_rounds()

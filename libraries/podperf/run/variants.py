@@ -17,7 +17,7 @@ from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
-from podperf.figures import signed
+from podperf.figures import count, signed
 from podperf.methods.cost import Cost, CostResult
 from podperf.metrics import Measured, Metric
 from podperf.model import TrafficProfile
@@ -85,7 +85,7 @@ class VariantsTest:
         """The result of the rounds so far. PodperfError before the end of the first round."""
         if self.found is None:
             raise PodperfError("not one round was measured, so there is nothing to report")
-        noisy = sum(self._noisy.values())
+        noisy, figures = sum(self._noisy.values()), sum(len(each.figures) for each in self.found.rounds)
         return of_rounds(
             self.found,
             self.comparison,
@@ -97,7 +97,7 @@ class VariantsTest:
             self.started,
             time.time(),
             interrupted=interrupted,
-            remarks=[f"the machine was noisy in {noisy} of the trials"] if noisy else [],
+            remarks=[f"the machine was noisy at {noisy} of {count(figures, 'figure')}"] if noisy else [],
         )
 
     def _on_round(self, found: RoundsSoFar) -> None:
@@ -138,11 +138,19 @@ class VariantsTest:
         builds, missing = Cost().run(partial(closed_loops, test, build, traffic, variant.name))
         return CostResult(builds, bare, missing)
 
-    def figure_of(self, variant: Variant) -> VariantResult:
-        """The cost of one variant as part of a comparison. PodperfError if the wanted burst has no figure."""
+    def figure_of(self, variant: Variant, *, alone: bool = False) -> VariantResult:
+        """The cost of one variant as part of a comparison. PodperfError if the wanted burst has no figure.
+
+        A variant that is `alone` in the test gives its figures to the record, as every other chain does.
+        """
         cost = self.cost_of(variant)
         record = self.test.record
-        record.methods = {**record.methods, f"cost of {variant.name}": cost.as_record()}
+        name = Cost.name if alone else f"{Cost.name} of {variant.name}"
+        record.methods = {**record.methods, name: cost.as_record()}
+        if alone:
+            record.chain = with_forwarder(variant.chain)
+            record.model = DATA_PLANES[variant.chain.data_plane].model
+            self.test.keep(cost.metrics)
         if self.metric.name not in cost.metrics:
             raise PodperfError(f"variant {variant.name!r} has no {self.metric.label}: {'; '.join(cost.missing.values())}")
         figure = cost.metrics[self.metric.name]
