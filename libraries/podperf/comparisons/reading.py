@@ -17,7 +17,9 @@ from podperf.errors import PodperfError
 from podperf.figures import count
 from podperf.metrics import METRICS
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
+from podperf.pods import POD_RUNTIMES
 from podperf.testbed.scenarios import SCENARIOS
+from podperf.topology import TopologyError, load_topology
 from podperf.topology.disagreements import Sound
 from podperf.verdicts.before_after import fewest_rounds
 
@@ -56,10 +58,7 @@ def choices(
 
 
 def load_comparison(path: str | Path) -> Comparison:
-    """Read and check a comparison file. ComparisonError lists all problems of the file.
-
-    Topologies that it names are not read here.
-    """
+    """Read and check a comparison file, and topologies of its variants. ComparisonError lists all problems."""
     try:
         document = read_yaml(Path(path))
     except PodperfError as error:
@@ -87,6 +86,7 @@ def _disagreements(sound: Sound) -> Iterator[Problem]:
         yield from _chain_disagreements(sound, here)
         yield from _placement_disagreements(sound, (*here, "placement"))
         yield from _hook_disagreements(sound, here)
+        yield from _topology_disagreements(sound, (*here, "topology"))
     needed, rounds = fewest_rounds(max(1, number - 1)), sound.value("rounds")
     if rounds is not None and rounds < needed:
         told = f"{needed} or more: with {count(number, 'variant')}, fewer rounds cannot give the confidence"
@@ -138,6 +138,20 @@ def _placement_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
         yield sound.problem((*here, "switch_cpus"), "a part of `cpus`")
 
 
+def _topology_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
+    """A topology of a variant is that of a counted machine: only there, figures of two machines can be compared."""
+    path = sound.value(*here)
+    if path is None:
+        return
+    try:
+        topology = load_topology(_beside(Path(sound.document.path), path), DATA_PLANES, POD_RUNTIMES)
+    except TopologyError as error:
+        yield sound.problem(here, f"a topology file without mistakes ({error.problems[0]})")
+        return
+    if not topology.counts_instructions:
+        yield sound.problem(here, "a topology of a counted machine (workers: [{connection: counted}])")
+
+
 def _hook_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
     pods = _key_of_chain(sound, here, "pods")
     for number in range(len(sound.value(*here, "hooks") or ())):
@@ -164,7 +178,7 @@ def _build(document: Document, data: Mapping[str, Any]) -> Comparison:
         frame=FrameSize.parse(data["frame"]),
         flows=data.get("flows"),
         directions=None if ways is None else BOTH_DIRECTIONS if ways == "bidirectional" else (Direction(ways),),
-        topology=_beside(path, data.get("topology")),
+        topology=_beside(path, data["topology"]) if "topology" in data else None,
         metric=METRICS[data["metric"]] if "metric" in data else None,
         relevant=data["relevant_percent"] / 100 if "relevant_percent" in data else None,
         rounds=data["rounds"],
@@ -181,7 +195,7 @@ def _variant(data: Mapping[str, Any], common: Mapping[str, Any], path: Path) -> 
             SCENARIOS.get(placement.get("scenario", "")), _cpus(placement.get("cpus")), _cpus(placement.get("switch_cpus"))
         ),
         tuple(Hook(each["run"], each.get("undo"), Moment(each["when"]), each["in"]) for each in data["hooks"]),
-        _beside(path, data.get("topology")),
+        _beside(path, data["topology"]) if "topology" in data else None,
     )
 
 
@@ -189,6 +203,6 @@ def _cpus(given: str | int | None) -> tuple[int, ...] | None:
     return None if given is None else parse_cpu_list(str(given))
 
 
-def _beside(path: Path, other: str | None) -> Path | None:
+def _beside(path: Path, other: str) -> Path:
     """The path of another file, which this one names relative to itself."""
-    return None if other is None else path.parent / other
+    return path.parent / other
