@@ -99,7 +99,10 @@ def _end(share: float, nothing: float) -> str:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on a variant, and the change that it comes from. Without a change there are too few rounds so far."""
+    """The verdict on a variant, and the change that it comes from. Without a change there are too few rounds so far.
+
+    Exact figures need one round.
+    """
 
     verdict: Verdict
     change: Change | None
@@ -117,7 +120,7 @@ class Judgement:
     def sentence(self) -> str:
         """The verdict, the change with its interval, and the reason why nothing is decided."""
         change = [self.change.words] if self.change else []
-        rounds = [] if self.change and self.change.exact else [count(self.rounds, "round")]
+        rounds = [count(self.rounds, "round")] if self.rounds > 1 else []
         return "; ".join([f"{self.words}: {', '.join([*change, *rounds])}", *filter(None, [self.remark])])
 
 
