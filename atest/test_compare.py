@@ -1,4 +1,4 @@
-"""Before and after, measured for real: a slow-down is found, equal variants are never told apart, hooks leave nothing."""
+"""Before and after, measured for real: a slow-down is found, equal variants never are, hooks leave nothing."""
 
 from __future__ import annotations
 
@@ -123,7 +123,11 @@ def test_an_interrupted_comparison_reports_its_rounds_and_leaves_nothing(how: si
     ("text", "arguments", "line"),
     [
         (COMPARISON % 5, (), ":3: rounds: found 5; allowed: an integer from 6 to 200"),
-        (f"{COMPARISON % 6}    hooks: [{{run: 'exit 3'}}]\n", (), "hook 1 of variant 'after' (after set-up, in worker)"),
+        (
+            f"{COMPARISON % 6}    hooks: [{{run: 'exit 3'}}]\n",
+            (),
+            "hook 1 of variant 'after' (after set-up, in worker)",
+        ),
         (COMPARISON % 6, ("nowhere.yaml",), "nowhere.yaml: no such file"),
     ],
 )
@@ -139,7 +143,10 @@ def test_a_suite_has_a_row_for_each_comparison(tmp_path: Path) -> None:
     (tmp_path / "equal.yaml").write_text(COMPARISON.replace("name: real", "name: equal", 1) % 8)
     suite = tmp_path / "compare.robot"
     settings = SETTINGS.replace("networking_model.resource", "comparison.resource")
-    rows = [f"Rules\n    Variants Should Hold    {tmp_path}/rules.yaml", f"Equal\n    Variants Should Hold    {tmp_path}/equal.yaml"]
+    rows = [
+        f"Rules\n    Variants Should Hold    {tmp_path}/rules.yaml",
+        f"Equal\n    Variants Should Hold    {tmp_path}/equal.yaml",
+    ]
     suite.write_text(f"{settings}\n*** Test Cases ***\n" + "\n\n".join(rows) + "\n")
     robot = Robot(tmp_path, str(suite))
     assert robot.wait(300) == 1, robot.output.read_text()

@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/compare_rates.py [SIMULATIONS]
 
-Each simulation is a whole comparison of two variants with the default rounds: its looks, its early end, its verdict. The
-output is the table of docs/compare.md.
+Each simulation is a whole comparison of two variants with the default rounds: its looks, its early end, its verdict.
+The output is the table of docs/compare.md.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def rates(kind: Kind, change: float, simulations: int) -> tuple[Counter[Verdict]
 
 def main(simulations: int) -> None:
     """Print the table."""
-    print(f"{simulations} comparisons a row; a change of more than {RELEVANT:.0%} counts; at most {MOST_ROUNDS} rounds\n")
+    print(
+        f"{simulations} comparisons a row; a change of more than {RELEVANT:.0%} counts; at most {MOST_ROUNDS} rounds\n"
+    )
     verdicts = (Verdict.SLOWER, Verdict.NO_DIFFERENCE, Verdict.UNDECIDED, Verdict.FASTER)
     heads = ("machine", "true change", *map(str, verdicts), "rounds", "interval missed it")
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")

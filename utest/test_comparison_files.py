@@ -100,14 +100,20 @@ variants:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (("name: other", "name: one"), "6: variants[1].name: found 'one'; allowed: a name of its own (the variant in line"),
+        (
+            ("name: other", "name: one"),
+            "6: variants[1].name: found 'one'; allowed: a name of its own (the variant in line",
+        ),
         (("name: two", "name: two words"), "2: name: found 'two words'; allowed: a short name"),
         (("linux-bridge}", "linux-brigde}"), "did you mean 'linux-bridge'?"),
         (("version: 1", "version: 1\nmetric: mmr"), "2: metric: found 'mmr'; allowed: mrr, ndr, pdr"),
         (("version: 1", "version: 1\nrounds: 5"), "2: rounds: found 5; allowed: an integer from 6 to 200"),
         (("version: 1", "version: 1\nrelevant_percent: 0"), "2: relevant_percent: found 0; allowed: a number above 0"),
         (("version: 1", "version: 1\nframe: 63"), "2: frame: found 63; allowed: a frame size in bytes"),
-        (("linux-bridge}", "linux-bridge, pods: 0}"), "3: chain.pods: found 0; allowed: 1 or more (data plane linux-bridge)"),
+        (
+            ("linux-bridge}", "linux-bridge, pods: 0}"),
+            "3: chain.pods: found 0; allowed: 1 or more (data plane linux-bridge)",
+        ),
         (("linux-bridge}", "memif, pods: 1}"), "3: chain.pods: found 1; allowed: 2 or more"),
         (("linux-bridge}", "linux-bridge, forwarder: vpp}"), "3: chain.forwarder: found 'vpp'; allowed: kernel"),
         (("chain: {data_plane: linux-bridge}\n", ""), "variants[0].chain.data_plane: found nothing; allowed: wire"),
@@ -129,8 +135,14 @@ def test_a_mistake_has_a_line_with_its_place(change: tuple[str, str], problem: s
         ("placement: {cpus: 3-1}", "the range 3-1 runs backwards"),
         ("placement: {scenario: S1, cpus: 1}", "no such key beside `scenario`"),
         ("placement: {switch_cpus: 1}", "this key only beside `cpus`"),
-        ("placement: {cpus: 1, switch_cpus: 2}", "variants[1].placement.switch_cpus: found 2; allowed: a part of `cpus`"),
-        ("hooks: [{in: pod 2, run: x}]", "variants[1].hooks[0].in: found 'pod 2'; allowed: worker, pods, or pod 1 to pod 1"),
+        (
+            "placement: {cpus: 1, switch_cpus: 2}",
+            "variants[1].placement.switch_cpus: found 2; allowed: a part of `cpus`",
+        ),
+        (
+            "hooks: [{in: pod 2, run: x}]",
+            "variants[1].hooks[0].in: found 'pod 2'; allowed: worker, pods, or pod 1 to pod 1",
+        ),
         ("hooks: [{in: pods, when: before set-up, run: x}]", "allowed: worker: before the set-up there is no pod"),
         ("hooks: [{undo: x}]", "variants[1].hooks[0].run: found nothing; allowed: a shell command"),
         ("hooks: [{in: tester, run: x}]", "variants[1].hooks[0].in: found 'tester'; allowed: worker, pods, or a pod"),

@@ -1,4 +1,4 @@
-"""Variants on a testbed in simulated time: rounds, hooks, placement, records, and the result as a document and a page."""
+"""Variants on a testbed in simulated time: rounds, hooks, placement, records; the result as a document and a page."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Progress:
             self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def round_ended(self, text: str) -> None:
-        """A round of a comparison has ended. `text` tells what is known so far. Trials show it in place of their load."""
+        """A round of a comparison has ended. `text` tells what is known. Trials show it in place of their load."""
         self._round = printable(text)
         self._show(self._round)
 

@@ -56,7 +56,9 @@ def _parser(script: str) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 no variant is slower, 3 slower, 5 undecided, 1 not measured, 2 a wrong option, 130 "
         "interrupted. docs/compare.md explains the file and the verdicts.",
     )
-    parser.add_argument("variants", type=Path, metavar="VARIANTS", help="a comparison file, such as comparisons/gro.yaml")
+    parser.add_argument(
+        "variants", type=Path, metavar="VARIANTS", help="a comparison file, such as comparisons/gro.yaml"
+    )
     parser.add_argument(
         "topology",
         nargs="?",

@@ -1,4 +1,4 @@
-"""Loads a comparison file: reads the YAML, checks it against the schema and for disagreements, and builds the values."""
+"""Loads a comparison file: reads the YAML, checks it against the schema and for disagreements, builds the values."""
 
 from __future__ import annotations
 
@@ -192,7 +192,9 @@ def _variant(data: Mapping[str, Any], common: Mapping[str, Any], path: Path) -> 
         data["name"],
         Chain(chain["data_plane"], chain.get("pods", 1), chain.get("forwarder"), chain.get("workers", 1)),
         VariantPlacement(
-            SCENARIOS.get(placement.get("scenario", "")), _cpus(placement.get("cpus")), _cpus(placement.get("switch_cpus"))
+            SCENARIOS.get(placement.get("scenario", "")),
+            _cpus(placement.get("cpus")),
+            _cpus(placement.get("switch_cpus")),
         ),
         tuple(Hook(each["run"], each.get("undo"), Moment(each["when"]), each["in"]) for each in data["hooks"]),
         _beside(path, data["topology"]) if "topology" in data else None,

@@ -116,4 +116,3 @@ def changes_by_round(found: RoundsSoFar, variant: str) -> list[float]:
     """The change of a variant in each of its rounds, as shares."""
     pairs = zip(found.figures(variant), found.beside(variant), strict=True)
     return [each.value / first.value - 1 if first.value else 0.0 for each, first in pairs]
-

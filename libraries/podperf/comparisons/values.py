@@ -72,8 +72,8 @@ class Variant:
 class Comparison:
     """A comparison. Its variants are compared with the first one.
 
-    `metric` and `relevant` (a share) are None if the file leaves them to the testbed. `trial_seconds` is the duration of
-    a trial of MRR.
+    `metric` and `relevant` (a share) are None if the file leaves them to the testbed. `trial_seconds` is the duration
+    of a trial of MRR.
     """
 
     path: Path

@@ -11,7 +11,6 @@ from podperf.errors import PodperfError
 from podperf.printable import printable
 from podperf.records import Record, read_record, record_files
 
-
 COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 
 

@@ -50,17 +50,19 @@ def _body(result: ComparisonResult) -> Iterator[Html]:
 def _row(each: VariantResult, result: ComparisonResult) -> Row:
     judged = each.judgement
     change = judged.change.words if judged and judged.change else "-"
-    verdict = together(cells.state(judged.verdict), f" {judged.words}") if judged and judged.words != judged.verdict else (
-        cells.state(judged.verdict) if judged else NOTHING
+    verdict = (
+        together(cells.state(judged.verdict), f" {judged.words}")
+        if judged and judged.words != judged.verdict
+        else (cells.state(judged.verdict) if judged else NOTHING)
     )
     return Row((each.variant.name, figure(each, result.metric), change, verdict))
 
 
 def _how_to_read(result: ComparisonResult) -> str:
     return (
-        "A hollow dot is the change of one round, a thin line the estimate from all rounds so far, and a bar the interval "
-        f"at a look. A bar within the grey band is no change larger than the {percent(result.relevant)} that count. A bar "
-        "outside of the band is a change that counts. A bar across an edge of the band decides nothing yet."
+        "A hollow dot is the change of one round, a thin line the estimate from all rounds so far, and a bar the "
+        f"interval at a look. A bar within the grey band is no change larger than the {percent(result.relevant)} that "
+        "count. A bar outside of the band is a change that counts. A bar across an edge of it decides nothing yet."
     )
 
 
@@ -105,6 +107,7 @@ def _method(result: ComparisonResult) -> str:
         return "A counted machine repeats a figure, so that one figure of each variant is enough."
     rounds = count(max((len(each.figures) for each in result.variants), default=0), "round")
     return (
-        f"{rounds}, the order within each drawn by lot (seed {result.seed}). Intervals invert Wilcoxon's signed-rank test. "
+        f"{rounds}, the order within each drawn by lot (seed {result.seed}). Intervals invert Wilcoxon's signed-rank "
+        "test. "
         f"The errors of all looks add up to {percent(1 - CONFIDENCE)} at most."
     )

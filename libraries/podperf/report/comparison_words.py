@@ -63,8 +63,8 @@ def notes(result: ComparisonResult) -> Iterator[str]:
         rounds = max((len(each.figures) for each in result.variants), default=0)
         yield (
             f"Change: beside {first}, with its interval. All intervals hold together with {percent(CONFIDENCE)} "
-            f"confidence. More than {counts} counts. {count(rounds, 'round')} of {result.comparison.frame.name} frames; "
-            f"{_ended(result)}."
+            f"confidence. More than {counts} counts. {count(rounds, 'round')} of {result.comparison.frame.name} "
+            f"frames; {_ended(result)}."
         )
     for each in result.variants:
         if each.judgement and each.judgement.remark:

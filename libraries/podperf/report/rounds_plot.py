@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from podperf.comparisons.result import ComparisonResult, VariantResult
 from podperf.figures import count, number, percent, signed
@@ -35,7 +36,9 @@ def figures_plot(result: ComparisonResult) -> str:
         for index, one in points:
             value = f"{one.bounded(number(one.value / scale))} {typeset(metric.quantity.unit)}"
             words = f"{each.variant.name}, round {index + 1}: {value}"
-            shapes.append(svg.dot(frame.x(index), frame.y(one.value), 3.5, fill=COLOURS[place], stroke=svg.INK, title=words))
+            shapes.append(
+                svg.dot(frame.x(index), frame.y(one.value), 3.5, fill=COLOURS[place], stroke=svg.INK, title=words)
+            )
     head = svg.text(0, 14, f"{metric.label} of each round, {typeset(metric.quantity.unit)}", weight="bold")
     names = _names(result.variants, range(len(result.variants)))
     return svg.document(_WIDTH, _HEIGHT, f"{metric.label} of each variant by round", head, *shapes, *names)
@@ -48,7 +51,12 @@ def changes_plot(result: ComparisonResult) -> str:
         return ""
     rounds = {each.variant.name: _changes(first, each) for each in others}
     ends = [end for each in result.looked if each.judgement.change for end in _ends(each.judgement.change)]
-    values = [*(one for each in rounds.values() for _, one in each), *ends, 1.2 * result.relevant, -1.2 * result.relevant]
+    values = [
+        *(one for each in rounds.values() for _, one in each),
+        *ends,
+        1.2 * result.relevant,
+        -1.2 * result.relevant,
+    ]
     frame = _Frame(max(len(each.figures) for each in result.variants), *_with_room(min(values), max(values)))
     shapes = list(frame.axes(signed))
     top, bottom = frame.y(result.relevant), frame.y(-result.relevant)
@@ -56,7 +64,9 @@ def changes_plot(result: ComparisonResult) -> str:
     shapes.append(svg.line(_LEFT, frame.y(0), _WIDTH - _RIGHT, frame.y(0), svg.MUTED))
     for place, each in enumerate(others, start=1):
         shapes += _changes_of(result, each, rounds[each.variant.name], COLOURS[place], frame)
-    head = svg.text(0, 14, f"Change beside {first.variant.name} in each round, and the interval at each look", weight="bold")
+    head = svg.text(
+        0, 14, f"Change beside {first.variant.name} in each round, and the interval at each look", weight="bold"
+    )
     names = _names(result.variants, range(1, len(result.variants)))
     return svg.document(_WIDTH, _HEIGHT, f"change of {result.metric.label} by round", head, *shapes, *names)
 
@@ -115,7 +125,10 @@ def _changes_of(
     """The dots of a variant, the line of its estimate, and a bar for each look."""
     name, pairs = each.variant.name, _pairs(result.variants[0], each)
     estimates = [
-        (pairs[last][0], ratio_estimate([one for _, one, _ in pairs[: last + 1]], [by for *_, by in pairs[: last + 1]]) - 1)
+        (
+            pairs[last][0],
+            ratio_estimate([one for _, one, _ in pairs[: last + 1]], [by for *_, by in pairs[: last + 1]]) - 1,
+        )
         for last in range(len(pairs))
     ]
     yield from _path([(frame.x(index), frame.y(share)) for index, share in estimates], colour)
@@ -132,7 +145,7 @@ def _changes_of(
 
 
 def _path(points: Sequence[tuple[float, float]], colour: str) -> Iterator[str]:
-    for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False):
+    for (x1, y1), (x2, y2) in pairwise(points):
         yield svg.line(x1, y1, x2, y2, colour)
 
 

@@ -1,4 +1,4 @@
-"""The comparison of the command `podperf compare`: takes the machines, measures the variants, gives the machines back."""
+"""The comparison of the command `podperf compare`: takes the machines, measures the variants, gives them back."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def compare(comparison: Comparison, topology: Path, results: Path, progress: Pro
     if comparison.machines_of_their_own:
         name, path = next((name, path) for name, path in paths.items() if not counted[path])
         raise PodperfError(
-            f"{comparison.path}: variants have topologies of their own, and variant {name!r} would be measured on {path}, "
-            "which is no counted machine; name a counted one there, or on the command line"
+            f"{comparison.path}: variants have topologies of their own, and variant {name!r} would be measured on "
+            f"{path}, which is no counted machine; name a counted one there, or on the command line"
         )
     progress.run_begins([0.0])
     return _by_turns(comparison, Run(Session(topology, results, progress)))

@@ -109,7 +109,9 @@ class Run:
         Raises Unavailable before any measurement if the testbed cannot set a variant up.
         """
         if comparison.machines_of_their_own:
-            raise Unavailable(f"variants have topologies of their own: ./podperf compare {comparison.path} measures them")
+            raise Unavailable(
+                f"variants have topologies of their own: ./podperf compare {comparison.path} measures them"
+            )
         test = self.begin_comparison(identity, comparison)
         if not self.session.topology.counts_instructions:
             return test.in_rounds()

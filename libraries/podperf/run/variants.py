@@ -152,7 +152,9 @@ class VariantsTest:
             record.model = DATA_PLANES[variant.chain.data_plane].model
             self.test.keep(cost.metrics)
         if self.metric.name not in cost.metrics:
-            raise PodperfError(f"variant {variant.name!r} has no {self.metric.label}: {'; '.join(cost.missing.values())}")
+            raise PodperfError(
+                f"variant {variant.name!r} has no {self.metric.label}: {'; '.join(cost.missing.values())}"
+            )
         figure = cost.metrics[self.metric.name]
         return VariantResult(variant, (figure,), None, record.id, self.session.topology.name)
 
@@ -184,8 +186,8 @@ class VariantsTest:
             raise Unavailable(f"variant {variant.name!r} names CPUs of one worker, and its chain is on several")
         if wrong := set(wanted.cpus) - set(allowed):
             raise Unavailable(
-                f"variant {variant.name!r} cannot have CPU {format_cpu_list(wrong)}; allowed for the system under test: "
-                f"{format_cpu_list(allowed) or 'none'}"
+                f"variant {variant.name!r} cannot have CPU {format_cpu_list(wrong)}; allowed for the system under "
+                f"test: {format_cpu_list(allowed) or 'none'}"
             )
         neighbour = tuple(cpu for cpu in allowed if cpu not in wanted.cpus)
         placement = replace(usual, sut=wanted.cpus, named_switch=wanted.switch_cpus or (), neighbour=neighbour)
@@ -198,7 +200,10 @@ class VariantsTest:
         chain, traffic = variant.chain, self.traffic
         first = partial(run_before, variant, self._testbed.workers[: chain.workers])
         placed = self._placed[variant.name]
-        with self._testbed.build_placed(placed, chain, traffic.frame, traffic.directions, first) as sut, ExitStack() as undo:
+        with (
+            self._testbed.build_placed(placed, chain, traffic.frame, traffic.directions, first) as sut,
+            ExitStack() as undo,
+        ):
             run_after(variant, sut, undo)
             yield sut
 

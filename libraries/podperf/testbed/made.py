@@ -38,7 +38,9 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, [PartOfChain(running, site=Site(machines.workers[0].host, worker))], running.entries)
+    return SystemUnderTest(
+        chain, tester, [PartOfChain(running, site=Site(machines.workers[0].host, worker))], running.entries
+    )
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

@@ -113,7 +113,9 @@ class Judgement:
     def words(self) -> str:
         """The verdict; with the largest possible change if that is the verdict."""
         if self.verdict is Verdict.NO_DIFFERENCE and self.change is not None:
-            return f"no difference larger than {percent(self.change.largest)}" if self.change.largest else "no difference"
+            return (
+                f"no difference larger than {percent(self.change.largest)}" if self.change.largest else "no difference"
+            )
         return str(self.verdict)
 
     @property
@@ -144,7 +146,9 @@ def judge_exact(metric: Metric, first: float, other: float, relevant: float) -> 
 
 
 def _judged(metric: Metric, change: Change, relevant: float, rounds: int, doubt: str = "") -> Judgement:
-    low, high = (change.low, change.high) if metric.quantity.more_is_better else (-change.high, -change.low)  # of a gain
+    low, high = (
+        (change.low, change.high) if metric.quantity.more_is_better else (-change.high, -change.low)
+    )  # of a gain
     if doubt:
         return Judgement(Verdict.UNDECIDED, change, rounds, doubt)
     if high < -relevant:

@@ -1,7 +1,8 @@
 """Judges whether measurements confirm or refute a claim about chains. Pure.
 
 A claim orders two or more chains by their rates. Each chain is measured once in each round, in random order. A round
-gives a ratio for every two neighbours of the order. The ratios of all rounds give an interval (podperf.verdicts.ratio_interval).
+gives a ratio for every two neighbours of the order. The ratios of all rounds give an interval
+(podperf.verdicts.ratio_interval).
 docs/findings.md explains how sure a verdict is.
 """
 

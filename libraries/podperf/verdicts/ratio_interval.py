@@ -1,4 +1,4 @@
-"""The ratio of two chains' figures, measured by turns, with its interval. Pure. docs/findings.md explains the interval."""
+"""The ratio of two chains' figures, measured by turns, with its interval. Pure. docs/findings.md explains it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def _tail(pairs: int, error: float) -> tuple[int, float]:
     left_out = sum(1 for each in _errors(pairs) if each <= error)
     if left_out == 0:
         needed = next(each for each in itertools.count(1) if least_error(each) <= error)
-        raise PodperfError(f"{count(pairs, 'pair')} of trials cannot give {percent(1 - error)} confidence: {needed} can")
+        raise PodperfError(
+            f"{count(pairs, 'pair')} of trials cannot give {percent(1 - error)} confidence: {needed} can"
+        )
     return left_out - 1, 1 - _errors(pairs)[left_out - 1]
 
 
