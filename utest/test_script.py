@@ -407,6 +407,12 @@ def test_run_hands_its_arguments_over(ready: Machine) -> None:
     assert ready.calls() == [f"python -I -m run_command {script} no --include full a suite"]
 
 
+def test_compare_hands_its_arguments_over(ready: Machine) -> None:
+    ready.podperf("--no-install", "compare", "gro.yaml", "my-lab.yaml")
+    script = f"{ready.root}/podperf"
+    assert ready.calls() == [f"python -I -m run_command.compare {script} no gro.yaml my-lab.yaml"]
+
+
 def test_the_environment_of_the_caller_does_not_steer_python(ready: Machine) -> None:
     ready.environment |= {"PYTHONPATH": "/elsewhere", "PYTHONSTARTUP": "/elsewhere/a.py"}
     python = ready.root / ".venv" / "bin" / "python"

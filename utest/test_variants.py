@@ -15,7 +15,8 @@ import jsonschema
 import pytest
 
 import chromium
-from podperf.comparisons import Comparison, Hook, Moment, Variant, VariantPlacement
+import run_command.compare as compare_command
+from podperf.comparisons import COMPARISON_SCHEMA, Comparison, Hook, Moment, Variant, VariantPlacement
 from podperf.comparisons import result as results
 from podperf.comparisons.result import ComparisonResult, VariantResult
 from podperf.errors import PodperfError, Unavailable
@@ -229,6 +230,54 @@ def test_machines_of_their_own_are_no_row_of_a_suite(counted: Run) -> None:
     alone = replace(COMPARISON.variants[1], topology=Path("counted.yaml"))
     with pytest.raises(Unavailable, match=r"\./podperf compare comparisons/made-up\.yaml measures them"):
         counted.compare_variants(IDENTITY, replace(COMPARISON, variants=(COMPARISON.variants[0], alone)))
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    """The exit code of the command."""
+    return compare_command.main(["./podperf", "no", *arguments])
+
+
+def test_a_comparison_that_is_not_there_has_a_near_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("comparisons/grro.yaml") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("podperf: there is no comparison comparisons/grro.yaml; near: ") and "gro.yaml" in said
+
+
+def test_a_mistake_in_the_file_is_told_and_nothing_is_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "wrong.yaml").write_text("version: 1\nname: wrong\nvariants: 2\n")
+    assert command(str(tmp_path / "wrong.yaml"), "--output", str(tmp_path / "results")) == 1
+    assert capsys.readouterr().err == (
+        f"podperf: {tmp_path}/wrong.yaml:3: variants: found 2; allowed: a list of 2 to 8\n"
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_wrong_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        command("--nonsense")
+    assert end.value.code == 2 and "usage: podperf compare" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verdict", [0, SLOWER])
+def test_the_command_prints_the_table_writes_the_report_and_ends_with_the_verdict(
+    verdict: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = costs(9000, 9900 if verdict else 9000)
+    asked: list[Any] = []
+
+    def compare(comparison: Comparison, topology: Path, *_: object) -> ComparisonResult:
+        asked.append((comparison.name, topology.name))
+        return found
+
+    monkeypatch.setattr(compare_command, "compare", compare)
+    folder = tmp_path / "results"
+    assert command(str(COMPARISON_SCHEMA.parent / "gro.yaml"), "--output", str(folder)) == verdict
+    assert asked == [("gro", "local.yaml")]
+    told = capsys.readouterr().out
+    assert told.startswith("Variant") and told.rstrip().endswith(f"{folder}/comparison-made-up.html")
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

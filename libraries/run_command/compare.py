@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def _compare(wanted: argparse.Namespace, install: bool) -> int:
     finally:
         if caller is not None:
             hand_over(results, caller)
+        with suppress(OSError):  # a folder with results is not empty
+            results.rmdir()
 
 
 def _own_topologies(comparison: Comparison) -> list[Path]:
