@@ -99,6 +99,16 @@ def test_a_comparison_is_no_run_of_a_history(run: Run) -> None:
         read_history(run.session.results)
 
 
+def test_a_tester_with_a_fault_decides_nothing(run: Run) -> None:
+    run.progress.stream = io.StringIO()
+    simulated(run).own_loss = 0.001
+    simulated(run).shares["docker"] = 0.6
+    result = run.compare_variants(IDENTITY, COMPARISON)
+    assert result.ended == "doubt" and exit_code(result) == UNDECIDED and len(result.orders) == 8
+    assert "the tester itself loses frames" in sound(result)["sentence"]
+    assert "then it ended, as the tester is not believed" in comparison_table(result, width=200)
+
+
 def test_every_metric_of_a_search_can_be_compared(run: Run) -> None:
     simulated(run).shares |= {"linux-bridge": 1.0, "docker": 1.0}  # a rate that a latency can be measured below
     for name in ("pdr", "latency_p50"):

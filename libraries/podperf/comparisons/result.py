@@ -15,7 +15,7 @@ from podperf.verdicts.before_after import Judgement, Verdict
 from podperf.verdicts.ratio_interval import CONFIDENCE
 
 SCHEMA_VERSION = 1
-Ended = Literal["decided", "all rounds", "exact", "interrupted"]
+Ended = Literal["decided", "all rounds", "doubt", "exact", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def _finite(share: float) -> float | None:
 class ComparisonResult:
     """A comparison with its verdicts. `relevant` is the change that counts, as a share. Times are seconds since 1970.
 
-    `ended`: a verdict on each variant was reached; all rounds were measured; the figures are exact, so that one of each
-    variant is enough; or the user interrupted the comparison.
+    `ended`: each variant has a verdict; all rounds were measured; the tester is not believed; the figures are
+    exact, so that one of each variant is enough; or the user interrupted the comparison.
     """
 
     comparison: Comparison
@@ -165,7 +165,8 @@ def of_rounds(
         )
         for each in comparison.variants
     )
-    ended: Ended = "interrupted" if interrupted else "decided" if found.decided else "all rounds"
+    ended: Ended = "doubt" if found.doubt else "decided" if found.decided else "all rounds"
+    ended = "interrupted" if interrupted else ended
     orders = tuple(tuple(each.figures) for each in found.rounds)
     return ComparisonResult(
         comparison,

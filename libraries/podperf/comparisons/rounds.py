@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from podperf.metrics import Measured, Metric
@@ -42,13 +42,14 @@ class RoundsSoFar:
     seed: int
     rounds: tuple[Round, ...] = ()
     looked: tuple[Looked, ...] = ()
+    doubt: str = ""  # why the tester is not believed: nothing will be decided then
 
     @property
     def open(self) -> tuple[str, ...]:
         """The variants that are measured in the next round: the undecided ones, and the first one beside them."""
         first, *others = self.variants
         left = [each for each in others if self.judgement(each).verdict is Verdict.UNDECIDED]
-        return (first, *left) if left and len(self.rounds) < self.most else ()
+        return (first, *left) if left and not self.doubt and len(self.rounds) < self.most else ()
 
     @property
     def decided(self) -> bool:
@@ -94,25 +95,21 @@ class Rounds:
     ) -> RoundsSoFar:
         """Measure. The same `seed` gives the same orders. `doubt` are the reasons not to believe the tester so far.
 
-        `on_round` gets all rounds at the end of each round, so that an interrupted comparison can be reported.
+        With a doubt, the comparison ends at its first look. `on_round` gets all rounds at the end of each round, so
+        that an interrupted comparison can be reported.
         """
         lot, planned = Random(seed), {each.rounds: each for each in looks(self.most, len(measures) - 1)}
         found = RoundsSoFar(tuple(measures), self.most, seed)
         while open_variants := found.open:
             figures = {name: measures[name]() for name in lot.sample(open_variants, len(open_variants))}
-            found = RoundsSoFar(found.variants, self.most, seed, (*found.rounds, Round(figures)), found.looked)
+            found = replace(found, rounds=(*found.rounds, Round(figures)))
             if look := planned.get(len(found.rounds)):
-                looked = (Looked(each, look, self._judge(found, each, look, doubt())) for each in open_variants[1:])
-                found = RoundsSoFar(found.variants, self.most, seed, found.rounds, (*found.looked, *looked))
+                why = doubt()
+                looked = (Looked(each, look, self._judge(found, each, look, why)) for each in open_variants[1:])
+                found = replace(found, looked=(*found.looked, *looked), doubt=why)
             on_round(found)
         return found
 
     def _judge(self, found: RoundsSoFar, variant: str, look: Look, doubt: str) -> Judgement:
         first, other = found.beside(variant), found.figures(variant)
         return judge(self.metric, first, other, self.relevant, look.error, doubt)
-
-
-def changes_by_round(found: RoundsSoFar, variant: str) -> list[float]:
-    """The change of a variant in each of its rounds, as shares."""
-    pairs = zip(found.figures(variant), found.beside(variant), strict=True)
-    return [each.value / first.value - 1 if first.value else 0.0 for each, first in pairs]

@@ -76,6 +76,8 @@ def _ended(result: ComparisonResult) -> str:
     match result.ended:
         case "decided":
             return "then everything was decided"
+        case "doubt":
+            return "then it ended, as the tester is not believed"
         case "interrupted":
             return f"then it was interrupted, of at most {result.comparison.rounds}"
     return "the last of them decided nothing more"
