@@ -161,7 +161,7 @@ def test_a_suite_has_a_row_for_each_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.environ.get("PODPERF_COUNTED") != "1", reason="takes minutes: only with PODPERF_COUNTED=1")
-def test_one_rule_is_found_exactly_on_counted_machines(tmp_path: Path) -> None:
+def test_counted_machines_of_their_own_find_ten_rules(tmp_path: Path) -> None:
     if reason := unavailable(LocalHost()):
         pytest.skip(reason)
     third = "  - name: same\n"
