@@ -11,7 +11,7 @@ from podperf.dataplanes import with_forwarder
 from podperf.figures import count, percent
 from podperf.report import cells
 from podperf.report.comparison_words import figure, notes
-from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
+from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.page_frame import framed
 from podperf.report.rounds_plot import changes_plot, figures_plot
 from podperf.verdicts.ratio_interval import CONFIDENCE
@@ -47,7 +47,7 @@ def _body(result: ComparisonResult) -> Iterator[Html]:
     yield element("footer", f"podperf {podperf.__version__}. {_method(result)}")
 
 
-def _row(each: VariantResult, result: ComparisonResult) -> Row:
+def _row(each: VariantResult, result: ComparisonResult) -> TableRow:
     judged = each.judgement
     change = judged.change.words if judged and judged.change else "-"
     verdict = (
@@ -55,7 +55,7 @@ def _row(each: VariantResult, result: ComparisonResult) -> Row:
         if judged and judged.words != judged.verdict
         else (cells.state(judged.verdict) if judged else NOTHING)
     )
-    return Row((each.variant.name, figure(each, result.metric), change, verdict))
+    return TableRow((each.variant.name, figure(each, result.metric), change, verdict))
 
 
 def _how_to_read(result: ComparisonResult) -> str:
@@ -68,7 +68,7 @@ def _how_to_read(result: ComparisonResult) -> str:
 
 def _looks(result: ComparisonResult) -> Html:
     rows = (
-        Row(
+        TableRow(
             (
                 each.variant,
                 str(each.look.rounds),

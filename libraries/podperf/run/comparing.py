@@ -17,7 +17,7 @@ from podperf.run.identity import TestIdentity
 from podperf.run.run import Run
 from podperf.run.session import Session
 from podperf.run.variants import VariantsTest, exact_result
-from podperf.topology import load_topology
+from podperf.topology import Topology, load_topology
 
 SUITE, TAG = "podperf compare", "comparison"
 
@@ -29,17 +29,18 @@ def compare(comparison: Comparison, topology: Path, results: Path, progress: Pro
     PodperfError, if nothing was measured.
     """
     paths = {each.name: each.topology or topology for each in comparison.variants}
-    counted = {path: load_topology(path, DATA_PLANES, POD_RUNTIMES).counts_instructions for path in paths.values()}
-    if all(counted.values()):
-        return _each_in_its_boot(comparison, paths, results, progress)
+    topologies = {path: load_topology(path, DATA_PLANES, POD_RUNTIMES) for path in paths.values()}
+    if all(each.counts_instructions for each in topologies.values()):
+        named = {name: topologies[path] for name, path in paths.items()}
+        return _each_in_its_boot(comparison, named, results, progress)
     if comparison.machines_of_their_own:
-        name, path = next((name, path) for name, path in paths.items() if not counted[path])
+        name, path = next((name, path) for name, path in paths.items() if not topologies[path].counts_instructions)
         raise PodperfError(
             f"{comparison.path}: variants have topologies of their own, and variant {name!r} would be measured on "
             f"{path}, which is no counted machine; name a counted one there, or on the command line"
         )
     progress.run_begins([0.0])
-    return _by_turns(comparison, Run(Session(topology, results, progress)))
+    return _by_turns(comparison, Run(Session(topologies[topology], results, progress)))
 
 
 def _by_turns(comparison: Comparison, run: Run) -> ComparisonResult:
@@ -63,14 +64,14 @@ def _by_turns(comparison: Comparison, run: Run) -> ComparisonResult:
 
 
 def _each_in_its_boot(
-    comparison: Comparison, paths: Mapping[str, Path], results: Path, progress: Progress
+    comparison: Comparison, topologies: Mapping[str, Topology], results: Path, progress: Progress
 ) -> ComparisonResult:
     """Each variant on a counted machine that is booted for it: no variant meets what another one has left."""
     progress.run_begins([0.0] * len(comparison.variants))
     started, found = time.time(), list[VariantResult]()
     for variant in comparison.variants:
         identity = TestIdentity(f"{comparison.name}: {variant.name}", SUITE, (TAG,))
-        run = Run(Session(paths[variant.name], results, progress))
+        run = Run(Session(topologies[variant.name], results, progress))
         run.open()
         try:
             progress.test_begins(identity.name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from secrets import randbits
 
 from podperf.comparisons import Comparison, Variant
@@ -18,12 +19,13 @@ from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.dataplanes.wire import Wire
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import count, signed
+from podperf.methods import ONLY_COST
 from podperf.methods.cost import Cost, CostResult
 from podperf.metrics import Measured, Metric
 from podperf.model import TrafficProfile
 from podperf.records import TestRecord
 from podperf.run.contenders import Contenders
-from podperf.run.cost import ONLY_COST, closed_loops
+from podperf.run.cost import closed_loops
 from podperf.run.hooks import run_after, run_before
 from podperf.run.kept import Kept
 from podperf.run.measurement import Measurement
@@ -168,10 +170,9 @@ class VariantsTest:
         self._placed = {**self._placed, **{each.name: self._place(each) for each in variants}}
         known = {each.name: (with_forwarder(each.chain), self._placed[each.name]) for each in variants}
         record.contenders = {**record.contenders, **known}
-        cpus = {cpu for each in self._placed.values() for cpu in each.sut}
-        workers = max(each.chain.workers for each in variants)
-        if workers > 1 or not cpus <= set(equipment.placement.sut):
-            self.test.quietness = equipment.watch(sorted(cpus), self.test.undo, workers)
+        placed = [each.suts for each in self._placed.values()]
+        suts = [set().union(*each) for each in zip_longest(*placed, fillvalue=set[int]())]
+        self.test.quietness = equipment.watch(suts, self.test.undo)
 
     def _place(self, variant: Variant) -> Placed:
         wanted, equipment = variant.placement, self.session.equipment
@@ -179,9 +180,9 @@ class VariantsTest:
         if wanted.scenario is not None:
             return self._testbed.place_scenario(wanted.scenario, variant.chain)
         if wanted.cpus is None:
-            return Placed(usual)
+            return Placed(usual, self._testbed.cpu_plans(variant.chain))
         taken = () if usual.apart else usual.tester
-        allowed = [cpu for cpu in equipment.worker_cpus.usable if cpu not in taken]
+        allowed = [cpu for cpu in equipment.cpus[0].usable if cpu not in taken]
         if variant.chain.workers > 1:
             raise Unavailable(f"variant {variant.name!r} names CPUs of one worker, and its chain is on several")
         if wrong := set(wanted.cpus) - set(allowed):
@@ -192,7 +193,7 @@ class VariantsTest:
         neighbour = tuple(cpu for cpu in allowed if cpu not in wanted.cpus)
         placement = replace(usual, sut=wanted.cpus, named_switch=wanted.switch_cpus or (), neighbour=neighbour)
         with_switch = DATA_PLANES[variant.chain.data_plane].switch_has_cpus
-        return Placed(placement, (), plan_cpus(placement, variant.chain.pods, with_switch=with_switch))
+        return Placed(placement, [plan_cpus(placement, variant.chain.pods, with_switch=with_switch)])
 
     @contextmanager
     def _built(self, variant: Variant) -> Iterator[SystemUnderTest]:
