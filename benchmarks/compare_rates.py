@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.comparisons.rounds import Rounds
 from podperf.metrics import METRICS, Measured
-from podperf.verdicts.before_after import Verdict
+from podperf.verdicts.before_after import VariantVerdict
 
 SIMULATIONS = 1000
 RELEVANT, MOST_ROUNDS = 0.05, 40
@@ -88,7 +88,7 @@ class Machine:
 class Outcome:
     """The end of one simulated comparison. `covered`: the interval of each look contained the true change."""
 
-    verdict: Verdict
+    verdict: VariantVerdict
     rounds: int
     covered: bool
 
@@ -103,7 +103,7 @@ def compare(kind: Kind, change: float, seed: int) -> Outcome:
     return Outcome(found.judgement(OTHER).verdict, len(found.rounds), covered)
 
 
-def rates(kind: Kind, change: float, simulations: int) -> tuple[Counter[Verdict], float, float]:
+def rates(kind: Kind, change: float, simulations: int) -> tuple[Counter[VariantVerdict], float, float]:
     """The number of each verdict, the mean number of rounds, and how often an interval missed the true change."""
     outcomes = [compare(kind, change, seed) for seed in range(simulations)]
     missed = sum(not each.covered for each in outcomes) / simulations
@@ -115,7 +115,7 @@ def main(simulations: int) -> None:
     print(
         f"{simulations} comparisons a row; a change of more than {RELEVANT:.0%} counts; at most {MOST_ROUNDS} rounds\n"
     )
-    verdicts = (Verdict.SLOWER, Verdict.NO_DIFFERENCE, Verdict.UNDECIDED, Verdict.FASTER)
+    verdicts = (VariantVerdict.SLOWER, VariantVerdict.NO_DIFFERENCE, VariantVerdict.UNDECIDED, VariantVerdict.FASTER)
     heads = ("machine", "true change", *map(str, verdicts), "rounds", "interval missed it")
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     for kind in MACHINES:

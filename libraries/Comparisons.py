@@ -12,7 +12,7 @@ from podperf import __version__
 from podperf.comparisons import load_comparison
 from podperf.printable import printable
 from podperf.report.comparison_command import plots, write_comparison
-from podperf.verdicts.before_after import Verdict
+from podperf.verdicts.before_after import VariantVerdict
 from Testbed import open_run, running_test
 
 
@@ -45,6 +45,6 @@ class Comparisons:
         for plot in plots(result):
             logger.info(plot, html=True)
         logger.info(f"the page of this comparison: {printable(str(page))}")
-        if result.verdict is Verdict.SLOWER:
+        if result.verdict is VariantVerdict.SLOWER:
             raise AssertionError(result.sentence)
         BuiltIn().set_test_message(result.sentence)

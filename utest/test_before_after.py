@@ -14,7 +14,7 @@ import compare_rates
 from podperf.comparisons.rounds import Rounds, RoundsSoFar
 from podperf.errors import PodperfError
 from podperf.metrics import METRICS, Measured
-from podperf.verdicts.before_after import Change, Verdict, fewest_rounds, judge, judge_exact, looks
+from podperf.verdicts.before_after import Difference, VariantVerdict, fewest_rounds, judge, judge_exact, looks
 from podperf.verdicts.ratio_interval import CONFIDENCE, least_error, ratio_estimate, ratio_interval, real_error
 
 MRR, COST, P99 = METRICS["mrr"], METRICS["cost"], METRICS["latency_p99"]
@@ -68,15 +68,15 @@ def test_intervals_of_a_whole_comparison_hold_together(kind: compare_rates.Kind,
     outcomes = [compare_rates.compare(kind, -compare_rates.RELEVANT, seed * number + each) for each in range(number)]
     missed = sum(not each.covered for each in outcomes)
     assert missed <= 16, "5 % of 150 are 7.5; more than 16 come by chance once in 400 times"
-    assert sum(each.verdict in {Verdict.SLOWER, Verdict.FASTER} for each in outcomes) <= 10
+    assert sum(each.verdict in {VariantVerdict.SLOWER, VariantVerdict.FASTER} for each in outcomes) <= 10
 
 
 def test_equal_variants_are_not_told_apart_and_a_clear_change_is_found_early() -> None:
     steady = compare_rates.Kind("steady", 0.02)
     equal = [compare_rates.compare(steady, 0.0, seed) for seed in range(60)]
-    assert {each.verdict for each in equal} == {Verdict.NO_DIFFERENCE}
+    assert {each.verdict for each in equal} == {VariantVerdict.NO_DIFFERENCE}
     slower = [compare_rates.compare(steady, -0.2, seed) for seed in range(60)]
-    assert {each.verdict for each in slower} == {Verdict.SLOWER}
+    assert {each.verdict for each in slower} == {VariantVerdict.SLOWER}
     assert all(each.rounds == 8 for each in slower), "nothing is measured that the verdict does not need"
 
 
@@ -95,8 +95,8 @@ def rounds(values: dict[str, Sequence[float]], most: int = 40, seed: int = 3) ->
 
 def test_a_variant_that_is_decided_is_not_measured_any_more() -> None:
     found, states = rounds({"first": [100, 101], "clear": [50, 51], "open": [92, 103, 88, 107]})
-    assert found.judgement("clear").verdict is Verdict.SLOWER
-    assert found.judgement("open").verdict is Verdict.UNDECIDED
+    assert found.judgement("clear").verdict is VariantVerdict.SLOWER
+    assert found.judgement("open").verdict is VariantVerdict.UNDECIDED
     assert len(found.figures("clear")) == 12 and len(found.figures("open")) == len(found.rounds) == 40
     assert not found.decided and found.open == ()
     assert states[11].open == ("first", "open")
@@ -122,7 +122,7 @@ def test_a_doubt_about_the_tester_decides_nothing() -> None:
     found = Rounds(MRR, RELEVANT, 40).run(measures, 1, lambda: "the tester loses frames")
     assert len(found.rounds) == 8, "more rounds would decide nothing, either"
     judged = found.judgement("other")
-    assert judged.verdict is Verdict.UNDECIDED
+    assert judged.verdict is VariantVerdict.UNDECIDED
     assert judged.sentence.endswith("8 rounds; the tester loses frames")
 
 
@@ -132,16 +132,16 @@ def test_a_doubt_about_the_tester_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("ratio", "spread", "verdict", "words"),
     [
-        (0.90, 0.01, Verdict.SLOWER, "slower: "),
-        (1.10, 0.01, Verdict.FASTER, "faster: "),
-        (1.00, 0.01, Verdict.NO_DIFFERENCE, "no difference larger than "),
-        (0.98, 0.01, Verdict.NO_DIFFERENCE, "no difference larger than "),
-        (0.95, 0.04, Verdict.UNDECIDED, "slower, but perhaps by less than the 5 % that count"),
-        (1.05, 0.04, Verdict.UNDECIDED, "faster, but perhaps by less than the 5 % that count"),
-        (1.00, 0.40, Verdict.UNDECIDED, "the rounds differ too much among themselves"),
+        (0.90, 0.01, VariantVerdict.SLOWER, "slower: "),
+        (1.10, 0.01, VariantVerdict.FASTER, "faster: "),
+        (1.00, 0.01, VariantVerdict.NO_DIFFERENCE, "no difference larger than "),
+        (0.98, 0.01, VariantVerdict.NO_DIFFERENCE, "no difference larger than "),
+        (0.95, 0.04, VariantVerdict.UNDECIDED, "slower, but perhaps by less than the 5 % that count"),
+        (1.05, 0.04, VariantVerdict.UNDECIDED, "faster, but perhaps by less than the 5 % that count"),
+        (1.00, 0.40, VariantVerdict.UNDECIDED, "the rounds differ too much among themselves"),
     ],
 )
-def test_verdicts(ratio: float, spread: float, verdict: Verdict, words: str) -> None:
+def test_verdicts(ratio: float, spread: float, verdict: VariantVerdict, words: str) -> None:
     judged = judge(MRR, measured(*[1e5] * 12), around(1e5 * ratio, spread), RELEVANT, ERROR)
     assert judged.verdict is verdict, judged.sentence
     assert words in judged.sentence
@@ -149,8 +149,8 @@ def test_verdicts(ratio: float, spread: float, verdict: Verdict, words: str) -> 
 
 def test_more_latency_is_slower() -> None:
     first, more = measured(*[100.0] * 12), around(120.0, 0.01)
-    assert judge(P99, first, more, RELEVANT, ERROR).verdict is Verdict.SLOWER
-    assert judge(P99, more, first, RELEVANT, ERROR).verdict is Verdict.FASTER
+    assert judge(P99, first, more, RELEVANT, ERROR).verdict is VariantVerdict.SLOWER
+    assert judge(P99, more, first, RELEVANT, ERROR).verdict is VariantVerdict.FASTER
 
 
 rates = st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=6, max_size=14)
@@ -163,10 +163,10 @@ def test_a_verdict_is_what_its_interval_says(pairs: list[tuple[float, float]], r
     change = judged.change
     assert change is not None and change.low <= change.share * (1 + 1e-9) + 1e-9
     assert judged.verdict is {
-        change.high < -relevant: Verdict.SLOWER,
-        change.low > relevant: Verdict.FASTER,
-        change.largest <= relevant: Verdict.NO_DIFFERENCE,
-    }.get(True, Verdict.UNDECIDED)
+        change.high < -relevant: VariantVerdict.SLOWER,
+        change.low > relevant: VariantVerdict.FASTER,
+        change.largest <= relevant: VariantVerdict.NO_DIFFERENCE,
+    }.get(True, VariantVerdict.UNDECIDED)
     assert -1 <= change.low <= change.high
 
 
@@ -174,18 +174,18 @@ def test_a_verdict_is_what_its_interval_says(pairs: list[tuple[float, float]], r
 def test_what_is_slower_one_way_is_faster_the_other_way(pairs: list[tuple[float, float]]) -> None:
     """With a hair's breadth between the two: 5 % less is 5.26 % more the other way."""
     first, other = (measured(*column) for column in zip(*pairs, strict=True))
-    if judge(MRR, first, other, RELEVANT, ERROR).verdict is Verdict.SLOWER:
-        assert judge(MRR, other, first, RELEVANT, ERROR).verdict is Verdict.FASTER
+    if judge(MRR, first, other, RELEVANT, ERROR).verdict is VariantVerdict.SLOWER:
+        assert judge(MRR, other, first, RELEVANT, ERROR).verdict is VariantVerdict.FASTER
 
 
 def test_figures_that_the_tester_limits_decide_nothing_about_themselves() -> None:
     limited = [Measured(1e6, lower_bound=True)] * 12
     judged = judge(MRR, limited, limited, RELEVANT, ERROR)
-    assert judged.verdict is Verdict.UNDECIDED and "the tester was the limit" in judged.sentence
+    assert judged.verdict is VariantVerdict.UNDECIDED and "the tester was the limit" in judged.sentence
     assert "open to open" in judged.sentence
     slow = judge(MRR, limited, measured(*[5e5] * 12), RELEVANT, ERROR)
-    assert slow.verdict is Verdict.SLOWER, "it is slower than what is at least twice as fast"
-    assert slow.change == Change(-1.0, pytest.approx(-0.5), pytest.approx(-0.5))
+    assert slow.verdict is VariantVerdict.SLOWER, "it is slower than what is at least twice as fast"
+    assert slow.change == Difference(-1.0, pytest.approx(-0.5), pytest.approx(-0.5))
 
 
 def test_bounds_of_a_search_open_the_interval_on_their_side() -> None:
@@ -202,13 +202,13 @@ def test_bounds_of_a_search_open_the_interval_on_their_side() -> None:
 @pytest.mark.parametrize(
     ("first", "other", "verdict", "words"),
     [
-        (9936.375, 9936.375, Verdict.NO_DIFFERENCE, "no difference: 0 %"),
-        (9936.375, 9936.391, Verdict.NO_DIFFERENCE, "no difference larger than 0.000161 %: +0.000161 %"),
-        (10145.375, 10214.375, Verdict.SLOWER, "slower: +0.68 %"),
-        (10214.375, 10145.375, Verdict.FASTER, "faster: -0.676 %"),
+        (9936.375, 9936.375, VariantVerdict.NO_DIFFERENCE, "no difference: 0 %"),
+        (9936.375, 9936.391, VariantVerdict.NO_DIFFERENCE, "no difference larger than 0.000161 %: +0.000161 %"),
+        (10145.375, 10214.375, VariantVerdict.SLOWER, "slower: +0.68 %"),
+        (10214.375, 10145.375, VariantVerdict.FASTER, "faster: -0.676 %"),
     ],
 )
-def test_exact_figures_need_no_interval(first: float, other: float, verdict: Verdict, words: str) -> None:
+def test_exact_figures_need_no_interval(first: float, other: float, verdict: VariantVerdict, words: str) -> None:
     judged = judge_exact(COST, first, other, 0.0001)
     assert judged.verdict is verdict
     assert judged.sentence == words

@@ -16,9 +16,9 @@ import pytest
 
 import chromium
 import run_command.compare as compare_command
-from podperf.comparisons import COMPARISON_SCHEMA, Comparison, Hook, Moment, Variant, VariantPlacement
+from podperf.comparisons import COMPARISON_SCHEMA, Hook, Moment, Variant, VariantComparison, VariantPlacement
 from podperf.comparisons import result as results
-from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.comparisons.result import ComparisonOutcome, VariantResult, exact_outcome
 from podperf.errors import PodperfError, Unavailable
 from podperf.history.runs import read_history
 from podperf.kernel.cpus import Cpus
@@ -32,17 +32,17 @@ from podperf.report.results import verdict_word
 from podperf.run import Run
 from podperf.run import TestIdentity as Identity
 from podperf.run.hooks import run_before
-from podperf.run.variants import VariantsTest, exact_result, told
+from podperf.run.variant_rounds import VariantRounds, told
 from podperf.testbed.machines import WorkerMachine
 from podperf.topology import WorkerSettings
-from podperf.verdicts.before_after import Verdict
+from podperf.verdicts.before_after import VariantVerdict
 from scripted_host import ScriptedHost
 from test_report_page import BEYOND_THE_EDGE, CONTRASTS, SMALLEST_TEXT
 from test_run import counted, run, simulated  # fixtures, too
 
 SCHEMA = json.loads(Path(results.__file__).with_name("result.schema.json").read_text())
 BRIDGE, DOCKER = Chain("linux-bridge", 1), Chain("docker", 1)
-COMPARISON = Comparison(
+COMPARISON = VariantComparison(
     Path("comparisons/made-up.yaml"),
     "made-up",
     "A bridge, and Docker.",
@@ -53,7 +53,7 @@ IDENTITY = Identity("Docker beside a bridge", "suite", ("comparison",))
 __all__ = ["counted", "run"]
 
 
-def sound(result: ComparisonResult) -> dict[str, Any]:
+def sound(result: ComparisonOutcome) -> dict[str, Any]:
     """The document of a result, which has to fit its schema."""
     document = json.loads(json.dumps(result.to_json()))
     jsonschema.validate(document, SCHEMA)
@@ -71,7 +71,7 @@ def test_a_slower_variant_is_found_and_recorded(run: Run) -> None:
     simulated(run).shares["docker"] = 0.6
     result = run.compare_variants(IDENTITY, COMPARISON)
     run.end_test(IDENTITY, "failed", result.sentence)
-    assert result.verdict is Verdict.SLOWER and result.ended == "decided" and exit_code(result) == SLOWER
+    assert result.verdict is VariantVerdict.SLOWER and result.ended == "decided" and exit_code(result) == SLOWER
     assert result.sentence.startswith("docker beside bridge: slower: -33.3 %, 8 rounds")
     document, record = sound(result), record_of(run)
     assert len(document["orders"]) == 8, "it ends when it is decided"
@@ -87,7 +87,7 @@ def test_a_slower_variant_is_found_and_recorded(run: Run) -> None:
 def test_equal_variants_end_with_the_largest_possible_difference(run: Run) -> None:
     result = run.compare_variants(IDENTITY, COMPARISON)
     run.end_test(IDENTITY, "passed", result.sentence)
-    assert result.verdict is Verdict.NO_DIFFERENCE and exit_code(result) == 0
+    assert result.verdict is VariantVerdict.NO_DIFFERENCE and exit_code(result) == 0
     assert sound(result)["variants"][1]["judgement"]["no_difference_larger_than"] < 0.001
     assert verdict_word(record_of(run)) == "no difference"
 
@@ -120,18 +120,18 @@ def test_every_metric_of_a_search_can_be_compared(run: Run) -> None:
 
 
 def test_an_interrupted_comparison_has_the_rounds_so_far(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    test = run.begin_comparison(IDENTITY, COMPARISON)
+    test = run.begin_rounds(IDENTITY, COMPARISON)
 
-    def interrupt(self: VariantsTest, found: Any) -> None:
+    def interrupt(self: VariantRounds, found: Any) -> None:
         self.found = found
         if len(found.rounds) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(VariantsTest, "_on_round", interrupt)
+    monkeypatch.setattr(VariantRounds, "_on_round", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        test.in_rounds()
+        test.measure()
     run.end_test(IDENTITY, "interrupted")
-    result = test.result(interrupted=True)
+    result = test.outcome(interrupted=True)
     assert result.ended == "interrupted" and exit_code(result) == INTERRUPTED
     assert len(sound(result)["orders"]) == 3
     assert record_of(run)["methods"]["variants"]["ended"] == "interrupted"
@@ -140,7 +140,7 @@ def test_an_interrupted_comparison_has_the_rounds_so_far(run: Run, monkeypatch: 
 
 def test_before_the_first_round_has_ended_there_is_nothing_to_report(run: Run) -> None:
     with pytest.raises(PodperfError, match="not one round was measured"):
-        run.begin_comparison(IDENTITY, COMPARISON).result()
+        run.begin_rounds(IDENTITY, COMPARISON).outcome()
 
 
 def test_rounds_are_told_while_they_go_on(run: Run) -> None:
@@ -148,8 +148,8 @@ def test_rounds_are_told_while_they_go_on(run: Run) -> None:
     stream = run.progress.stream = io.StringIO()
     run.progress.run_begins([0.0])
     run.progress.test_begins("made-up")
-    test = run.begin_comparison(IDENTITY, COMPARISON)
-    result = test.in_rounds()
+    test = run.begin_rounds(IDENTITY, COMPARISON)
+    result = test.measure()
     assert test.found is not None
     assert told(test.found) == f"round 8 of at most 40: docker {result.variants[1].judgement.change.words}"  # type: ignore[union-attr]
     assert "[1/1] made-up | set-up" in stream.getvalue()
@@ -159,15 +159,15 @@ def test_rounds_are_told_while_they_go_on(run: Run) -> None:
 
 
 def test_a_variant_has_the_cpus_that_it_names(run: Run) -> None:
-    run.session.equipment = replace(run.session.equipment, worker_cpus=Cpus((0, 1, 2), (0, 1, 2)))
+    run.session.equipment = replace(run.session.equipment, cpus=[Cpus((0, 1, 2), (0, 1, 2))])
     monitored: list[Any] = []
     object.__setattr__(run.session.equipment, "watch", lambda *given: monitored.append(given))
     other = Variant("other CPU", BRIDGE, VariantPlacement(cpus=(2,)))
     run.compare_variants(IDENTITY, replace(COMPARISON, variants=(COMPARISON.variants[0], other)))
     chain, placed = run.current.record.contenders["other CPU"]
-    assert placed.placement.sut == (2,) and placed.cpus is not None and placed.cpus.pods == (2,)
+    assert placed.placement.sut == (2,) and placed.cpus[0].pods == (2,)
     assert chain.forwarder == "kernel"
-    assert [each[0] for each in monitored] == [[1, 2]], "the CPUs of both are watched"
+    assert [each[0] for each in monitored] == [[{1, 2}]], "the CPUs of both are watched"
 
 
 def test_a_variant_cannot_have_the_testers_cpu(run: Run) -> None:
@@ -208,7 +208,7 @@ def test_a_counted_machine_compares_costs_exactly(counted: Run) -> None:
     result = counted.compare_variants(IDENTITY, COMPARISON)
     counted.end_test(IDENTITY, "passed", result.sentence)
     document = sound(result)
-    assert result.verdict is Verdict.NO_DIFFERENCE and result.exact
+    assert result.verdict is VariantVerdict.NO_DIFFERENCE and result.exact
     assert [each["figures"] for each in document["variants"]] == [[9000.0], [9000.0]]
     assert document["metric"] == "cost" and document["confidence"] is None and document["relevant"] == 0.001
     record = record_of(counted)
@@ -216,7 +216,7 @@ def test_a_counted_machine_compares_costs_exactly(counted: Run) -> None:
 
 
 def test_a_variant_in_a_boot_of_its_own_has_a_record_of_its_own(counted: Run) -> None:
-    test = counted.begin_comparison(IDENTITY, COMPARISON, "docker")
+    test = counted.begin_costs(IDENTITY, COMPARISON, "docker")
     found = test.figure_of(COMPARISON.variants[1], alone=True)
     counted.end_test(IDENTITY, "passed")
     assert found.measured == [Measured(9000.0)]
@@ -278,7 +278,7 @@ def test_the_command_prints_the_table_writes_the_report_and_ends_with_the_verdic
     found = costs(9000, 9900 if verdict else 9000)
     asked: list[Any] = []
 
-    def compare(comparison: Comparison, topology: Path, *_: object) -> ComparisonResult:
+    def compare(comparison: VariantComparison, topology: Path, *_: object) -> ComparisonOutcome:
         asked.append((comparison.name, topology.name))
         return found
 
@@ -293,13 +293,13 @@ def test_the_command_prints_the_table_writes_the_report_and_ends_with_the_verdic
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def costs(*figures: float) -> ComparisonResult:
+def costs(*figures: float) -> ComparisonOutcome:
     variants = tuple(Variant(f"variant {number}", BRIDGE) for number in range(len(figures)))
     found = [
         VariantResult(each, (Measured(figure),), None, "id", "counted")
         for each, figure in zip(variants, figures, strict=True)
     ]
-    return exact_result(replace(COMPARISON, variants=variants), found, 1.79e9)
+    return exact_outcome(replace(COMPARISON, variants=variants), found, 1.79e9)
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def report(run: Run, tmp_path: Path) -> Path:
     wanted = replace(COMPARISON, variants=(*COMPARISON.variants, hooked), description="<script>alert(1)</script>")
     result = run.compare_variants(IDENTITY, wanted)
     assert [each.verdict for each in (one.judgement for one in result.variants) if each] == [
-        Verdict.SLOWER,
-        Verdict.NO_DIFFERENCE,
+        VariantVerdict.SLOWER,
+        VariantVerdict.NO_DIFFERENCE,
     ]
     return write_comparison(result, tmp_path / "results")
 
@@ -355,7 +355,7 @@ def test_the_page_has_the_rounds_and_escapes_what_users_write(report: Path) -> N
 
 
 def test_a_page_without_a_figure_says_so() -> None:
-    nothing = exact_result(COMPARISON, [], 1.79e9, interrupted=True)
+    nothing = exact_outcome(COMPARISON, [], 1.79e9, interrupted=True)
     assert "Nothing was measured" in comparison_page(nothing)
     assert exit_code(nothing) == INTERRUPTED and sound(nothing)["variants"] == []
 

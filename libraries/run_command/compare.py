@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from podperf.comparisons import Comparison, load_comparison
+from podperf.comparisons import VariantComparison, load_comparison
 from podperf.errors import PodperfError
 from podperf.nearness import proposed_paths
 from podperf.ownership import Owner, hand_over, note_caller
@@ -102,7 +102,7 @@ def _compare(wanted: argparse.Namespace, install: bool) -> int:
             results.rmdir()
 
 
-def _own_topologies(comparison: Comparison) -> list[Path]:
+def _own_topologies(comparison: VariantComparison) -> list[Path]:
     return [each.topology for each in comparison.variants if each.topology is not None]
 
 

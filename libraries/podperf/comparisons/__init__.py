@@ -1,15 +1,15 @@
 """Comparisons that users write: variants of a chain in a YAML file. docs/compare.md explains the file."""
 
 from podperf.comparisons.reading import COMPARISON_SCHEMA, ComparisonError, comparison_schema, load_comparison
-from podperf.comparisons.values import Comparison, Hook, Moment, Variant, VariantPlacement
+from podperf.comparisons.values import Hook, Moment, Variant, VariantComparison, VariantPlacement
 
 __all__ = [
     "COMPARISON_SCHEMA",
-    "Comparison",
     "ComparisonError",
     "Hook",
     "Moment",
     "Variant",
+    "VariantComparison",
     "VariantPlacement",
     "comparison_schema",
     "load_comparison",

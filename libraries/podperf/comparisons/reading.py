@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from podperf.comparisons.values import Comparison, Hook, Moment, Variant, VariantPlacement
+from podperf.comparisons.values import Hook, Moment, Variant, VariantComparison, VariantPlacement
 from podperf.cpu_lists import parse_cpu_list
 from podperf.dataplanes import DATA_PLANES
 from podperf.documents.schema_check import schema_problems, with_defaults
@@ -57,7 +57,7 @@ def choices(
     yield variant["placement"]["properties"]["scenario"], scenarios
 
 
-def load_comparison(path: str | Path) -> Comparison:
+def load_comparison(path: str | Path) -> VariantComparison:
     """Read and check a comparison file, and topologies of its variants. ComparisonError lists all problems."""
     try:
         document = read_yaml(Path(path))
@@ -167,10 +167,10 @@ def _hook_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
             yield sound.problem((*hook, "in"), f"worker{f', pods, or pod 1 to pod {there}' if there else ''}")
 
 
-def _build(document: Document, data: Mapping[str, Any]) -> Comparison:
+def _build(document: Document, data: Mapping[str, Any]) -> VariantComparison:
     path = Path(document.path)
     ways = data.get("directions")
-    return Comparison(
+    return VariantComparison(
         path=path,
         name=data["name"],
         description=data["description"].strip(),

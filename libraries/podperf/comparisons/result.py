@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from podperf.comparisons.rounds import Looked, RoundsSoFar
-from podperf.comparisons.values import Comparison, Variant
+from podperf.comparisons.values import Variant, VariantComparison
 from podperf.dataplanes import with_forwarder
 from podperf.metrics import Measured, Metric
-from podperf.verdicts.before_after import Judgement, Verdict
+from podperf.verdicts.before_after import VariantJudgement, VariantVerdict, judge_exact
 from podperf.verdicts.ratio_interval import CONFIDENCE
 
 SCHEMA_VERSION = 1
@@ -28,7 +29,7 @@ class VariantResult:
 
     variant: Variant
     figures: tuple[Measured | None, ...]
-    judgement: Judgement | None
+    judgement: VariantJudgement | None
     record: str
     topology: str
     noisy: int = 0
@@ -55,9 +56,9 @@ class VariantResult:
         }
 
 
-def _judgement(judged: Judgement) -> dict[str, Any]:
+def _judgement(judged: VariantJudgement) -> dict[str, Any]:
     change = judged.change
-    decided = judged.verdict is Verdict.NO_DIFFERENCE and change is not None
+    decided = judged.verdict is VariantVerdict.NO_DIFFERENCE and change is not None
     return {
         "verdict": judged.verdict.value,
         "sentence": judged.sentence,
@@ -75,14 +76,14 @@ def _finite(share: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
+class ComparisonOutcome:
     """A comparison with its verdicts. `relevant` is the change that counts, as a share. Times are seconds since 1970.
 
     `ended`: each variant has a verdict; all rounds were measured; the tester is not believed; the figures are
     exact, so that one of each variant is enough; or the user interrupted the comparison.
     """
 
-    comparison: Comparison
+    comparison: VariantComparison
     metric: Metric
     relevant: float
     variants: tuple[VariantResult, ...]
@@ -100,10 +101,10 @@ class ComparisonResult:
         return self.ended == "exact" or (self.seed is None and self.ended == "interrupted")
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> VariantVerdict:
         """The worst verdict on a variant."""
         found = [each.judgement.verdict for each in self.variants if each.judgement is not None]
-        return min(found, key=list(Verdict).index, default=Verdict.UNDECIDED)
+        return min(found, key=list(VariantVerdict).index, default=VariantVerdict.UNDECIDED)
 
     @property
     def sentence(self) -> str:
@@ -140,7 +141,7 @@ class ComparisonResult:
 
 def of_rounds(
     found: RoundsSoFar,
-    comparison: Comparison,
+    comparison: VariantComparison,
     metric: Metric,
     relevant: float,
     topology: str,
@@ -151,7 +152,7 @@ def of_rounds(
     *,
     interrupted: bool = False,
     remarks: Sequence[str] = (),
-) -> ComparisonResult:
+) -> ComparisonOutcome:
     """The result of interleaved rounds on one testbed."""
     first = comparison.variants[0].name
     variants = tuple(
@@ -168,7 +169,7 @@ def of_rounds(
     ended: Ended = "doubt" if found.doubt else "decided" if found.decided else "all rounds"
     ended = "interrupted" if interrupted else ended
     orders = tuple(tuple(each.figures) for each in found.rounds)
-    return ComparisonResult(
+    return ComparisonOutcome(
         comparison,
         metric,
         relevant,
@@ -181,6 +182,21 @@ def of_rounds(
         found.seed,
         tuple(remarks),
     )
+
+
+def exact_outcome(
+    comparison: VariantComparison, found: Sequence[VariantResult], started: float, *, interrupted: bool = False
+) -> ComparisonOutcome:
+    """The result of figures without noise, one of each variant. An interrupted comparison has only some of them."""
+    metric, relevant = comparison.metric_on(counted=True), comparison.relevant_on(counted=True)
+    judged = [
+        replace(each, judgement=judge_exact(metric, found[0].measured[0].value, each.measured[0].value, relevant))
+        if number
+        else each
+        for number, each in enumerate(found)
+    ]
+    ended: Ended = "interrupted" if interrupted else "exact"
+    return ComparisonOutcome(comparison, metric, relevant, tuple(judged), ended, started, time.time())
 
 
 def _looked(found: Looked) -> dict[str, Any]:

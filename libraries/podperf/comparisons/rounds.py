@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from podperf.metrics import Measured, Metric
-from podperf.verdicts.before_after import Judgement, Look, Verdict, judge, looks
+from podperf.verdicts.before_after import Look, VariantJudgement, VariantVerdict, judge, looks
 from podperf.verdicts.ratio_interval import ratio_estimate
 
 Measure = Callable[[], Measured]
@@ -15,7 +15,7 @@ Measure = Callable[[], Measured]
 
 
 @dataclass(frozen=True)
-class Round:
+class VariantRound:
     """The figures of one round by variant, in the order in which they were measured.
 
     A variant that an earlier round has decided is not measured any more.
@@ -30,7 +30,7 @@ class Looked:
 
     variant: str
     look: Look
-    judgement: Judgement
+    judgement: VariantJudgement
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RoundsSoFar:
     variants: tuple[str, ...]  # the others are compared with the first one
     most: int
     seed: int
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[VariantRound, ...] = ()
     looked: tuple[Looked, ...] = ()
     doubt: str = ""  # why the tester is not believed: nothing will be decided then
 
@@ -48,18 +48,20 @@ class RoundsSoFar:
     def open(self) -> tuple[str, ...]:
         """The variants that are measured in the next round: the undecided ones, and the first one beside them."""
         first, *others = self.variants
-        left = [each for each in others if self.judgement(each).verdict is Verdict.UNDECIDED]
+        left = [each for each in others if self.judgement(each).verdict is VariantVerdict.UNDECIDED]
         return (first, *left) if left and not self.doubt and len(self.rounds) < self.most else ()
 
     @property
     def decided(self) -> bool:
         """Whether there is a verdict on every variant."""
-        return all(self.judgement(each).verdict is not Verdict.UNDECIDED for each in self.variants[1:])
+        return all(self.judgement(each).verdict is not VariantVerdict.UNDECIDED for each in self.variants[1:])
 
-    def judgement(self, variant: str) -> Judgement:
+    def judgement(self, variant: str) -> VariantJudgement:
         """The latest judgement on a variant. Before the first look, nothing is decided."""
         found = [each.judgement for each in self.looked if each.variant == variant]
-        return found[-1] if found else Judgement(Verdict.UNDECIDED, None, len(self.rounds), "too few rounds")
+        return (
+            found[-1] if found else VariantJudgement(VariantVerdict.UNDECIDED, None, len(self.rounds), "too few rounds")
+        )
 
     def figures(self, variant: str) -> list[Measured]:
         """The figures of a variant, round by round."""
@@ -102,7 +104,7 @@ class Rounds:
         found = RoundsSoFar(tuple(measures), self.most, seed)
         while open_variants := found.open:
             figures = {name: measures[name]() for name in lot.sample(open_variants, len(open_variants))}
-            found = replace(found, rounds=(*found.rounds, Round(figures)))
+            found = replace(found, rounds=(*found.rounds, VariantRound(figures)))
             if look := planned.get(len(found.rounds)):
                 why = doubt()
                 looked = (Looked(each, look, self._judge(found, each, look, why)) for each in open_variants[1:])
@@ -110,6 +112,6 @@ class Rounds:
             on_round(found)
         return found
 
-    def _judge(self, found: RoundsSoFar, variant: str, look: Look, doubt: str) -> Judgement:
+    def _judge(self, found: RoundsSoFar, variant: str, look: Look, doubt: str) -> VariantJudgement:
         first, other = found.beside(variant), found.figures(variant)
         return judge(self.metric, first, other, self.relevant, look.error, doubt)

@@ -69,7 +69,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class VariantComparison:
     """A comparison. Its variants are compared with the first one.
 
     `metric` and `relevant` (a share) are None if the file leaves them to the testbed. `trial_seconds` is the duration

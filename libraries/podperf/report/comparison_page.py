@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import podperf
 from podperf.comparisons import Hook
-from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.comparisons.result import ComparisonOutcome, VariantResult
 from podperf.dataplanes import with_forwarder
 from podperf.figures import count, percent
 from podperf.report import cells
@@ -17,12 +17,12 @@ from podperf.report.rounds_plot import changes_plot, figures_plot
 from podperf.verdicts.ratio_interval import CONFIDENCE
 
 
-def comparison_page(result: ComparisonResult) -> str:
+def comparison_page(result: ComparisonOutcome) -> str:
     """The whole page."""
     return framed(f"Before and after: {result.comparison.name}", *_body(result))
 
 
-def _body(result: ComparisonResult) -> Iterator[Html]:
+def _body(result: ComparisonOutcome) -> Iterator[Html]:
     yield element("h1", f"Before and after: {result.comparison.name}")
     if result.comparison.description:
         yield element("p", result.comparison.description)
@@ -47,7 +47,7 @@ def _body(result: ComparisonResult) -> Iterator[Html]:
     yield element("footer", f"podperf {podperf.__version__}. {_method(result)}")
 
 
-def _row(each: VariantResult, result: ComparisonResult) -> TableRow:
+def _row(each: VariantResult, result: ComparisonOutcome) -> TableRow:
     judged = each.judgement
     change = judged.change.words if judged and judged.change else "-"
     verdict = (
@@ -58,7 +58,7 @@ def _row(each: VariantResult, result: ComparisonResult) -> TableRow:
     return TableRow((each.variant.name, figure(each, result.metric), change, verdict))
 
 
-def _how_to_read(result: ComparisonResult) -> str:
+def _how_to_read(result: ComparisonOutcome) -> str:
     return (
         "A hollow dot is the change of one round, a thin line the estimate from all rounds so far, and a bar the "
         f"interval at a look. A bar within the grey band is no change larger than the {percent(result.relevant)} that "
@@ -66,7 +66,7 @@ def _how_to_read(result: ComparisonResult) -> str:
     )
 
 
-def _looks(result: ComparisonResult) -> Html:
+def _looks(result: ComparisonOutcome) -> Html:
     rows = (
         TableRow(
             (
@@ -102,7 +102,7 @@ def _hook(hook: Hook) -> Html:
     return together(element("p", where), element("pre", hook.run.rstrip()), *undo)
 
 
-def _method(result: ComparisonResult) -> str:
+def _method(result: ComparisonOutcome) -> str:
     if result.exact:
         return "A counted machine repeats a figure, so that one figure of each variant is enough."
     rounds = count(max((len(each.figures) for each in result.variants), default=0), "round")

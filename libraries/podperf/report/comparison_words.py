@@ -6,17 +6,22 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.comparisons.result import ComparisonOutcome, VariantResult
 from podperf.figures import count, number, percent
 from podperf.metrics import IN_COLUMN, Metric
-from podperf.verdicts.before_after import Verdict
+from podperf.verdicts.before_after import VariantVerdict
 from podperf.verdicts.ratio_interval import CONFIDENCE
 
-_COLOURS = {Verdict.SLOWER: "31;1", Verdict.UNDECIDED: "33", Verdict.NO_DIFFERENCE: "32", Verdict.FASTER: "32"}
+_COLOURS = {
+    VariantVerdict.SLOWER: "31;1",
+    VariantVerdict.UNDECIDED: "33",
+    VariantVerdict.NO_DIFFERENCE: "32",
+    VariantVerdict.FASTER: "32",
+}
 _WIDEST_TEXT = 120  # columns of a line that is easy to read
 
 
-def comparison_table(result: ComparisonResult, *, width: int = 80, colour: bool = False) -> str:
+def comparison_table(result: ComparisonOutcome, *, width: int = 80, colour: bool = False) -> str:
     """The variants with their figures, changes and verdicts, and below how the comparison ended."""
     heads = ("Variant", _head(result.metric), "Change", "Verdict")
     rows = [_cells(each, result.metric) for each in result.variants]
@@ -54,7 +59,7 @@ def figure(each: VariantResult, metric: Metric) -> str:
     return f"{IN_COLUMN.at_least if limited else ''}{number(middle)}"
 
 
-def notes(result: ComparisonResult) -> Iterator[str]:
+def notes(result: ComparisonOutcome) -> Iterator[str]:
     """What a reader of the table must know: the change that counts, the rounds, and why something is undecided."""
     first, counts = result.variants[0].variant.name if result.variants else "", percent(result.relevant)
     if result.exact:
@@ -72,7 +77,7 @@ def notes(result: ComparisonResult) -> Iterator[str]:
     yield from (f"{each[0].upper()}{each[1:]}." for each in result.remarks)
 
 
-def _ended(result: ComparisonResult) -> str:
+def _ended(result: ComparisonOutcome) -> str:
     match result.ended:
         case "decided":
             return "then everything was decided"

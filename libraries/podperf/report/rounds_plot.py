@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.comparisons.result import ComparisonOutcome, VariantResult
 from podperf.figures import count, number, percent, signed
 from podperf.metrics import Measured
 from podperf.report import svg
 from podperf.report.cells import typeset
-from podperf.verdicts.before_after import Change
+from podperf.verdicts.before_after import Difference
 from podperf.verdicts.ratio_interval import ratio_estimate
 
 COLOURS = ("#364fc7", "#c2410c", "#0b7285", "#7b2cbf", "#5c940d", "#a61e4d", "#856404", "#495057")
@@ -22,7 +22,7 @@ _MOST_TICKS = 10  # numbers of rounds below the axis
 _Scale = Callable[[float], float]
 
 
-def figures_plot(result: ComparisonResult) -> str:
+def figures_plot(result: ComparisonOutcome) -> str:
     """An SVG with a dot for each figure of each variant, round by round. Empty without figures."""
     values = [one.value for each in result.variants for one in each.measured]
     if not values:
@@ -44,7 +44,7 @@ def figures_plot(result: ComparisonResult) -> str:
     return svg.document(_WIDTH, _HEIGHT, f"{metric.label} of each variant by round", head, *shapes, *names)
 
 
-def changes_plot(result: ComparisonResult) -> str:
+def changes_plot(result: ComparisonOutcome) -> str:
     """An SVG with the change of each round, the estimate so far, and the interval of each look. Empty without any."""
     first, *others = result.variants
     if not first.measured or not any(each.measured for each in others):
@@ -114,13 +114,13 @@ def _changes(first: VariantResult, other: VariantResult) -> list[tuple[int, floa
     return [(index, one.value / beside.value - 1) for index, one, beside in _pairs(first, other)]
 
 
-def _ends(change: Change) -> list[float]:
+def _ends(change: Difference) -> list[float]:
     """The ends of an interval that are not open."""
     return [end for end in (change.low, change.high) if -1 < end < math.inf]
 
 
 def _changes_of(
-    result: ComparisonResult, each: VariantResult, rounds: Sequence[tuple[int, float]], colour: str, frame: _Frame
+    result: ComparisonOutcome, each: VariantResult, rounds: Sequence[tuple[int, float]], colour: str, frame: _Frame
 ) -> Iterator[str]:
     """The dots of a variant, the line of its estimate, and a bar for each look."""
     name, pairs = each.variant.name, _pairs(result.variants[0], each)
@@ -149,7 +149,7 @@ def _path(points: Sequence[tuple[float, float]], colour: str) -> Iterator[str]:
         yield svg.line(x1, y1, x2, y2, colour)
 
 
-def _within(result: ComparisonResult) -> str:
+def _within(result: ComparisonOutcome) -> str:
     return f"changes that do not count: up to {percent(result.relevant)}"
 
 

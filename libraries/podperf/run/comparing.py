@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from podperf.comparisons import Comparison
-from podperf.comparisons.result import ComparisonResult, VariantResult
+from podperf.comparisons import VariantComparison
+from podperf.comparisons.result import ComparisonOutcome, VariantResult, exact_outcome
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.pods import POD_RUNTIMES
@@ -16,13 +16,12 @@ from podperf.records import Outcome
 from podperf.run.identity import TestIdentity
 from podperf.run.run import Run
 from podperf.run.session import Session
-from podperf.run.variants import VariantsTest, exact_result
 from podperf.topology import Topology, load_topology
 
 SUITE, TAG = "podperf compare", "comparison"
 
 
-def compare(comparison: Comparison, topology: Path, results: Path, progress: Progress) -> ComparisonResult:
+def compare(comparison: VariantComparison, topology: Path, results: Path, progress: Progress) -> ComparisonOutcome:
     """Measure a comparison on the testbed of a topology file. The records go into the folder `results`.
 
     An interruption by the user (KeyboardInterrupt) gives the result of the rounds so far. Unavailable, or another
@@ -43,17 +42,17 @@ def compare(comparison: Comparison, topology: Path, results: Path, progress: Pro
     return _by_turns(comparison, Run(Session(topologies[topology], results, progress)))
 
 
-def _by_turns(comparison: Comparison, run: Run) -> ComparisonResult:
+def _by_turns(comparison: VariantComparison, run: Run) -> ComparisonOutcome:
     identity = TestIdentity(comparison.name, SUITE, (TAG,))
     run.open()
     try:
         run.progress.test_begins(comparison.name)
-        test = run.begin_comparison(identity, comparison)
+        test = run.begin_rounds(identity, comparison)
         try:
-            result = test.in_rounds()
+            result = test.measure()
         except KeyboardInterrupt:
             _end(run, identity, "interrupted")
-            return test.result(interrupted=True)
+            return test.outcome(interrupted=True)
         except Exception as error:
             _end_badly(run, identity, error)
             raise
@@ -64,8 +63,8 @@ def _by_turns(comparison: Comparison, run: Run) -> ComparisonResult:
 
 
 def _each_in_its_boot(
-    comparison: Comparison, topologies: Mapping[str, Topology], results: Path, progress: Progress
-) -> ComparisonResult:
+    comparison: VariantComparison, topologies: Mapping[str, Topology], results: Path, progress: Progress
+) -> ComparisonOutcome:
     """Each variant on a counted machine that is booted for it: no variant meets what another one has left."""
     progress.run_begins([0.0] * len(comparison.variants))
     started, found = time.time(), list[VariantResult]()
@@ -75,26 +74,19 @@ def _each_in_its_boot(
         run.open()
         try:
             progress.test_begins(identity.name)
-            test = run.begin_comparison(identity, comparison, variant.name)
+            test = run.begin_costs(identity, comparison, variant.name)
             try:
                 found.append(test.figure_of(variant, alone=True))
-                _describe(test, comparison, found[-1])
             except KeyboardInterrupt:
                 _end(run, identity, "interrupted")
-                return exact_result(comparison, found, started, interrupted=True)
+                return exact_outcome(comparison, found, started, interrupted=True)
             except Exception as error:
                 _end_badly(run, identity, error)
                 raise
             _end(run, identity, "passed")
         finally:
             run.session.close()
-    return exact_result(comparison, found, started)
-
-
-def _describe(test: VariantsTest, comparison: Comparison, found: VariantResult) -> None:
-    """Put into the record which variant of which comparison it is."""
-    record = test.test.record
-    record.methods = {**record.methods, "variant": {"comparison": comparison.name, **found.as_record()}}
+    return exact_outcome(comparison, found, started)
 
 
 def _end_badly(run: Run, identity: TestIdentity, error: Exception) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
 from podperf.methods.cost import AllBuilds, Cost, CostResult, LoopSource
-from podperf.model import Loop, TrafficProfile, Trial, TrialResult
+from podperf.model import Chain, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -37,6 +37,10 @@ class BarePaths:
             self._found[kind], _ = Cost().run(partial(closed_loops, test, build, traffic, "bare-path"))
         return self._found[kind]
 
+    def beside(self, chain: Chain, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile) -> AllBuilds:
+        """The bare path that is taken off the cost of this chain. Nothing is taken off the bare path itself."""
+        return {} if chain.data_plane == Wire.name else self.of(test, testbed, traffic)
+
 
 def measure_cost(
     test: TestInProgress, sut: SystemUnderTest, testbed: LiveTestbed, traffic: TrafficProfile, bare_paths: BarePaths
@@ -49,7 +53,7 @@ def measure_cost(
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
-    bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic)
+    bare_path = bare_paths.beside(sut.chain, test, testbed, traffic)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
     builds, missing = Cost().run(partial(closed_loops, test, build, traffic, Cost.name))

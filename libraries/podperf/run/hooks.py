@@ -11,7 +11,7 @@ from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.way_back import WayBack, existing_namespace, inside
 from podperf.pods.base import Pod
 from podperf.testbed.machines import WorkerMachine
-from podperf.testbed.system_under_test import Site, SystemUnderTest
+from podperf.testbed.system_under_test import SystemUnderTest, WorkerSite
 
 TIMEOUT = 60.0  # seconds, for one command
 PORTS = "PODPERF_PORTS"  # the environment variable with the interfaces of a worker or of a pod
@@ -45,7 +45,7 @@ def _at(variant: Variant, moment: Moment) -> Iterator[Hook]:
     return (each for each in variant.hooks if each.moment is moment)
 
 
-def _run_on_worker(variant: Variant, hook: Hook, site: Site, undo: ExitStack) -> None:
+def _run_on_worker(variant: Variant, hook: Hook, site: WorkerSite, undo: ExitStack) -> None:
     if hook.undo is not None:
         namespace = site.worker.namespace
         command = inside(namespace, *_command(hook.undo, site.ports))
@@ -53,7 +53,7 @@ def _run_on_worker(variant: Variant, hook: Hook, site: Site, undo: ExitStack) ->
     _run(variant, hook, site.worker.host, site.ports)
 
 
-def _pods(variant: Variant, hook: Hook, sites: Iterable[Site]) -> Sequence[Pod]:
+def _pods(variant: Variant, hook: Hook, sites: Iterable[WorkerSite]) -> Sequence[Pod]:
     """The pods in which the hook runs."""
     pods = [pod for site in sites for pod in site.pods]
     if hook.pod is None:

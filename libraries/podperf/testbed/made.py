@@ -13,7 +13,7 @@ from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import PartOfChain, Site, SystemUnderTest
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest, WorkerSite
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
@@ -40,7 +40,7 @@ def set_up(
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
     machine = machines.workers[0].host
-    part = PartOfChain(running, worker=machine.name, cpus=cpus, site=Site(machine, worker))
+    part = PartOfChain(running, worker=machine.name, cpus=cpus, site=WorkerSite(machine, worker))
     return SystemUnderTest(chain, tester, [part], running.entries)
 
 

@@ -22,7 +22,7 @@ PROBE_DURATION, PROBE_PATIENCE = 0.02, 5.0  # seconds
 
 
 @dataclass(frozen=True)
-class Site:
+class WorkerSite:
     """The place of a part of a chain: the machine of its worker, and the network of the worker's ports there."""
 
     machine: Host
@@ -47,7 +47,7 @@ class PartOfChain:
     received_by: Mapping[str, str] = field(default_factory=dict)  # by port: its receiver, in words
     worker: str = ""  # the name of its machine
     cpus: CpuPlan | None = None  # the roles on the worker; None for a path that podperf does not place
-    site: Site | None = None  # None for a path that is on no worker
+    site: WorkerSite | None = None  # None for a path that is on no worker
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ FIRST_LOOK = 8  # rounds. With fewer, the interval needs an error that leaves li
 GROWTH = 1.5  # rounds of a look, as a multiple of the rounds of the look before
 
 
-class Verdict(StrEnum):
+class VariantVerdict(StrEnum):
     """The verdict on a variant beside the first one, the worst first. `SLOWER` is also said of a higher cost."""
 
     SLOWER = "slower"
@@ -64,7 +64,7 @@ def fewest_rounds(comparisons: int = 1) -> int:
 
 
 @dataclass(frozen=True)
-class Change:
+class Difference:
     """The change of a metric from the first variant to another one, as shares: -0.05 is 5 % less.
 
     The true change lies between `low` and `high` with the confidence of the comparison. Both are `share` if the figures
@@ -98,21 +98,21 @@ def _end(share: float, nothing: float) -> str:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class VariantJudgement:
     """The verdict on a variant, and the change that it comes from. Without a change there are too few rounds so far.
 
     Exact figures need one round.
     """
 
-    verdict: Verdict
-    change: Change | None
+    verdict: VariantVerdict
+    change: Difference | None
     rounds: int
     remark: str = ""
 
     @property
     def words(self) -> str:
         """The verdict; with the largest possible change if that is the verdict."""
-        if self.verdict is Verdict.NO_DIFFERENCE and self.change is not None:
+        if self.verdict is VariantVerdict.NO_DIFFERENCE and self.change is not None:
             return (
                 f"no difference larger than {percent(self.change.largest)}" if self.change.largest else "no difference"
             )
@@ -128,39 +128,39 @@ class Judgement:
 
 def judge(
     metric: Metric, first: Sequence[Measured], other: Sequence[Measured], relevant: float, error: float, doubt: str = ""
-) -> Judgement:
+) -> VariantJudgement:
     """The verdict on `other` beside `first`, whose figures were measured pair by pair in random order.
 
     Slower, or faster: the whole interval lies beyond the `relevant` change (a share). No difference: the whole interval
     lies within it. Undecided: anything else, and always with a `doubt` about the tester, in words.
     """
     ratio = ratio_interval(other, first, error)
-    change = Change(ratio.low - 1, ratio.estimate - 1, ratio.high - 1)
+    change = Difference(ratio.low - 1, ratio.estimate - 1, ratio.high - 1)
     return _judged(metric, change, relevant, len(first), doubt)
 
 
-def judge_exact(metric: Metric, first: float, other: float, relevant: float) -> Judgement:
+def judge_exact(metric: Metric, first: float, other: float, relevant: float) -> VariantJudgement:
     """The verdict on figures without noise, one of each variant."""
     share = other / first - 1
-    return _judged(metric, Change(share, share, share), relevant, 1)
+    return _judged(metric, Difference(share, share, share), relevant, 1)
 
 
-def _judged(metric: Metric, change: Change, relevant: float, rounds: int, doubt: str = "") -> Judgement:
+def _judged(metric: Metric, change: Difference, relevant: float, rounds: int, doubt: str = "") -> VariantJudgement:
     low, high = (
         (change.low, change.high) if metric.quantity.more_is_better else (-change.high, -change.low)
     )  # of a gain
     if doubt:
-        return Judgement(Verdict.UNDECIDED, change, rounds, doubt)
+        return VariantJudgement(VariantVerdict.UNDECIDED, change, rounds, doubt)
     if high < -relevant:
-        return Judgement(Verdict.SLOWER, change, rounds)
+        return VariantJudgement(VariantVerdict.SLOWER, change, rounds)
     if low > relevant:
-        return Judgement(Verdict.FASTER, change, rounds)
+        return VariantJudgement(VariantVerdict.FASTER, change, rounds)
     if change.largest <= relevant:
-        return Judgement(Verdict.NO_DIFFERENCE, change, rounds)
-    return Judgement(Verdict.UNDECIDED, change, rounds, _why_undecided(metric, change, relevant))
+        return VariantJudgement(VariantVerdict.NO_DIFFERENCE, change, rounds)
+    return VariantJudgement(VariantVerdict.UNDECIDED, change, rounds, _why_undecided(metric, change, relevant))
 
 
-def _why_undecided(metric: Metric, change: Change, relevant: float) -> str:
+def _why_undecided(metric: Metric, change: Difference, relevant: float) -> str:
     if math.isinf(change.high) or change.low == -1:
         return "the tester was the limit, so the true figures are not known"
     if change.low <= 0 <= change.high:
