@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podperf.comparisons import VariantComparison
-from podperf.comparisons.result import ComparisonOutcome
+from podperf.comparisons import ComparisonOutcome, VariantComparison
 from podperf.errors import Unavailable
 from podperf.model import Chain, Direction, FrameSize, TrafficProfile
 from podperf.run.comparison import compare
