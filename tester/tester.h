@@ -66,6 +66,7 @@ struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
+	unsigned int warm_up;        /* frames of a closed loop before the first window */
 	int directions[2];
 	unsigned int flows, sizes;
 	uint16_t size[MAX_SIZES]; /* with FCS */

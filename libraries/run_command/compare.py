@@ -27,6 +27,7 @@ from podperf.report.comparison_command import INTERRUPTED, exit_code, write_comp
 from podperf.report.comparison_words import comparison_table
 from podperf.run.comparing import compare
 from podperf.terminal import columns, wants_colour
+from podperf.testbed.known_topology import read_topology
 from run_command.arguments import RESULTS, ROOT, TOPOLOGIES
 from run_command.safe_results import unsafe_results
 from run_command.topologies import boots_a_machine
@@ -77,6 +78,8 @@ def _compare(wanted: argparse.Namespace, install: bool) -> int:
     if not wanted.variants.exists():
         known = map(str, sorted(COMPARISONS.glob("*.yaml")))
         raise PodperfError(f"there is no comparison {wanted.variants}{proposed_paths(str(wanted.variants), known)}")
+    if wanted.topology is not None:
+        read_topology(wanted.topology)  # it may bring data planes of other packages, which the variants name
     comparison = load_comparison(wanted.variants)
     topology = wanted.topology or comparison.topology or TOPOLOGIES / "local.yaml"
     if install and any(map(boots_a_machine, {topology, *_own_topologies(comparison)})):

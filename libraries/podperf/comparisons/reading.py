@@ -17,9 +17,9 @@ from podperf.errors import PodperfError
 from podperf.figures import count
 from podperf.metrics import METRICS
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
-from podperf.pods import POD_RUNTIMES
+from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.topology import TopologyError, load_topology
+from podperf.topology import TopologyError
 from podperf.topology.disagreements import Sound
 from podperf.verdicts.before_after import fewest_rounds
 
@@ -144,7 +144,7 @@ def _topology_disagreements(sound: Sound, here: Pointer) -> Iterator[Problem]:
     if path is None:
         return
     try:
-        topology = load_topology(_beside(Path(sound.document.path), path), DATA_PLANES, POD_RUNTIMES)
+        topology = read_topology(_beside(Path(sound.document.path), path))
     except TopologyError as error:
         yield sound.problem(here, f"a topology file without mistakes ({error.problems[0]})")
         return

@@ -18,6 +18,7 @@ from podperf.kernel import hugepages
 from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
+from podperf.topology import BpfObjectSettings
 
 
 class Cabling(Enum):
@@ -53,6 +54,7 @@ class Worker:
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: bool = True  # whether the topology lets them be used
+    bpf_object: BpfObjectSettings | None = None  # that the topology names
     started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
 
     @property

@@ -8,15 +8,14 @@ from pathlib import Path
 
 from podperf.comparisons import VariantComparison
 from podperf.comparisons.result import ComparisonOutcome, VariantResult, exact_outcome
-from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
-from podperf.pods import POD_RUNTIMES
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run.identity import TestIdentity
 from podperf.run.run import Run
 from podperf.run.session import Session
-from podperf.topology import Topology, load_topology
+from podperf.testbed.known_topology import read_topology
+from podperf.topology import Topology
 
 SUITE, TAG = "podperf compare", "comparison"
 
@@ -28,7 +27,7 @@ def compare(comparison: VariantComparison, topology: Path, results: Path, progre
     PodperfError, if nothing was measured.
     """
     paths = {each.name: each.topology or topology for each in comparison.variants}
-    topologies = {path: load_topology(path, DATA_PLANES, POD_RUNTIMES) for path in paths.values()}
+    topologies = {path: read_topology(path) for path in paths.values()}
     if all(each.counts_instructions for each in topologies.values()):
         named = {name: topologies[path] for name, path in paths.items()}
         return _each_in_its_boot(comparison, named, results, progress)

@@ -73,7 +73,10 @@ class VariantCosts:
             raise Unavailable(ONLY_COST)
         self._chains.prepare([variant])
         test, testbed, traffic = self.test, self.session.equipment.testbed, self.traffic
-        bare = self.kept.bare_paths.beside(variant.chain, test, testbed, traffic)
+        profiler = self.session.profiler
+        if profiler is None:
+            raise Unavailable("cost is compared on a counted machine only (topologies/counted.yaml)")
+        bare = self.kept.bare_paths.beside(variant.chain, test, testbed, traffic, profiler)
         build = partial(self._contenders.standing, variant.name, traffic, partial(self._chains.built, variant))
-        builds, missing = Cost().run(partial(closed_loops, test, build, traffic, variant.name))
+        builds, missing = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, variant.name, profiler))
         return CostResult(builds, bare, missing)

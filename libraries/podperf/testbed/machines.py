@@ -149,6 +149,7 @@ class Machines:
             machine.settings.sriov,
             machine.number,
             machine.placement.hugepages,
+            self.topology.bpf_object,
             started,
         )
 
