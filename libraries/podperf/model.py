@@ -16,6 +16,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from podperf.cpu_time import CpuTime
 from podperf.noise import Noise
 
 DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section numbers podperf uses
@@ -271,6 +272,7 @@ class TrialResult:
     elapsed: float = 0.0  # seconds, with everything around the sending
     noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
     windows: tuple[int, ...] = ()  # of a closed loop: nanoseconds of each window
+    cpu_time: CpuTime | None = None  # of the system under test; None: nobody read it
 
     @property
     def intended_count(self) -> int:

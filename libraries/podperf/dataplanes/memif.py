@@ -17,6 +17,7 @@ from podperf.dataplanes.polling_pods import PollingPods, receive_threads, togeth
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import dedicate_receive_processing, package_versions, unix_socket
+from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.cni import CniPlugins
@@ -59,4 +60,9 @@ class Memif(DataPlane):
         def describe() -> Mapping[str, Any]:
             return {**describe_kernel(worker, pods), "packages": package_versions(worker.host, ["dpdk-dev"])}
 
-        return polling.running(together(first, receiving[0], *others, receiving[1]), describe, ports=ports)
+        return polling.running(
+            together(first, receiving[0], *others, receiving[1]),
+            describe,
+            ports=ports,
+            beside_pods=kernel_users(ports, outer.values()),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success, held_to, threads_named
+from podperf.kernel.thread_time import CpuUser, Cycles
 
 PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # its path on Debian and Ubuntu
@@ -127,6 +129,22 @@ class OpenVSwitch:
             found[int(name.removeprefix("pmd-c").split("/")[0])] = [thread]
         return found
 
+    def pmds(self) -> CpuUser:
+        """The PMDs. The switch tells how many of their cycles were for frames."""
+
+        def threads() -> list[int]:
+            return [thread for found in self.pollers().values() for thread in found]
+
+        return CpuUser("PMDs of ovs-vswitchd", self._host, threads, polls=True, cycles=self._cycles)
+
+    def whole(self) -> CpuUser:
+        """All threads of a switch that sleeps while no frame arrives."""
+        pid = self.process.pid
+        return CpuUser("ovs-vswitchd", self._host, lambda: threads_named(self._host, "", of=pid))
+
+    def _cycles(self) -> Cycles:
+        return parse_pmd_cycles(self.appctl("dpif-netdev/pmd-stats-show"))
+
     def describe_pmds(self) -> dict[str, Any]:
         """Versions and configuration of the switch, its ports, the CPUs of its control threads, and the counters of its
         pollers."""
@@ -207,6 +225,21 @@ class OpenVSwitch:
         answer = json.loads(self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5).stdout)
         rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
         return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
+
+
+def parse_pmd_cycles(said: str) -> Cycles:
+    """The cycles of all PMDs in the answer to `dpif-netdev/pmd-stats-show`. The main thread is none.
+
+    PodperfError if the answer does not have them.
+    """
+    of_pmds = "".join(part for part in re.split(r"^(?=\S)", said, flags=re.MULTILINE) if part.startswith("pmd thread"))
+    idle, busy = (
+        [int(found) for found in re.findall(rf"^ +{kind} cycles: (\d+) ", of_pmds, re.MULTILINE)]
+        for kind in ("idle", "processing")
+    )
+    if not busy:
+        raise PodperfError(f"Open vSwitch does not tell the cycles of its PMDs: {' '.join(said.split())[:200]!r}")
+    return Cycles(sum(busy), sum(idle) + sum(busy))
 
 
 def _complaints(log: str) -> list[str]:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from podperf.errors import Unavailable
-from podperf.methods import method
+from podperf.methods import cpu_time, method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.cost import CostResult
+from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
+from podperf.methods.trials import CpuClock
 from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
 from podperf.run.cost import ONLY_COST
@@ -61,28 +63,42 @@ class Measurement:
         return result
 
     def latency(self) -> bool:
-        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. False without such a rate."""
+        """Latency and CPU time a frame, in one trial at half the PDR, or at half the NDR if the preset seeks no PDR.
+
+        False without such a rate. The bare path has no CPU time, because nothing is under test there.
+        """
         record = self.test.record
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
             return False
-        result = self.measure(latency)
+        clock = self.sut.cpu_clock()
+        result = self.measure(latency, clock=clock)
         assert isinstance(result, LatencyResult)
         record.latency, record.latency_of = result.latency, result.statement
+        if clock is not None:
+            self._keep(cpu_time.NAME, CpuTimeResult(result))
         return True
 
     def judge(self) -> Verdict:
         """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
-    def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
-        """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
+    def measure(
+        self, method: Method, limits: TesterLimits | None = None, clock: CpuClock | None = None
+    ) -> MethodResult:
+        """The result of this method, with these limits or by default the tester's. Its figures go into the record.
+
+        With `clock`, each trial has the CPU time of the system under test.
+        """
         limits = limits or self._known_limits()
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
-        record = self.test.record
-        record.methods = {**record.methods, method.name: result.as_record()}
-        self.test.keep(result.metrics)
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits, clock))
+        self._keep(method.name, result)
         return result
+
+    def _keep(self, method: str, result: MethodResult) -> None:
+        record = self.test.record
+        record.methods = {**record.methods, method: result.as_record()}
+        self.test.keep(result.metrics)
 
     def _known_limits(self) -> TesterLimits:
         if self.limits is None:

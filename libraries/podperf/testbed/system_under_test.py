@@ -10,6 +10,7 @@ from typing import Any
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
 from podperf.testers.base import Tester
 
@@ -75,6 +76,16 @@ class SystemUnderTest:
         first, *others = self.parts
         behind = {part.worker: part.data_plane.describe() for part in others}
         return {**first.data_plane.describe(), **({"further_workers": behind} if behind else {})}
+
+    def cpu_clock(self) -> ThreadClock | None:
+        """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""
+        users: list[CpuUser] = []
+        for place, part in enumerate(self.parts):
+            found = part.data_plane.cpu_users
+            if found is None:
+                return ThreadClock((), f"{self.chain.data_plane} does not tell which threads handle frames")
+            users += [replace(each, name=f"{part.worker}: {each.name}") if place else each for each in found]
+        return ThreadClock(users) if users else None
 
     def forwards(self, traffic: TrafficProfile) -> bool:
         """Whether frames cross in each direction, by one short trial."""
