@@ -43,10 +43,10 @@ class Traffic:
 
     @keyword("Search For NDR And PDR")
     def search_for_ndr_and_pdr(self) -> None:
-        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
+        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then measure latency.
 
-        The topology names the preset, which has the goals of the search. Latency is measured at half the PDR, or at
-        half the NDR if the preset seeks no PDR.
+        The topology names the preset, which has the goals of the search. Latency and CPU time a frame are measured in
+        one trial at half the PDR, or at half the NDR if the preset seeks no PDR.
         """
         result = open_run().measurement.ndr_and_pdr()
         for goal in result.goals:
@@ -60,10 +60,10 @@ class Traffic:
 
     @keyword
     def measure_chain(self) -> None:
-        """Measure all that the testbed can tell of the chain: its rates and latency, on a counted machine its cost.
+        """Measure all that the testbed can tell of the chain: rates, latency, CPU time, or its cost on a counted machine.
 
-        Rates and latency are those of `Measure Maximum Receive Rate` and `Search For NDR And PDR`, the cost is that of
-        `Measure Cost`.
+        Rates, latency and CPU time are those of `Measure Maximum Receive Rate` and `Search For NDR And PDR`, the cost
+        is that of `Measure Cost`.
         """
         if open_run().session.topology.counts_instructions:
             self.measure_cost()

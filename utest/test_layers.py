@@ -20,6 +20,7 @@ LAYERS = (  # from the bottom; what stands in one layer does not know of each ot
         "__init__",
         "addressing",
         "cpu_lists",
+        "cpu_time",
         "errors",
         "figures",
         "forecast",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.thread_time import CpuUser
 from podperf.methods.base import TrialSource
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
@@ -551,6 +553,32 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
     found = run.current.record
     assert found.methods["latency"]["load"] == found.metrics[rate].value / 2
     assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
+
+
+def test_cpu_time_is_that_of_the_trial_of_latency(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads have taken 2 µs more each time that somebody asks, and a trial at 225 kpps has 202 500 frames."""
+    asked = count(0, 2000)
+    monkeypatch.setattr("podperf.kernel.thread_time.run_times", lambda _, threads: dict.fromkeys(threads, next(asked)))
+    users = [CpuUser("receive thread of w-left", LocalHost(), lambda: [7])]
+    simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=users)
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.keep({"pdr": Measured(450e3)})
+    trials = len(simulated(run).trials)
+    assert run.measurement.latency()
+    assert len(simulated(run).trials) == trials + 1
+    found = run.current.record
+    assert found.metrics["cpu_time"].value == pytest.approx(2000 / 202_500)
+    assert found.methods["cpu_time"]["load"] == found.methods["latency"]["load"] == 225e3
+    assert next(asked) == 4000, "asked before and after that trial only"
+
+
+def test_a_data_plane_that_names_no_threads_has_no_cpu_time_and_says_so(run: Run) -> None:
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.keep({"pdr": Measured(450e3)})
+    assert run.measurement.latency()
+    assert "cpu_time" not in run.current.record.metrics
+    missing = run.current.record.methods["cpu_time"]["missing"]
+    assert missing == {"CPU time a frame": "not read: linux-bridge does not tell which threads handle frames"}
 
 
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:

@@ -32,15 +32,15 @@ class CpuUser:
     """A part of the system under test that takes CPU time for frames.
 
     `threads` asks the host for the numbers of its threads. `polls`: the threads never sleep, so that their CPU time
-    tells nothing of frames, unless `cycles` tells which share of it is for frames. `obstacle` gives the reason why the
-    time of the threads is not the time of their work, or None.
+    tells nothing of frames, unless `cycles` tells which share of it is for frames (None: not now). `obstacle` gives the
+    reason why the time of the threads is not the time of their work, or None.
     """
 
     name: str
     host: Host
     threads: Callable[[], Sequence[int]]
     polls: bool = False
-    cycles: Callable[[], Cycles] | None = None
+    cycles: Callable[[], Cycles | None] | None = None
     obstacle: Callable[[], str | None] = lambda: None
 
 
@@ -132,15 +132,20 @@ def run_times(host: Host, threads: Sequence[int]) -> Mapping[int, int]:
 
 def _with(found: CpuTime, user: CpuUser, before: _Reading | None, now: _Reading | None) -> CpuTime:
     """The CPU time so far, with that of one more part."""
-    if user.polls and user.cycles is None:
-        return replace(found, polling=(*found.polling, user.name))
     if reason := user.obstacle():
         return replace(found, unread=found.unread or reason)
     if before is None or now is None:
         missing = f"a thread of {user.name} has ended, or {user.host.name} has no /proc/THREAD/schedstat"
         return replace(found, unread=found.unread or missing)
-    taken = float(now.nanoseconds - before.nanoseconds)
-    if now.cycles is not None and before.cycles is not None:
-        passed = now.cycles.passed - before.cycles.passed
-        taken *= (now.cycles.busy - before.cycles.busy) / passed if passed > 0 else 0.0
+    share = _share(before.cycles, now.cycles) if user.polls else 1.0
+    if share is None:
+        return replace(found, polling=(*found.polling, user.name))
+    taken = share * (now.nanoseconds - before.nanoseconds)
     return replace(found, parts={**found.parts, user.name: taken})
+
+
+def _share(before: Cycles | None, now: Cycles | None) -> float | None:
+    """The share of a poller's cycles that was for frames. None if it does not tell."""
+    if before is None or now is None or now.passed <= before.passed:
+        return None
+    return (now.busy - before.busy) / (now.passed - before.passed)
