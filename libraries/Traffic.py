@@ -43,7 +43,7 @@ class Traffic:
 
     @keyword("Search For NDR And PDR")
     def search_for_ndr_and_pdr(self) -> None:
-        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then measure latency.
+        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then measure at a lower load.
 
         The topology names the preset, which has the goals of the search. Latency and CPU time a frame are measured in
         one trial at half the PDR, or at half the NDR if the preset seeks no PDR.
@@ -60,7 +60,7 @@ class Traffic:
 
     @keyword
     def measure_chain(self) -> None:
-        """Measure all that the testbed can tell of the chain: rates, latency, CPU time, or its cost on a counted machine.
+        """Measure all that the testbed can tell of the chain: rates, latency, CPU time; on a counted machine the cost.
 
         Rates, latency and CPU time are those of `Measure Maximum Receive Rate` and `Search For NDR And PDR`, the cost
         is that of `Measure Cost`.
