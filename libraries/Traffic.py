@@ -43,7 +43,7 @@ class Traffic:
 
     @keyword("Search For NDR And PDR")
     def search_for_ndr_and_pdr(self) -> None:
-        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then measure at a lower load.
+        """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
 
         The topology names the preset, which has the goals of the search. Latency and CPU time a frame are measured in
         one trial at half the PDR, or at half the NDR if the preset seeks no PDR.

@@ -6,7 +6,7 @@ import errno
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -23,7 +23,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
-from podperf.kernel.thread_time import CpuUser
+from podperf.kernel.thread_time import CpuUser, RunTime
 from podperf.methods.base import TrialSource
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
@@ -558,7 +558,11 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
 def test_cpu_time_is_that_of_the_trial_of_latency(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The threads have taken 2 µs more each time that somebody asks, and a trial at 225 kpps has 202 500 frames."""
     asked = count(0, 2000)
-    monkeypatch.setattr("podperf.kernel.thread_time.run_times", lambda _, threads: dict.fromkeys(threads, next(asked)))
+
+    def now(_: Host, threads: Sequence[int]) -> Mapping[int, RunTime]:
+        return dict.fromkeys(threads, RunTime(next(asked)))
+
+    monkeypatch.setattr("podperf.kernel.thread_time.run_times", now)
     users = [CpuUser("receive thread of w-left", LocalHost(), lambda: [7])]
     simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=users)
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)

@@ -1,7 +1,8 @@
-"""The CPU time of threads, by the scheduler's own accounting: nanoseconds in /proc/THREAD/schedstat.
+"""The CPU time of threads, by the scheduler's own accounting: /proc/THREAD/schedstat.
 
-The kernel has the file with CONFIG_SCHED_INFO, which most distributions switch on (Documentation/scheduler/
-sched-stats.rst). A thread that sleeps has the exact time there. A thread that runs has the time up to the last tick.
+The file has nanoseconds on a CPU, nanoseconds of waiting for one, and the number of runs (kernel doc:
+scheduler/sched-stats.rst). The kernel has it with CONFIG_SCHED_INFO, which most distributions switch on. The time of a
+thread that sleeps is exact. The time of a thread that runs ends at the last tick.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from podperf.cpu_time import CpuTime
 from podperf.hosts.base import Host
 from podperf.hosts.linux import threads_named
 
-_LINE = re.compile(r"^/proc/(\d+)/schedstat:(\d+) ", re.MULTILINE)
+_LINE = re.compile(r"^/proc/(\d+)/schedstat:(\d+) \d+ (\d+)", re.MULTILINE)
 # The configuration of a running kernel: in the kernel itself, or where packages install it.
 _CONFIGURATION = 'zgrep -hs "^$1=y" /proc/config.gz "/boot/config-$(uname -r)" "/lib/modules/$(uname -r)/config"'
 
@@ -113,21 +114,34 @@ class ThreadClock:
         for user, threads, each in zip(self._users, self._threads, cycles, strict=True):
             known = times[id(user.host)]
             whole = all(thread in known for thread in threads)
-            found.append(_Reading(sum(known[thread] for thread in threads), each) if whole else None)
+            found.append(_Reading(_sum(known[thread] for thread in threads), each) if whole else None)
         return found
 
 
 @dataclass(frozen=True)
+class RunTime:
+    """The nanoseconds that a thread was on a CPU so far, and how often it was put there."""
+
+    nanoseconds: int = 0
+    runs: int = 0
+
+
+def _sum(times: Iterable[RunTime]) -> RunTime:
+    found = list(times)
+    return RunTime(sum(each.nanoseconds for each in found), sum(each.runs for each in found))
+
+
+@dataclass(frozen=True)
 class _Reading:
-    nanoseconds: int
+    time: RunTime
     cycles: Cycles | None
 
 
-def run_times(host: Host, threads: Sequence[int]) -> Mapping[int, int]:
-    """Nanoseconds of CPU time of each of these threads so far. A thread that has ended is left out."""
+def run_times(host: Host, threads: Sequence[int]) -> Mapping[int, RunTime]:
+    """The time of each of these threads. A thread that has ended is left out."""
     files = [f"/proc/{each}/schedstat" for each in threads]
     said = host.ask("grep", "-H", "", "/dev/null", *files, check=False).stdout if files else ""
-    return {int(thread): int(nanoseconds) for thread, nanoseconds in _LINE.findall(said)}
+    return {int(thread): RunTime(int(nanoseconds), int(runs)) for thread, nanoseconds, runs in _LINE.findall(said)}
 
 
 def _with(found: CpuTime, user: CpuUser, before: _Reading | None, now: _Reading | None) -> CpuTime:
@@ -140,8 +154,9 @@ def _with(found: CpuTime, user: CpuUser, before: _Reading | None, now: _Reading 
     share = _share(before.cycles, now.cycles) if user.polls else 1.0
     if share is None:
         return replace(found, polling=(*found.polling, user.name))
-    taken = share * (now.nanoseconds - before.nanoseconds)
-    return replace(found, parts={**found.parts, user.name: taken})
+    taken = share * (now.time.nanoseconds - before.time.nanoseconds)
+    runs = found.runs + now.time.runs - before.time.runs
+    return replace(found, parts={**found.parts, user.name: taken}, runs=runs)
 
 
 def _share(before: Cycles | None, now: Cycles | None) -> float | None:

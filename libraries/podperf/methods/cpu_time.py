@@ -50,7 +50,7 @@ class CpuTimeResult:
 
     def as_record(self) -> Mapping[str, Any]:
         """The figure, and each part of it."""
-        frames = max(1, self.at.trial.received)
+        frames, runs = max(1, self.at.trial.received), self.cpu_time.runs
         return {
             "method": NAME,
             "statement": self.at.statement,
@@ -60,6 +60,7 @@ class CpuTimeResult:
             "frames": self.at.trial.received,
             CPU_TIME.key: self.nanoseconds,
             "parts": {name: nanoseconds / frames for name, nanoseconds in self.cpu_time.parts.items()},
+            "frames_per_run": self.at.trial.received / runs if runs else None,
             "polls": list(self.cpu_time.polling),
             "missing": {METRICS[NAME].label: f"not read: {self.missing}"} if self.missing else {},
         }
