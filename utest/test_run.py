@@ -555,8 +555,8 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
     assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
 
 
-def test_cpu_time_is_that_of_the_trial_of_latency(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The threads have taken 2 µs more each time that somebody asks, and a trial at 225 kpps has 202 500 frames."""
+def test_cpu_time_is_that_of_trains_at_the_load_of_latency(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads have taken 2 µs more each time that somebody asks. Half a second at 225 kpps has 101 250 frames."""
     asked = count(0, 2000)
 
     def now(_: Host, threads: Sequence[int]) -> Mapping[int, RunTime]:
@@ -567,19 +567,20 @@ def test_cpu_time_is_that_of_the_trial_of_latency(run: Run, monkeypatch: pytest.
     simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=users)
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.current.keep({"pdr": Measured(450e3)})
-    trials = len(simulated(run).trials)
-    assert run.measurement.latency()
-    assert len(simulated(run).trials) == trials + 1
+    assert run.measurement.latency() and run.measurement.cpu_time()
+    latency, trial = simulated(run).trials[-2:]
+    assert (latency.load, latency.train, trial.load, trial.train) == (225e3, 1, 225e3, 32)
     found = run.current.record
-    assert found.metrics["cpu_time"].value == pytest.approx(2000 / 202_500)
-    assert found.methods["cpu_time"]["load"] == found.methods["latency"]["load"] == 225e3
+    assert found.metrics["cpu_time"].value == pytest.approx(2000 / 101_250)
+    assert found.methods["cpu_time"]["train"] == 32
     assert next(asked) == 4000, "asked before and after that trial only"
 
 
 def test_a_data_plane_that_names_no_threads_has_no_cpu_time_and_says_so(run: Run) -> None:
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    assert not run.measurement.cpu_time(), "there is no rate to halve"
     run.current.keep({"pdr": Measured(450e3)})
-    assert run.measurement.latency()
+    assert run.measurement.cpu_time()
     assert "cpu_time" not in run.current.record.metrics
     missing = run.current.record.methods["cpu_time"]["missing"]
     assert missing == {"CPU time a frame": "not read: linux-bridge does not tell which threads handle frames"}

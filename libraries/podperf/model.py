@@ -160,12 +160,14 @@ class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
     With `loop`, frames go in a closed loop, at no load of their own. `duration` is then the most that it may take.
+    `train` frames leave together (a power of two, at most 64), at the same mean load.
     """
 
     traffic: TrafficProfile
     load: float
     duration: float
     loop: Loop | None = None
+    train: int = 1
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,23 @@
 """CPU time a frame: the time that the system under test computes for one frame, at a load that it carries.
 
-The method has no trial of its own. It takes the trial of latency, so that a test does not get longer.
+Frames come in trains. A thread that sleeps takes more time to wake up than a frame takes, and the time of frames that
+come one by one is the time of waking up. A train shares it, as with a network card that moderates its interrupts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.cpu_time import CpuTime
-from podperf.methods.latency import LatencyResult
+from podperf.methods.base import TrialSource
+from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.metrics import CPU_TIME, METRICS, Measured, Metrics
 
 NAME = "cpu_time"
+TRAIN = 32  # frames
+DURATION = 0.5  # seconds; the scheduler counts nanoseconds, so that a longer trial would tell no more
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class CpuTimeResult:
             "share": self.at.share,
             "of": self.at.of,
             "load": self.at.trial.trial.load,
+            "train": self.at.trial.trial.train,
             "frames": self.at.trial.received,
             CPU_TIME.key: self.nanoseconds,
             "parts": {name: nanoseconds / frames for name, nanoseconds in self.cpu_time.parts.items()},
@@ -64,3 +69,21 @@ class CpuTimeResult:
             "polls": list(self.cpu_time.polling),
             "missing": {METRICS[NAME].label: f"not read: {self.missing}"} if self.missing else {},
         }
+
+
+@dataclass(frozen=True)
+class CpuTimeAtShare:
+    """One trial at the load of latency. Its source reads the CPU time around it, and sends trains."""
+
+    at: LatencyAtShare
+    name: str = NAME
+
+    @classmethod
+    def below(cls, metrics: Metrics) -> CpuTimeAtShare | None:
+        """At half the PDR, or at half the NDR without a PDR. None without a rate that the system carries."""
+        found = LatencyAtShare.below(metrics)
+        return None if found is None else cls(replace(found, duration=DURATION))
+
+    def run(self, source: TrialSource) -> CpuTimeResult:
+        """Measure."""
+        return CpuTimeResult(self.at.run(source))

@@ -75,7 +75,7 @@ class ValidTrials:
 
     `on_trial` gets every trial as soon as it has ended, also an invalid one, before anything is decided about it. So a
     record of all trials is complete in every case. With `quietness`, every result has the noise around it. With
-    `clock`, every result has the CPU time of the system under test.
+    `clock`, every result has the CPU time of the system under test. `train` frames leave together, if the tester can.
 
     While `patience` lasts, a trial begins only if the measuring CPUs run near their best speed, and a disturbed trial
     is invalid. The counts of a trial do not influence this, so no result is preferred.
@@ -91,13 +91,14 @@ class ValidTrials:
         patience: Patience | None = None,
         on_wait: Callable[[Speed], None] = ignore,
         clock: CpuClock | None = None,
+        train: int = 1,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._unpaced = limits.maximum_load if limits.held else UNPACED
         self._tester, self._traffic = tester, traffic
         self._on_trial, self._quietness = on_trial, quietness
         self._patience, self._on_wait = patience or Patience(), on_wait
-        self._clock = clock
+        self._clock, self._train = clock, train
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One valid trial of `duration` seconds, or of the shortest duration that the tester measures well.
@@ -107,7 +108,7 @@ class ValidTrials:
         Raises TrialNotDelivered if no trial was delivered.
         """
         duration = max(duration, self._tester.shortest_trial)
-        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
+        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration, train=self._train)
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)

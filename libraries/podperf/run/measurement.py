@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from podperf.errors import Unavailable
-from podperf.methods import cpu_time, method
+from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.cost import CostResult
-from podperf.methods.cpu_time import CpuTimeResult
+from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
-from podperf.methods.trials import CpuClock
 from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
 from podperf.run.cost import ONLY_COST
@@ -63,35 +62,33 @@ class Measurement:
         return result
 
     def latency(self) -> bool:
-        """Latency and CPU time a frame, in one trial at half the PDR, or at half the NDR if the preset seeks no PDR.
-
-        False without such a rate. The bare path has no CPU time, because nothing is under test there.
-        """
+        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. False without such a rate."""
         record = self.test.record
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
             return False
-        clock = self.sut.cpu_clock()
-        result = self.measure(latency, clock=clock)
+        result = self.measure(latency)
         assert isinstance(result, LatencyResult)
         record.latency, record.latency_of = result.latency, result.statement
-        if clock is not None:
-            self._keep(cpu_time.NAME, CpuTimeResult(result))
+        return True
+
+    def cpu_time(self) -> bool:
+        """CPU time a frame, at the load of latency. False without such a load, or if nothing is under test."""
+        cpu_time, clock = CpuTimeAtShare.below(self.test.record.metrics), self.sut.cpu_clock()
+        if cpu_time is None or clock is None:
+            return False
+        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self._known_limits(), clock, TRAIN)
+        self._keep(cpu_time.name, cpu_time.run(source))
         return True
 
     def judge(self) -> Verdict:
         """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
 
-    def measure(
-        self, method: Method, limits: TesterLimits | None = None, clock: CpuClock | None = None
-    ) -> MethodResult:
-        """The result of this method, with these limits or by default the tester's. Its figures go into the record.
-
-        With `clock`, each trial has the CPU time of the system under test.
-        """
+    def measure(self, method: Method, limits: TesterLimits | None = None) -> MethodResult:
+        """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
         limits = limits or self._known_limits()
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits, clock))
+        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
         self._keep(method.name, result)
         return result
 

@@ -39,10 +39,11 @@ class TestInProgress:
         traffic: TrafficProfile,
         limits: TesterLimits,
         clock: CpuClock | None = None,
+        train: int = 1,
     ) -> ValidTrials:
         """Trials of this phase across this system under test. Each trial is recorded when it ends.
 
-        With `clock`, each trial has the CPU time that the clock reads around it.
+        With `clock`, each trial has the CPU time that the clock reads around it. `train` frames leave together.
         """
         return ValidTrials(
             sut.tester,
@@ -53,6 +54,7 @@ class TestInProgress:
             self.patience,
             self.progress.waiting,
             clock,
+            train,
         )
 
     def trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:
