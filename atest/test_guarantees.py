@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+from robot.api import ExecutionResult
+from robot.result import Message
 
 from chains import need
 from podperf.model import Chain
@@ -65,6 +68,11 @@ def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
     outcomes = {record["test"]["name"]: record["outcome"] for record in robot.records()}
     assert outcomes == {"Forwards": "passed", "Fails In The Middle": "failed", "Leaves The Chain Standing": "failed"}
     assert (robot.results / "conformance.html").exists()
+    (forwards, fails, _) = ExecutionResult(robot.results / "output.xml").suite.all_tests
+    assert re.match(r"MRR \d", forwards.message), "the figures of the test, in one line"
+    assert re.match(r"on purpose; MRR \d", fails.message)
+    shown = [each.message for each in forwards.body if isinstance(each, Message) and each.html]
+    assert len(shown) == 1 and "<svg" in shown[0], "the loss curve stands in the test, and in none of its keywords"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

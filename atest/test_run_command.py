@@ -59,7 +59,9 @@ def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) ->
     made = {path.name for path in results.iterdir()}
     assert made >= {"conformance.html", "log.html", "output.xml", "xunit.xml", "records"}
     records = [json.loads(path.read_text()) for path in results.glob("records/*.json")]
-    tests = ExecutionResult(results / "output.xml").suite.all_tests
+    suite = ExecutionResult(results / "output.xml").suite
+    assert suite.name == "podperf"
+    tests = suite.all_tests
     assert {each["test"]["name"]: each["test"]["log"] for each in records} == {
         each.name: f"log.html#{each.id}" for each in tests
     }

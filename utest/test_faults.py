@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from podperf.model import Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED, TesterLimits
-from podperf.testers.calibration import calibrate, check_clock
+from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.testers.faults import Fault, FaultKind, faults_in, own_loss, suspected
 
 TRAFFIC = TrafficProfile(FrameSize.parse(64))
@@ -211,6 +211,17 @@ def test_what_a_losing_tester_waits_for_its_frames_is_no_fault_of_its_clock() ->
     assert all(check_clock(tester, TRAFFIC, tester.clock) is None for _ in range(20))
     tester.factor = 1.02
     assert sum(check_clock(tester, TRAFFIC, tester.clock) is not None for _ in range(20)) >= 19
+
+
+def test_a_clock_is_also_judged_before_frames_have_a_way_back() -> None:
+    """A tester with ports of its own has no bare path: without a system under test, every frame is lost."""
+    tester = FaultyTester(lambda sent, _: trial(sent, lost=sent))
+    assert check_clock(tester, TRAFFIC, tester.clock) is None
+    tester.factor = 1.02
+    fault = check_clock(tester, TRAFFIC, tester.clock)
+    assert fault is not None and fault.kind is FaultKind.CLOCK
+    assert calibrate_sending(tester, TRAFFIC, most=5000, known=(fault,)).faults == (fault,)
+    assert calibrate_sending(tester, TRAFFIC, known=(fault,)).faults == (fault,)
 
 
 def test_of_a_tester_that_sends_nothing_no_clock_is_judged() -> None:

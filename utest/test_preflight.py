@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,10 @@ from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.preflight import features
 from podperf.preflight.checks import check
+from podperf.preflight.measuring import _check_data_planes
 from podperf.preflight.observation import Observation, State
 from podperf.preflight.table import conclusion, render
-from podperf.topology import SCHEMA_PATH
+from podperf.topology import SCHEMA_PATH, load_topology
 from scripted_host import ScriptedHost
 
 LOCAL = str(SCHEMA_PATH.parent / "local.yaml")
@@ -119,6 +121,17 @@ def test_a_port_that_runs_no_program_itself_is_named(
     assert xdp_offload.XdpOffload.refused(ScriptedHost(), ports) == reason
     monkeypatch.setattr(xdp_offload, "refusal", lambda *_: None)
     assert xdp_offload.XdpOffload.refused(ScriptedHost(), ["ens4"]) is None
+
+
+def test_check_asks_the_ports_of_the_worker() -> None:
+    testbed = SimpleNamespace(
+        demand=lambda chain: None,
+        workers=[SimpleNamespace(settings=load_topology(LOCAL).workers[0], host=ScriptedHost())],
+        topology=SimpleNamespace(external=False),
+    )
+    found = list(_check_data_planes(testbed))  # type: ignore[arg-type]
+    assert of(found, "xdp-offload").state is State.SKIPPED
+    assert (of(found, "linux-bridge").state, of(found, "linux-bridge").detail) == (State.OK, "measurable")
 
 
 def test_a_placement_that_cannot_be_is_in_the_way(tmp_path: Path) -> None:

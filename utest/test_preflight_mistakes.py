@@ -136,7 +136,7 @@ def test_what_podperf_itself_would_configure_is_sound() -> None:
 
 def test_settings_are_read_from_the_database() -> None:
     answer = '{"data":[[["map",[["dpdk-init","true"],["pmd-cpu-mask","0x6"]]]]],"headings":["other_config"]}'
-    assert parse_ovs_settings(answer) == {"dpdk-init": "true", "pmd-cpu-mask": "0x6"}
+    assert parse_ovs_settings(json.loads(answer)) == {"dpdk-init": "true", "pmd-cpu-mask": "0x6"}
 
 
 def test_only_pods_with_further_interfaces_are_looked_at() -> None:

@@ -365,9 +365,11 @@ def test_no_text_of_a_record_becomes_markup(payload: str, tmp_path: Path) -> Non
 
 
 def test_only_the_element_builder_makes_markup() -> None:
+    """It escapes every text, and so do the shapes of plots. No other module has markup to escape."""
     modules = {each.name: each.read_text() for each in Path(report.__path__[0]).glob("*.py") if each.name != "html.py"}
     assert "page.py" in modules
     assert not [name for name, text in modules.items() if re.search(r"\bHtml\(", text)]
+    assert [name for name, text in modules.items() if re.search(r"\bescape\(|</\w", text)] == ["svg.py"]
 
 
 @given(st.text(), st.text())

@@ -436,10 +436,14 @@ Library    OperatingSystem
 *** Test Cases ***
 Quick
     [Tags]    quick
-    Create File    ${OUTPUT DIR}/records/quick.json
+    Create File    ${OUTPUT DIR}/records/quick.json    {"trials": [{}]}
     Log    ${TOPOLOGY}
 Another
     Log    no record
+Skipped
+    Create File    ${OUTPUT DIR}/records/skipped.json    {"trials": []}
+    Create File    ${OUTPUT DIR}/records/interrupted.trials.jsonl    {"trials": []}\\n
+    Skip    for a reason
 Long
     Fail    not asked for
 """
@@ -474,12 +478,13 @@ def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: 
 def test_latest_stays_where_nothing_is_measured(with_robot: Machine) -> None:
     assert with_robot.podperf("run").returncode == 0
     latest = (with_robot.root / "results" / "latest").readlink()
-    done = with_robot.podperf("run", "--test", "Another")
-    assert done.returncode == 0
-    assert "podperf: no test was measured: 1 passed; see " in done.stderr
+    for test, outcome in (("Another", "1 passed"), ("Skipped", "1 skipped")):
+        done = with_robot.podperf("run", "--test", test)
+        assert done.returncode == 0
+        assert f"podperf: no test was measured: {outcome}; see " in done.stderr
     assert with_robot.podperf("run", "--dryrun").returncode == 0
     assert (with_robot.root / "results" / "latest").readlink() == latest
-    assert len(list((with_robot.root / "results").iterdir())) == 3, "a dry run has no results"
+    assert len(list((with_robot.root / "results").iterdir())) == 4, "a dry run has no results"
 
 
 def test_what_the_user_gives_comes_last_and_wins(with_robot: Machine, tmp_path: Path) -> None:
@@ -524,7 +529,7 @@ Library    OperatingSystem
 *** Test Cases ***
 Slow
     [Tags]    quick
-    Create File    ${OUTPUT DIR}/records/slow.json
+    Create File    ${OUTPUT DIR}/records/slow.trials.jsonl    {"trials": []}\\n{}\\n
     Sleep    60
 Not Begun
     [Tags]    quick
@@ -541,13 +546,13 @@ def test_an_interrupted_run_has_an_exit_code_of_its_own_and_shows_how_to_resume_
     with subprocess.Popen(
         command, env=with_robot.environment, stderr=subprocess.PIPE, text=True, process_group=0
     ) as run:
-        while not list(with_robot.root.glob("results/*/records/slow.json")):
+        while not list(with_robot.root.glob("results/*/records/slow.trials.jsonl")):
             assert run.poll() is None
             time.sleep(0.05)
         os.killpg(run.pid, way)  # as the terminal does
         _, said = run.communicate(timeout=30)
     assert run.returncode == 253
-    (results,) = (path.parents[1] for path in with_robot.root.glob("results/2*/records/slow.json"))
+    (results,) = (path.parents[1] for path in with_robot.root.glob("results/2*/records/slow.trials.jsonl"))
     line = f"'{with_robot.root}/podperf' run --resume '{results}' --exclude full"
     assert said.splitlines()[-1] == f"podperf: to measure the rest: {line}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from podperf.figures import count
+from run_command.results_folder import measured
 
 LONGEST_LIST = 60  # tests; a dry run lists so many by name; with more, it prints only their number in each suite
 SIGNAL = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -57,10 +58,10 @@ class LastWords:
 
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
-        measured = any((self._results / "records").glob("*"))
-        if measured and self.interrupted:
+        has_measured = measured(self._results)
+        if has_measured and self.interrupted:
             self._say(f"podperf: to measure the rest: {self._resume}")
-        if measured or not self._outcomes:
+        if has_measured or not self._outcomes:
             return
         for message, times in self._failures.items():
             self._say(f"podperf: {count(times, 'test')} failed: {message}")

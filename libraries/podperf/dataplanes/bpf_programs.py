@@ -6,7 +6,6 @@ program and its map end with the interface, after any end of the run.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import ip_json
 from podperf.hosts.programs import on_host
 from podperf.hosts.shell_script import shell_script
@@ -100,11 +100,15 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
 
 
 def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
-    filters = json.loads(host.ask("tc", "-json", "filter", "show", "dev", interface, "ingress").stdout or "[]")
-    programs = [each["options"]["prog"] for each in filters if "prog" in each.get("options", {})]
+    question = ("tc", "-json", "filter", "show", "dev", interface, "ingress")
+    programs = json_answer(host, " ".join(question), host.ask(*question).stdout or "[]", _programs_of)
     if not programs:
         raise PodperfError(f"on {host.name}, {interface} has no BPF program at its tc or XDP hook")
-    return dict(programs[0])
+    return programs[0]
+
+
+def _programs_of(filters: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(each["options"]["prog"]) for each in filters if "prog" in each.get("options", {})]
 
 
 def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
@@ -125,7 +129,8 @@ def _set_target(host: Host, program: int, target: str) -> None:
 
 def bpftool_json(host: Host, *arguments: str) -> Any:
     """The answer of this host's bpftool."""
-    return json.loads(host.ask(_bpftool(host), "--json", *arguments).stdout)
+    said = host.ask(_bpftool(host), "--json", *arguments).stdout
+    return json_answer(host, f"bpftool --json {' '.join(arguments)}", said, lambda answer: answer)
 
 
 def _bpftool(host: Host) -> str:

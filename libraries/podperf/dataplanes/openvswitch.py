@@ -12,6 +12,7 @@ from typing import Any
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import await_success, held_to, threads_named
 from podperf.kernel.thread_time import CpuUser, Cycles
 
@@ -222,9 +223,13 @@ class OpenVSwitch:
 
     def _rows(self, table: str, *records: str) -> list[dict[str, Any]]:
         question = (*self._vsctl(ANSWER_TIMEOUT), "--format=json", "list", table, *records)
-        answer = json.loads(self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5).stdout)
-        rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
-        return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
+        said = self._host.ask(*question, timeout=ANSWER_TIMEOUT + 5).stdout
+        return json_answer(self._host, " ".join(question), said, _rows_of)
+
+
+def _rows_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
+    return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
 
 
 def parse_pmd_cycles(said: str) -> Cycles | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
+from podperf.hosts.json_answer import json_answer
 from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
@@ -36,15 +36,13 @@ def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
     """The answer of `ip` as data. Without `check`, an empty list if the command fails."""
     done = host.ask("ip", "-json", *arguments, check=check)
     said = (done.stdout if done.exit_code == 0 else "").strip()
-    try:
-        found = json.loads(said or "[]")
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise PodperfError(
-            f"on {host.name}, `ip -json {' '.join(arguments)}` gave an answer that is none: {said[:200]!r}"
-        )
-    return found
+    return json_answer(host, f"ip -json {' '.join(arguments)}", said or "[]", _links)
+
+
+def _links(answer: Any) -> list[dict[str, Any]]:
+    if not isinstance(answer, list) or not all(isinstance(each, dict) for each in answer):
+        raise TypeError
+    return answer
 
 
 def is_veth(link: Mapping[str, Any]) -> bool:

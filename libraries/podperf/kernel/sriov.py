@@ -7,7 +7,6 @@ works only while the PF is up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import interface_details
+from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import CARRIER_PATIENCE, ip, ip_json
 from podperf.hosts.shell_script import shell_script
 from podperf.hosts.way_back import WayBack, existing_interface, existing_path, inside
@@ -180,8 +180,11 @@ def _refuse_in_use(host: Host, vf: VirtualFunction) -> None:
     names = host.ask("ls", f"{pci.DEVICES}/{vf.address}/net", check=False).stdout.split()
     where = "in another network namespace"
     for name in names:
-        shown = host.ask(*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name).stdout
-        where = f"as {name}, which is up" if "UP" in json.loads(shown)[0]["flags"] else ""
+        question = (*pci.FIRST_NAMESPACE, "ip", "-json", "link", "show", "dev", name)
+        is_up = json_answer(
+            host, " ".join(question), host.ask(*question).stdout, lambda links: "UP" in links[0]["flags"]
+        )
+        where = f"as {name}, which is up" if is_up else ""
     if where:
         raise PodperfError(f"virtual function {vf.number} of {vf.port.interface} is in use {where}: free it first")
 

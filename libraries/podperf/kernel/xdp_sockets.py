@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from podperf.hosts.base import Host
+from podperf.hosts.json_answer import json_answer
 
 # Asks the sockets themselves, because some kernels lack the module for `ss --xdp`. The numbers are from
 # linux/if_xdp.h, asm-generic/socket.h and asm-generic/unistd.h.
@@ -43,5 +43,5 @@ def describe_sockets(host: Host, process: int) -> list[dict[str, Any]]:
 
     Busy polling works if the socket prefers it and knows the NAPI context to poll.
     """
-    answer = json.loads(host.ask("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout)
-    return [dict(each) for each in answer]
+    said = host.ask("python3", "-I", "-", str(process), stdin=_READ_SOCKETS).stdout
+    return json_answer(host, "python3 (sockets of AF_XDP)", said, lambda answer: [dict(each) for each in answer])

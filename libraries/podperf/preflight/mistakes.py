@@ -6,7 +6,6 @@ mistakes are from published guides of labs that followed the draft.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.cpu_plan import plan_cpus
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.json_answer import json_answer
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.sriov import parse_vfs
 from podperf.model import Chain, FrameSize, Placement
@@ -198,10 +198,13 @@ def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host
 def _in_switch(settings: OvsSettings, node: int | None) -> Iterator[Observation]:
     if settings.get("dpdk-init") != "true":
         return
-    if "pmd-cpu-mask" in settings:
-        yield overlapping_masks(settings)
-    if node is not None:
-        yield socket_memory(settings, node)
+    try:
+        if "pmd-cpu-mask" in settings:
+            yield overlapping_masks(settings)
+        if node is not None:
+            yield socket_memory(settings, node)
+    except ValueError as error:
+        yield Observation(AREA, "Open vSwitch", State.UNCHECKED, f"its other_config has no such number: {error}")
 
 
 def planned(topology: Topology, cpus: Cpus) -> OvsSettings:
@@ -217,12 +220,11 @@ def read_ovs_settings(host: Host) -> OvsSettings:
         return {}
     question = ("ovs-vsctl", "--no-wait", "--timeout=3", "--format=json", "list", "Open_vSwitch", ".")
     done = host.ask(*question, check=False)
-    return parse_ovs_settings(done.stdout) if done.exit_code == 0 else {}
+    return json_answer(host, " ".join(question), done.stdout, parse_ovs_settings) if done.exit_code == 0 else {}
 
 
-def parse_ovs_settings(answer: str) -> OvsSettings:
+def parse_ovs_settings(table: Mapping[str, Any]) -> OvsSettings:
     """The `other_config` in the answer of `ovs-vsctl --format=json list Open_vSwitch .` (RFC 7047, section 5.1)."""
-    table = json.loads(answer)
     row = dict(zip(table["headings"], table["data"][0], strict=True))
     return {key: str(value) for key, value in row["other_config"][1]}
 
@@ -243,7 +245,7 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
     if done.exit_code:
         said = " ".join(_KLOG.sub("", done.stderr).split()) or f"exit code {done.exit_code}"
         raise Unavailable(f"kubectl on {host.name} does not tell the cluster's pods: {said}")
-    return parse_pods(json.loads(done.stdout))
+    return json_answer(host, " ".join(question), done.stdout, parse_pods)
 
 
 def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
@@ -260,8 +262,13 @@ def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
 
 def read_vlans(host: Host, port: str) -> dict[int, int]:
     """The VLAN of each virtual function of a port. Empty without virtual functions."""
-    answer = host.ask("ip", "-json", "link", "show", "dev", port, check=False).stdout
-    return {number: vf.vlan for number, vf in parse_vfs(json.loads(answer)[0]).items()} if answer else {}
+    question = ("ip", "-json", "link", "show", "dev", port)
+    done = host.ask(*question, check=False)
+    return json_answer(host, " ".join(question), done.stdout, _vlans) if done.stdout else {}
+
+
+def _vlans(links: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    return {number: vf.vlan for number, vf in parse_vfs(links[0]).items()}
 
 
 def offers_virtual_functions(host: Host, worker: WorkerSettings) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 
 from podperf.figures import microseconds, number, percent
 from podperf.metrics import RATE, rates
 from podperf.report.facts import environment_facts, flat, placement_words
+from podperf.report.html import NOTHING, Html, drawing, element
 from podperf.report.loss_curve import loss_curve
 from podperf.report.results import (
     Record,
@@ -22,20 +22,21 @@ from podperf.report.results import (
 )
 from podperf.report.summary import further_figures, pods_cell
 
+_CELL = "padding:2px 12px 2px 0;vertical-align:top"
 _LATENCIES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 
 def embed_html(record: Record) -> str:
     """The fragment, without the prefix `*HTML*` of a log message. Styles are inline, so that the log keeps its own."""
-    parts = [f"<p><b>{verdict_word(record)}</b> {escape(explanation(record))}</p>"]
+    parts = [_remark(verdict_word(record), explanation(record))]
     if cut_short := unfinished(record):
-        parts.append(f"<p><b>* search not finished</b> {escape(cut_short)}</p>")
-    parts += [f"<p><b>faulty tester</b> {escape(each)}</p>" for each in tester_faults(record)]
-    parts += [f"<p><b>no figure</b> {escape(each)}</p>" for each in missing(record)]
+        parts.append(_remark("* search not finished", cut_short))
+    parts += [_remark("faulty tester", each) for each in tester_faults(record)]
+    parts += [_remark("no figure", each) for each in missing(record)]
     if noise := noisy(record):
-        parts.append(f"<p><b>noisy machine</b> {escape(noise)}</p>")
+        parts.append(_remark("noisy machine", noise))
     if reason := not_comparable(record):
-        parts.append(f"<p><b>not comparable</b> {escape(reason)}</p>")
+        parts.append(_remark("not comparable", reason))
     rows = [
         (
             each.label,
@@ -50,9 +51,13 @@ def embed_html(record: Record) -> str:
         rows.append(("Latency, µs", figures, latency["of"]))
     rows += [(label, figure, "") for label, figure in further_figures(record)]
     parts.append(_table(rows))
-    parts.append(loss_curve(record))
-    parts.append(f"<details><summary>Configuration</summary>{_table(_configuration(record))}</details>")
-    return f"<div style='font-family:sans-serif'>{''.join(parts)}</div>"  # the log shows messages in a monospaced font
+    parts.append(drawing(loss_curve(record)))
+    parts.append(element("details", element("summary", "Configuration"), _table(_configuration(record))))
+    return element("div", *parts, style="font-family:sans-serif").markup  # the log's own font is monospaced
+
+
+def _remark(about: str, sentence: str) -> Html:
+    return element("p", element("b", about), f" {sentence}")
 
 
 def _gigabits(rate: Record, layer: str) -> str:
@@ -90,10 +95,6 @@ def _configuration(record: Record) -> list[tuple[str, str]]:
     return rows + [each for each in environment_facts(record).items() if each[0] != "Placement"]
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> str:
-    cells = (
-        "".join(f"<td style='padding:2px 12px 2px 0;vertical-align:top'>{escape(cell)}</td>" for cell in row)
-        for row in rows
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table style='border-collapse:collapse;font-size:13px'>{body}</table>" if body else ""
+def _table(rows: Iterable[tuple[str, ...]]) -> Html:
+    body = [element("tr", *(element("td", cell, style=_CELL) for cell in row)) for row in rows]
+    return element("table", *body, style="border-collapse:collapse;font-size:13px") if body else NOTHING

@@ -7,7 +7,7 @@ import time
 from podperf.methods.trials import Patience, await_quietness
 from podperf.model import Direction, FrameSize, TrafficProfile, line_rate
 from podperf.run.session import Session
-from podperf.testers.base import TesterLimits
+from podperf.testers.base import Tester, TesterLimits
 from podperf.testers.calibration import calibrate, calibrate_sending, check_clock
 from podperf.testers.faults import Fault
 from podperf.topology import Engine
@@ -60,9 +60,14 @@ class KnownLimits:
     def _calibrated(self, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
         testbed, settings = self._session.equipment.testbed, self._session.topology.tester
         if settings.kind.has_ports_of_its_own:
-            return calibrate_sending(testbed.tester_with_ports(), traffic, most=settings.maximum_load)
+            tester = testbed.tester_with_ports()
+            known = self._known_faults(tester, traffic, engine)
+            return calibrate_sending(tester, traffic, most=settings.maximum_load, known=known)
         with testbed.bare_path(traffic.frame, engine) as bare:
-            if engine not in self._clocks:
-                self._clocks[engine] = check_clock(bare.tester, traffic, self.clock)
-            fault = self._clocks[engine]
-            return calibrate(bare.tester, traffic, known=() if fault is None else (fault,))
+            return calibrate(bare.tester, traffic, known=self._known_faults(bare.tester, traffic, engine))
+
+    def _known_faults(self, tester: Tester, traffic: TrafficProfile, engine: Engine) -> tuple[Fault, ...]:
+        if engine not in self._clocks:
+            self._clocks[engine] = check_clock(tester, traffic, self.clock)
+        fault = self._clocks[engine]
+        return () if fault is None else (fault,)

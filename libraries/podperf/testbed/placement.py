@@ -8,13 +8,13 @@ there is another; of the rest, the tester's NUMA node comes first.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import replace
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import ip_json
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
 from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
@@ -106,8 +106,7 @@ def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
 
 def device_of(host: Host, port: WorkerPortSettings) -> str:
     """The folder of a port's device in sysfs, which has no alternative names of interfaces."""
-    shown = "" if port.pci else host.ask("ip", "-json", "link", "show", "dev", port.interface, check=False).stdout
-    links = json.loads(shown or "[]")
+    links = [] if port.pci else ip_json(host, "link", "show", "dev", port.interface, check=False)
     return replace(port, interface=links[0].get("ifname", port.interface)).device if links else port.device
 
 

@@ -51,17 +51,24 @@ def check_clock(tester: Tester, traffic: TrafficProfile, clock: Callable[[], flo
     """Compare the durations that the tester reports with `clock`. None if they agree.
 
     The difference between long and short trials cancels the time around a trial. The check is repeated while the
-    durations disagree. Trials that lost a frame do not count, because the tester waits for that frame. None if all long
-    trials lost one.
+    durations disagree. The tester waits for a lost frame. So only trials without loss count, or only trials that lost
+    every frame, if the first one did: such a tester has no way back for its frames yet. None if no long trial counts.
     """
     short_length = max(CLOCK_SHORT, tester.shortest_trial)
     long_length = short_length + max(CLOCK_LONGER, 8 * tester.shortest_trial)
+
+    way_back: list[bool] = []  # whether the first trial that sent frames received one
 
     def timed(duration: float) -> list[Timed]:
         began = clock()
         # A wrong clock can make the load too low, and the trial invalid. So invalid trials count here, too.
         result = tester.measure(Trial(traffic, CLOCK_FRAMES / duration, duration))
-        return [] if result.lost or not result.sent else [Timed(result.duration, clock() - began)]
+        ended = clock()
+        if not result.sent:
+            return []
+        way_back.append(result.lost < result.sent)
+        counts = result.lost == (0 if way_back[0] else result.sent)
+        return [Timed(result.duration, ended - began)] if counts else []
 
     short_ones = [each for _ in range(CLOCK_SHORT_TRIALS) for each in timed(short_length)]
     long_ones: list[Timed] = []
@@ -76,23 +83,28 @@ def check_clock(tester: Tester, traffic: TrafficProfile, clock: Callable[[], flo
 
 
 def calibrate_sending(
-    tester: Tester, traffic: TrafficProfile, *, most: float | None = None, duration: float = 0.5
+    tester: Tester,
+    traffic: TrafficProfile,
+    *,
+    most: float | None = None,
+    duration: float = 0.5,
+    known: tuple[Fault, ...] = (),
 ) -> TesterLimits:
     """The load that the tester can send if its ports cannot be plugged into each other. Its own loss stays unknown.
 
-    The frames cross the testbed, so no trial sends more than `most` frames/s. Raises PodperfError if the tester
-    delivers no load.
+    The frames cross the testbed, so no trial sends more than `most` frames/s. `known` are the tester's faults. Raises
+    PodperfError if the tester delivers no load.
     """
     duration = max(duration, tester.shortest_trial)
     source = "what it sends: this testbed has no bare path to calibrate on"
     first = tester.measure(Trial(traffic, UNPACED if most is None else most, duration))
     if most is not None and first.invalid is None:
-        return TesterLimits(most, None, source)
+        return TesterLimits(most, None, source, faults=known)
     load = first.achieved_load
     for step in STEPS:
         load *= step
         if load > 0 and any(tester.measure(Trial(traffic, load, duration)).invalid is None for _ in range(ATTEMPTS)):
-            return TesterLimits(load, None, source)
+            return TesterLimits(load, None, source, faults=known)
     raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 

@@ -7,7 +7,6 @@ The methods are those of the manual "TRex RPC server specification".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.json_answer import json_answer
 from podperf.testers.trex_programs import HERE, Programs
 
 ANSWER_TIMEOUT = 5.0  # seconds
@@ -59,9 +59,13 @@ def server_version(
         )
     if done.exit_code:
         raise PodperfError(f"the TRex server at {endpoint} cannot be asked: {_last_line(done.stderr)}")
-    answers = json.loads(done.stdout)
-    version = read_version(endpoint, answers)
-    if publisher_port and not answers.get("published", True):
+    version, published = json_answer(
+        host,
+        f"get_version of TRex at {endpoint}",
+        done.stdout,
+        lambda answers: (read_version(endpoint, answers), answers.get("published", True)),
+    )
+    if publisher_port and not published:
         raise PodperfError(
             f"the TRex server {version.version} at {endpoint} publishes nothing at port {publisher_port} within "
             f"{timeout:g} s: set tester.trex.publisher_port to the zmq_pub_port of its configuration (4500 where that "
