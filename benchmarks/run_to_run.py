@@ -47,10 +47,10 @@ def figure_of(record: Record | None, metric: Metric) -> Figure | None:
 
 
 def is_noisy(record: Record, metric: Metric) -> bool:
-    """Whether the machine was noisy while this figure was found. That of CPU time comes from the trial of latency."""
+    """Whether the machine was noisy while this figure was found. CPU time has one trial."""
     noise = record["methods"][metric.method].get("noise")
     if metric is CPU_TIME:
-        trials = (each for each in record["trials"] if each["phase"] == "latency" and each["invalid"] is None)
+        trials = (each for each in record["trials"] if each["phase"] == metric.method and each["invalid"] is None)
         noise = next((each["noise"] for each in trials), None)
     return bool(noise and noise["noisy"])
 
