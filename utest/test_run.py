@@ -576,6 +576,17 @@ def test_cpu_time_is_that_of_trains_at_the_load_of_latency(run: Run, monkeypatch
     assert next(asked) == 4000, "asked before and after that trial only"
 
 
+def test_a_trial_that_the_tester_cannot_deliver_leaves_the_test_its_rates(run: Run) -> None:
+    simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=[CpuUser("x", LocalHost(), lambda: [])])
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    simulated(run).ceiling = 1e5
+    run.current.keep({"pdr": Measured(450e3)})
+    assert not run.measurement.cpu_time()
+    (reason,) = run.current.record.methods["cpu_time"]["missing"].values()
+    assert reason.startswith("not read: the tester could not deliver a trial of 0.5 s at 225,000 frames/s")
+    assert "cpu_time" not in run.current.record.metrics
+
+
 def test_a_data_plane_that_names_no_threads_has_no_cpu_time_and_says_so(run: Run) -> None:
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     assert not run.measurement.cpu_time(), "there is no rate to halve"

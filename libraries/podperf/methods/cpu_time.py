@@ -29,7 +29,7 @@ class CpuTimeResult:
     @property
     def cpu_time(self) -> CpuTime:
         """The CPU time of the trial."""
-        return self.at.trial.cpu_time or CpuTime(unread="not read: nobody read it around the trial")
+        return self.at.trial.cpu_time or CpuTime(unread="nobody read it around the trial")
 
     @property
     def nanoseconds(self) -> float | None:
@@ -67,8 +67,13 @@ class CpuTimeResult:
             "parts": {name: nanoseconds / frames for name, nanoseconds in self.cpu_time.parts.items()},
             "frames_per_run": self.at.trial.received / runs if runs else None,
             "polls": list(self.cpu_time.polling),
-            "missing": {METRICS[NAME].label: f"not read: {self.missing}"} if self.missing else {},
+            "missing": missing(self.missing) if self.missing else {},
         }
+
+
+def missing(reason: str) -> Mapping[str, str]:
+    """What a record says of a CPU time that could not be read."""
+    return {METRICS[NAME].label: f"not read: {reason}"}
 
 
 @dataclass(frozen=True)

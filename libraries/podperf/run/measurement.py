@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from podperf.errors import Unavailable
+from podperf.errors import TrialNotDelivered, Unavailable
 from podperf.methods import method
 from podperf.methods.base import Method, MethodResult
 from podperf.methods.cost import CostResult
-from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare
+from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare, missing
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
@@ -73,12 +73,18 @@ class Measurement:
         return True
 
     def cpu_time(self) -> bool:
-        """CPU time a frame, at the load of latency. False without such a load, or if nothing is under test."""
+        """CPU time a frame, at the load of latency. False without such a load, if nothing is under test, or if the
+        tester cannot deliver the trial; the record then says so."""
         cpu_time, clock = CpuTimeAtShare.below(self.test.record.metrics), self.sut.cpu_clock()
         if cpu_time is None or clock is None:
             return False
         source = self.test.trials(self.sut, cpu_time.name, self.traffic, self._known_limits(), clock, TRAIN)
-        self._keep(cpu_time.name, cpu_time.run(source))
+        try:
+            self._keep(cpu_time.name, cpu_time.run(source))
+        except TrialNotDelivered as error:  # the rates of the test are worth no less
+            record, said = self.test.record, {"method": cpu_time.name, "missing": missing(str(error))}
+            record.methods = {**record.methods, cpu_time.name: said}
+            return False
         return True
 
     def judge(self) -> Verdict:
