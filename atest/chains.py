@@ -31,12 +31,12 @@ def local_testbed() -> LiveTestbed:
 
 
 def remote_testbed(worker: Host, topology: Topology) -> LiveTestbed:
-    """The testbed of a topology whose worker is another machine, placed as a run would place it."""
+    """The testbed of a topology with its worker on another machine. CPUs are placed as in a run."""
     return LiveTestbed.on(topology, LocalHost(), [worker])
 
 
 def need(name: str) -> None:
-    """Skip, with the reason, where this machine cannot run a data plane."""
+    """Skip the test, with the reason, if this machine cannot run a data plane."""
     if reason := DATA_PLANES[name].unavailable(LocalHost()):
         pytest.skip(reason)
 
@@ -50,9 +50,10 @@ def end(pod: str, program: str) -> None:
 
 
 def send(sut: SystemUnderTest, size: str = "64") -> None:
-    """Frames of this size, both ways: nearly all of them arrive, as they were and once.
+    """Send frames of this size in both directions. Nearly all must arrive, unchanged and once, in one of several
+    trials.
 
-    In one of some trials: what is on its way while a hypervisor stops a CPU is not waited for.
+    In each trial some frames may be lost: the tester does not wait for frames in flight while a hypervisor stops a CPU.
     """
     traffic = addressed(TrafficProfile(FrameSize.parse(size), BOTH_DIRECTIONS, 16), sut)
     for _ in range(ATTEMPTS):
@@ -66,9 +67,10 @@ def send(sut: SystemUnderTest, size: str = "64") -> None:
 
 
 def forward(
-    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: CpuPlan | None = None
+    chain: Chain, sizes: Sequence[str] = ("64",), testbed: LiveTestbed | None = None, cpus: Sequence[CpuPlan] = ()
 ) -> dict[str, Any]:
-    """Set the chain up, here or on `testbed`, send frames of each size across it; what its data plane describes."""
+    """Set the chain up, here or on `testbed`, and send frames of each size across it. Returns the data plane's
+    description."""
     largest = max(map(FrameSize.parse, sizes), key=lambda frame: frame.largest)
     with (testbed or local_testbed()).build(chain, largest, cpus=cpus) as sut:
         for size in sizes:

@@ -1,4 +1,4 @@
-"""What every test against the real machine can ask for."""
+"""The fixtures of all tests on the real machine."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown() -> None:
-    """No run outlives its test: else one that fails takes those after it along."""
+    """End the runs of this test. A run of a failed test would make the next tests fail, too."""
     Robot.end_all()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_a_killed_run() -> None:
-    """What a killed run left here, the first test's run would clear away, and so change the machine."""
+    """Remove leftovers of killed runs. Otherwise the run of the first test would remove them, and so change the
+    machine."""
     remove_left_behind()
     cleaned = podperf("clean", check=False)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
@@ -60,13 +61,13 @@ def time_is_left() -> None:
 
 @pytest.fixture(scope="session")
 def last_at_rest() -> list[dict[str, object]]:
-    """The machine at rest, as the last test saw it that asked for this."""
+    """The machine at rest, as the last test with `machine_as_before` saw it."""
     return [{}]
 
 
 @pytest.fixture
 def machine_as_before(last_at_rest: list[dict[str, object]]) -> Iterator[None]:
-    """Whatever the test did, the machine is as it was."""
+    """Check that the machine is the same before and after the test."""
     before = last_at_rest[0] = at_rest(last_at_rest[0])
     yield
     after = once_as(before, snapshot)

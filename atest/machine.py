@@ -1,4 +1,4 @@
-"""What of this machine a run could leave changed, as data that can be compared."""
+"""The state of this machine, as data that tests compare. It contains all that a run could leave changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FOLDERS = (
 
 
 def once_as(before: T, read: Callable[[], T]) -> T:
-    """What `read` gives: as soon as that is as before, or else after 30 s."""
+    """The value of `read` when it is equal to `before`, or its value after 30 s."""
     deadline = time.monotonic() + PATIENCE
     while (now := read()) != before and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -49,9 +49,9 @@ def once_as(before: T, read: Callable[[], T]) -> T:
 
 
 def at_rest(known: dict[str, object] | None = None) -> dict[str, object]:
-    """The machine when nothing changes any more: what the test before took down may still be going.
+    """The machine's state when it no longer changes. Parts of the previous test's run may still be ending.
 
-    A machine that is as it was at rest before, as `known`, is looked at only once.
+    A state that is equal to `known`, the previous state at rest, is read only once.
     """
     deadline = time.monotonic() + PATIENCE
     last, alike = snapshot(), 1
@@ -69,19 +69,19 @@ def snapshot() -> dict[str, object]:
         "links": sorted(_links()),
         "processes": sorted(_processes()),
         "hugepages": {each.name: _hugepages(each) for each in Path("/sys/kernel/mm/hugepages").iterdir()},
-        # Those of others come and go: of logins, of systemd's timers, of whoever starts the tests.
+        # Other control groups come and go: of logins, of systemd's timers, of the caller's session.
         "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*podperf*") if path.is_dir()),
         "bpf programs": sorted(_bpf_programs()),
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
         "packet filter": _lines("nft", "--stateless", "list", "ruleset"),
-        "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts that at its first use, and leaves it
-        "queueing disciplines": _lines("tc", "qdisc", "show"),  # tc filters hang on one of their own, clsact
-        "files": sorted(_files() - {"/sys/fs/bpf/xdp"}),  # libxdp makes that folder at its first use, and leaves it
+        "mounts": sorted(_mounts() - {"/run/netns"}),  # iproute2 mounts this at its first use, and does not unmount it
+        "queueing disciplines": _lines("tc", "qdisc", "show"),  # also tc filters: they need the discipline clsact
+        "files": sorted(_files() - {"/sys/fs/bpf/xdp"}),  # libxdp makes this folder at its first use, and it stays
     }
 
 
 def _hugepages(folder: Path) -> int:
-    """Those that stay. Closed sockets may hold some for a minute yet: as surplus, until they let go."""
+    """Hugepages that stay. Closed sockets may use some pages for another minute; the kernel counts these as surplus."""
     pages, surplus = (int((folder / name).read_text()) for name in ("nr_hugepages", "surplus_hugepages"))
     return pages - surplus
 
@@ -109,7 +109,7 @@ def _processes() -> list[str]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             before, _, after = path.read_text().rpartition(")")  # pid (name) state ...
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
         name, state = before.partition("(")[2], after.split()[0]
         if name.startswith(PROCESSES) and state != "Z":
@@ -118,12 +118,12 @@ def _processes() -> list[str]:
 
 
 def _bpf_programs() -> list[str]:
-    """The programs that the kernel holds, by their file descriptors' owners: those of podperf-tester."""
+    """The names of the processes that hold BPF programs, if these are podperf's."""
     owners = []
     for folder in Path("/proc").glob("[0-9]*/fdinfo"):
         try:
             kinds = [entry for entry in folder.iterdir() if "prog_id" in entry.read_text()]
             owners += [(folder.parent / "comm").read_text().strip()] * len(kinds)
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
     return [name for name in owners if name.startswith("podperf")]

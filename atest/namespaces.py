@@ -1,4 +1,4 @@
-"""Network namespaces that tests make: all carry one prefix, so that what a killed test run left can be found."""
+"""Network namespaces of tests. Their names have one prefix, so that namespaces of a killed test run can be found."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def add_namespace(name: str, undo: ExitStack) -> NetworkNamespace:
 
 
 def remove_left_behind() -> None:
-    """Take away what an earlier test run did not get to: its addresses would be in the way of this one's."""
+    """Remove namespaces of an earlier test run. Their addresses would be in the way of this run's addresses."""
     for namespace in namespaces_named(LocalHost(), PREFIX):
         remove_namespace(LocalHost(), namespace)

@@ -29,7 +29,7 @@ from podperf.hosts.local import LocalHost
 from robot_run import ROOT, SETTINGS, Robot, podperf
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-CLEAN = 2.0  # seconds in which a clean has put back most
+CLEAN = 2.0  # seconds in which a clean has put back nearly everything
 END_PATIENCE = 60  # seconds that a run may take to end in order
 PODS = {"wire": 0, "memif": 2}  # of the data planes whose shortest chain is not one pod
 SUITE = f"""{SETTINGS}
@@ -60,7 +60,7 @@ def undisturbed(folder: Path, name: str) -> float:
 
 
 def kill_a_clean(after: float) -> None:
-    """Kill `podperf clean` so many seconds after its start, if it still runs."""
+    """Kill `podperf clean` this many seconds after its start, if it still runs."""
     command = [sys.executable, "-m", "podperf", "clean"]
     libraries = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=libraries) as clean:
@@ -69,9 +69,9 @@ def kill_a_clean(after: float) -> None:
 
 
 def disturbed(folder: Path, name: str, number: signal.Signals, after: float, clean_after: float) -> str:
-    """Send the signal so many seconds after the start. After SIGKILL, kill a clean so many seconds after its start.
+    """Send the signal this many seconds after the start. After SIGKILL, kill a clean this many seconds after its start.
 
-    Returns what is wrong afterwards, "" when nothing is.
+    Returns a description of the leftovers. Empty if there are none.
     """
     before = at_rest()
     robot = start(folder, name)

@@ -26,9 +26,9 @@ method: {search: quick, mrr: {trials: %d, duration: %s}}
 
 
 def mrr_suite(folder: Path, **rows: str) -> str:
-    """A suite whose tests measure MRR alone: a search takes ten seconds more.
+    """A suite whose tests only measure MRR. A search would take ten seconds more.
 
-    A row's name is that of its test, its value the arguments of `Set Up Chain`.
+    The name of a row is the name of its test. The value is the arguments of `Set Up Chain`.
     """
     measures = "    Measure Maximum Receive Rate\n    [Teardown]    Tear Down Chain\n\n"
     tests = "".join(f"{name}\n    Set Up Chain    {arguments}\n{measures}" for name, arguments in rows.items())
@@ -38,9 +38,9 @@ def mrr_suite(folder: Path, **rows: str) -> str:
 
 
 class Robot:
-    """Robot Framework in a child process, on the project's own suites or on one written for a test.
+    """Robot Framework in a child process, on the project's own suites or on a suite of a test.
 
-    It is ended in order, as by a user, when its test has ended or the test runner is killed: it holds the run's lock.
+    It has the machine's lock. So it is ended in order, as by a user, when its test ends or the test runner is killed.
     """
 
     running: ClassVar[list[subprocess.Popen[bytes]]] = []
@@ -54,9 +54,10 @@ class Robot:
         topology: str | None = None,
         whole_calibration: bool = False,
     ) -> None:
-        """Start. `topology` is the text of a topology file; without it a local one with these MRR trials.
+        """Start Robot Framework. `topology` is the text of a topology file. By default: a local one with these MRR
+        trials.
 
-        The tester's calibration is short, unless the test wants the whole of what a run does.
+        The tester's calibration is short, unless `whole_calibration` is set.
         """
         self.results = folder / "results"
         path = folder / "topology.yaml"
@@ -78,7 +79,7 @@ class Robot:
 
     @classmethod
     def end_all(cls) -> None:
-        """Those that still run."""
+        """The processes that still run."""
         while cls.running:
             process = cls.running.pop()
             if process.poll() is None:
@@ -93,7 +94,7 @@ class Robot:
             time.sleep(0.05)
 
     def wait_for_trials(self, number: int, timeout: float = 60) -> None:
-        """Until so many trials of a test are on disk."""
+        """Wait until this many trials of a test are on disk."""
         deadline = time.monotonic() + timeout
         while not any(len(path.read_text().splitlines()) > number for path in self.results.glob("records/*")):
             assert self.process.poll() is None, self.output.read_text()
@@ -101,7 +102,7 @@ class Robot:
             time.sleep(0.05)
 
     def wait(self, timeout: float = 120) -> int:
-        """Until it has ended; returns its exit code. A listener that cannot be loaded would leave the run slow."""
+        """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""
         code = self.process.wait(timeout)
         assert "Taking listener" not in (said := self.output.read_text()), said
         return code

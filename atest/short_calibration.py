@@ -1,7 +1,7 @@
-"""A listener of Robot Framework for runs whose figures do not matter: the tester is calibrated in tenths of a second.
+"""A listener of Robot Framework that shortens the tester's calibration to tenths of a second.
 
-The length of a calibration is a parameter of its functions. This gives a run shorter ones than users get. The check of
-the tester's clock is left out, because a short one finds faults in a sound clock.
+It is for runs whose figures do not matter. It changes the default durations of the functions that calibrate. It also
+leaves the check of the tester's clock out, because a short check reports faults of a correct clock.
 """
 
 from __future__ import annotations

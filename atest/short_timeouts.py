@@ -1,4 +1,5 @@
-"""A listener of Robot Framework for runs that lose a machine behind SSH: they notice it in a few seconds."""
+"""A listener of Robot Framework for runs that lose a machine behind SSH. The runs then notice the loss in a few
+seconds."""
 
 from __future__ import annotations
 

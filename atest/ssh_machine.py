@@ -1,4 +1,4 @@
-"""A machine behind SSH for the tests: an SSH server of their own, in a network and with a /run of its own."""
+"""A machine behind SSH for the tests: an SSH server with its own network namespace and its own /run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ADDRESS, NEAR_ADDRESS = "198.51.100.2", "198.51.100.1"  # TEST-NET-2, RFC 5737
 SECOND_ADDRESS, _SECOND_NEAR_ADDRESS = "198.51.100.6", "198.51.100.5"
 PASSWORD = "correct-horse-battery-staple"
 SHORT_TIMEOUTS = Timeouts(step=3.0, lost=4.0, keepalive=1.0)  # which a busy machine still keeps
-# Its own /run: what it has there, as namespaces, is not this machine's. Its own passwords, too. And it has not what the
+# With its own /run, the machine has no namespaces of this machine. It also has its own passwords. It does not have the
+# files that the set-up built here: a worker gets these files from the run.
 # set-up built here: a worker gets that from the run.
 _START = """
 mount --make-rprivate /
@@ -81,9 +82,10 @@ def has_penalties() -> bool:
 
 @contextmanager
 def ssh_machine(folder: Path, *, second: bool = False, settings: str = "") -> Iterator[SshMachine]:
-    """The machine, or the one that a test may have beside it, until the context ends.
+    """The machine, or the second machine that a test may have, until the context ends.
 
-    `settings` are further lines of its sshd_config. Without them failed logins have no penalty.
+    `settings` are additional lines for its sshd_config. Without them, the server allows failed logins without a
+    penalty.
     """
     name = "ssh2" if second else "ssh"
     address, near = (SECOND_ADDRESS, _SECOND_NEAR_ADDRESS) if second else (ADDRESS, NEAR_ADDRESS)

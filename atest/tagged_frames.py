@@ -1,8 +1,9 @@
-"""Sends frames with and without a VLAN tag into one interface and says how those that leave another are tagged.
+"""Sends frames with and without a VLAN tag into one interface, and prints the tags of frames that leave another one.
 
-`python tagged_frames.py IN OUT MAC VLAN SECONDS`, in their network namespace; the frames go to this MAC. Prints a line
-for each kind that arrived: `tagged` or `untagged`, as it was sent, and the VLAN with which it came out, 0 for none.
-Those without a tag go first, so that they would be here when one with a tag is.
+`python tagged_frames.py IN OUT MAC VLAN SECONDS`, in the network namespace of both interfaces. The frames go to this
+MAC. The program prints a line for each kind of frame that arrived: `tagged` or `untagged` (as it was sent), and the
+VLAN of the frame that came out, or 0 without a VLAN. Frames without a tag are sent first. So if they cross, they arrive
+before the frames with a tag.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of the published experiments that this machine can measure are measured; the others say what is missing."""
+"""podperf measures the published rows that this machine supports, and skips the others with a reason."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ def test_pods_that_share_a_pool_may_run_on_all_of_it() -> None:
                 said = host.ask("taskset", "--all-tasks", "--cpu-list", "--pid", process).stdout.splitlines()
                 allowed = {line.rsplit(": ", 1)[1] for line in said}
                 assert allowed <= {",".join(map(str, pool)), f"{pool[0]}-{pool[-1]}"}, said
-                assert len(said) > 1, "its polling threads, too"
+                assert len(said) > 1, "the list has more than one thread: polling threads, too"

@@ -1,4 +1,4 @@
-"""A topology that gives the tester ports as existing interfaces: whatever stands between them is measured."""
+"""A topology names existing interfaces as tester ports. podperf measures the black box between them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from namespaces import add_namespace, remove_namespace
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, ip_json, sysctl
+from podperf.hosts.linux import add_veth, ip, ip_json, sysctl
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain, FrameSize, TrafficProfile, Trial
 from podperf.testbed import cabled
 from podperf.testbed.frame_watch import FrameWatch
@@ -33,7 +34,7 @@ method: {search: quick, mrr: {trials: 5, duration: 0.2}}
 
 @pytest.fixture
 def box() -> Iterator[NetworkNamespace]:
-    """A namespace in which a bridge joins two interfaces, as a vendor's appliance would; not made by podperf."""
+    """A namespace in which a bridge joins two interfaces, like a vendor's appliance. podperf does not make it."""
     host = LocalHost()
     with ExitStack() as undo:
         ports, appliance = add_namespace("ports", undo), add_namespace("box", undo)
@@ -46,7 +47,7 @@ def box() -> Iterator[NetworkNamespace]:
 
 
 def give_it_a_cpu(box: NetworkNamespace) -> None:
-    """As an appliance has: without it, the tester's CPU does the box's work."""
+    """Give the box a CPU, as an appliance has one. Without it, the tester's CPU would do the box's work."""
     for port in ("left", "right"):
         dedicate_receive_processing(box, port, max(os.sched_getaffinity(0)))
 

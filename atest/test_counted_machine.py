@@ -76,7 +76,7 @@ def testbed() -> Iterator[LiveTestbed]:
 
 
 def with_rules(testbed: LiveTestbed, rules: int) -> float:
-    """Instructions a frame through a pod whose firewall has so many rules, none of which is about the frame."""
+    """Instructions a frame through a pod whose firewall has this many rules. No rule matches the frames."""
 
     def loop(sut: SystemUnderTest, traffic: TrafficProfile, asked: Loop) -> TrialResult:
         result = sut.tester.measure(Trial(traffic, UNPACED, 10.0, asked))

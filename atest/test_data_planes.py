@@ -1,4 +1,4 @@
-"""Every data plane that this machine has really forwards, in both directions, and says what it is."""
+"""Every data plane of this machine forwards in both directions, and describes itself."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ def test_kernel_data_plane_forwards_both_ways(name: str, pods: int) -> None:
 
 @pytest.mark.parametrize("name", [*KERNEL, *NOT_IN_EVERY_KERNEL])
 def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: LiveTestbed, name: str) -> None:
-    """The SUT's work runs on the SUT's CPU: with that CPU taken away, the load stays and the loss shows it."""
+    """The SUT's work runs on the SUT's CPU. If another process takes this CPU, the load stays the same and frames are
+    lost."""
     if reason := DATA_PLANES[name].unavailable(LocalHost()):
         pytest.skip(reason)
     load = 20_000
     with testbed.build(Chain(name, 1), FRAME) as sut, busy(min(testbed.workers[0].placement.sut)):
         trial = Trial(addressed(TrafficProfile(FRAME), sut), load, duration=0.5)
-        results = (sut.tester.measure(trial) for _ in range(20))  # a busy machine may spoil some, the SUT all
+        results = (sut.tester.measure(trial) for _ in range(20))  # a busy machine spoils some of the trials
         result = next(each for each in results if each.invalid is None)
     assert result.achieved_load == pytest.approx(load, rel=0.01)
     assert result.loss_ratio > 0.2
@@ -62,7 +63,7 @@ def test_a_throttled_system_loses_frames_and_does_not_slow_the_tester(testbed: L
 
 @contextmanager
 def busy(cpu: int) -> Iterator[None]:
-    """A process that leaves the ordinary ones of this CPU next to nothing."""
+    """A process that takes nearly all time of this CPU from ordinary processes."""
     hog = LocalHost().spawn("chrt", "--fifo", "1", "sh", "-c", "echo at work; while :; do :; done", cpus=[cpu])
     try:
         assert hog.receive(10) == "at work"
@@ -100,7 +101,7 @@ def test_what_the_kernel_lacks_is_unavailable_with_the_reason(name: str) -> None
 
 
 def test_the_open_vswitch_driver_with_the_datapath_that_every_kernel_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the kernel has no openvswitch module, everything of `ovs-kernel` but the datapath itself still runs."""
+    """Without the kernel's module openvswitch, every part of `ovs-kernel` except the datapath can be tested."""
     if shutil.which("ovs-vswitchd") is None:
         pytest.skip("Open vSwitch is not installed (Debian package openvswitch-switch)")
 

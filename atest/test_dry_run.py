@@ -1,4 +1,4 @@
-"""A plan is what a run then does: the commands of both, side by side."""
+"""A plan has the same commands as a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ workers:
       right: {interface: far-right, driver: veth}
 """
 SHARED_MEMORY = re.compile(r"\bpodperf-[0-9a-f]{8}\b")
-# Open vSwitch has as many threads beside its pollers as it likes, and each is held to the worker's CPUs.
+# Open vSwitch chooses the number of its threads beside the pollers. Each is pinned to the worker's CPUs.
 SWITCH_THREAD = re.compile(r"<thread \d+ of those named \*>")
 
 
@@ -87,7 +87,7 @@ def test_a_run_does_with_ports_that_exist_what_the_plan_says(name: str, tmp_path
 
 
 def compare(topology: Topology, chain: Chain) -> None:
-    """Set the chain up and take it down, and hold what was done against the plan."""
+    """Set the chain up, take it down, and compare the commands with the plan."""
     need(chain.data_plane)
     cpus, recording = read_cpus(LocalHost()), Recording()
     host = RecordingHost(LocalHost(), recording)

@@ -1,4 +1,4 @@
-"""The eBPF data planes forward both ways, say what is in force, and leave no program, map or pinned file behind."""
+"""The eBPF data planes forward both ways, name the mode in use, and leave no program, map or pinned file behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def testbed() -> Iterator[LiveTestbed]:
 
 
 def loaded() -> dict[str, int]:
-    """How many programs and maps of the names of ours the kernel has, and what lies in the BPF file system."""
+    """The number of programs and maps with podperf's names in the kernel, and the files in the BPF file system."""
     names = {"tc_redirect", "tc_peer", "xdp_redirect", "target"}
     found = [each.get("name") for kind in ("prog", "map") for each in bpftool_json(LocalHost(), kind, "show")]
     pinned = {path.name for path in Path("/sys/fs/bpf").iterdir()} - {"xdp"}  # libxdp's, from its first use on
@@ -83,7 +83,7 @@ def test_xdp_is_generic_where_the_driver_has_no_hook(monkeypatch: pytest.MonkeyP
 
 
 def test_where_the_driver_refuses_a_program_the_kernel_runs_it() -> None:
-    """veth takes none while frames of its peer may be larger than a page."""
+    """A veth refuses a native program if frames of its peer can be larger than a page."""
     with ExitStack() as undo:
         host = add_namespace("box", undo)
         for near, far in (("a", "b"), ("c", "d")):
@@ -135,7 +135,7 @@ def test_frames_that_fit_no_af_xdp_buffer_are_skipped() -> None:
 
 @pytest.mark.parametrize("name", [*HOOKS, "af-xdp"])
 def test_the_offered_load_does_not_follow_a_slow_data_plane(testbed: LiveTestbed, name: str) -> None:
-    """All that frames cause runs on the SUT's CPU: the tester sends as intended what the SUT cannot take."""
+    """The SUT's CPU does the work for each frame. So the tester sends its whole load, and the SUT loses frames."""
     need(name)
     frame = FrameSize.parse(64)
     with testbed.build(Chain(name, 2), frame) as sut:

@@ -1,4 +1,4 @@
-"""A run whose tester does something wrong by itself says so, and does not believe it. The testers are real ones."""
+"""A run whose tester makes errors reports these errors, and does not trust the tester. The testers are real ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podperf.model import Chain, FrameSize
 from podperf.progress import Progress
 from podperf.run import Run, Session, TestIdentity
 from podperf.testers import software
-from podperf.topology import MethodSettings, Threshold
+from podperf.topology import MethodSettings, Threshold, load_topology
 
 ROOT = Path(__file__).parents[1]
 SMALL = FrameSize.parse(64)
@@ -32,7 +32,8 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Wrong:
-    """A change to a file of tester/ that makes one frame in a thousand, or the clock, wrong; and the words for it."""
+    """A change to a file of tester/ that makes one frame in a thousand wrong, or the clock; and the words of the
+    report."""
 
     file: str
     before: str
@@ -95,7 +96,7 @@ def built(wrong: Wrong, folder: Path) -> Path:
 
 @dataclass
 class Outcome:
-    """The text that a run printed while it measured and at its end, and its records by test."""
+    """The text that a run printed during the measurement and at its end, and its records by test."""
 
     notes: str
     summary: str
@@ -112,13 +113,12 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
         short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
-        session = Session(ROOT / "topologies" / "local.yaml", tmp_path / "results", Progress(notes))
-        session.topology = replace(
-            session.topology,
+        topology = replace(
+            load_topology(ROOT / "topologies" / "local.yaml"),
             method=MethodSettings("quick", 2, 0.3),
             thresholds=(Threshold("mrr", "Mpps", minimum=1e-6), Threshold("ndr", "Mpps", minimum=1e-6)),
         )
-        run = Run(session)
+        run = Run(Session(topology, tmp_path / "results", Progress(notes)))
         run.open()
         try:
             for name, chain in (("Bare path", Chain("wire", 0)), ("Linux bridge", Chain("linux-bridge", 1))):
@@ -164,7 +164,8 @@ def test_a_sound_tester_is_believed(run_with: Callable[..., Outcome]) -> None:
     for record in outcome.records.values():
         assert record["tester_limits"]["faults"] == []
         assert record["tester_limits"]["own_loss_bound"] < 0.001
-        # A short search on a noisy machine may end before it has found NDR. The tester is no reason to withhold it.
+        # A short search on a noisy machine may end before it has found NDR. An error of the tester is not the reason
+        # then.
         missing = record["methods"]["ndrpdr"]["missing"]
         assert not [why for why in missing.values() if why.startswith("not judged")]
         assert "ndr" in record["results"] or missing["NDR"]

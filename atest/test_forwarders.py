@@ -1,4 +1,4 @@
-"""What can move frames within a pod: each application forwards, says what it is, and its absence is named."""
+"""The forwarders of pods: each application forwards and describes itself, and a message names a missing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever way a run ends, the machine is as it was, and what was measured is on disk."""
+"""In whatever way a run ends, the machine is as before, and the trials are on disk."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_full_disk_takes_no_record_and_the_last_line_says_where_it_is(
     for folder in (results, elsewhere):
         folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(elsewhere))
-    # Enough for what is known when a test begins and for a trial, and too little for the record of all its trials.
+    # This is enough for the beginning of a record and a trial, and too little for the record with all trials.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", results], check=True)
     try:
         no_output = ("--output", "NONE", "--log", "NONE", "--report", "NONE")
@@ -184,7 +184,7 @@ def _tester_of(robot: int) -> int:
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, _, rest = path.read_text().partition(" (")[2].rpartition(") ")
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
         if name == "podperf-tester" and int(rest.split()[1]) == robot:
             return int(path.parent.name)

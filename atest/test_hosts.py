@@ -1,4 +1,4 @@
-"""What every host must do: this machine, a namespace of it, a machine behind SSH, a namespace there."""
+"""Tests of the Host seam, on four kinds of hosts: this machine, a namespace, another over SSH, a namespace there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def gone(pid: int, within: float = 5.0) -> bool:
-    """All of these hosts have the processes of this machine."""
+    """Whether the process has ended. All these hosts show the processes of this machine."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:
@@ -86,7 +86,7 @@ def test_a_command_that_overruns_is_killed(host: Host) -> None:
 
 
 def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
-    """Robot Framework makes an exception of its own of Ctrl-C; what runs on would be in the way of a teardown."""
+    """On Ctrl-C, Robot Framework raises its own exception. A command that still ran would disturb the teardown."""
 
     class StoppedError(Exception):
         pass
@@ -110,7 +110,7 @@ def test_a_command_that_a_signal_breaks_off_is_killed(host: Host) -> None:
 
 
 def _alarm_once_there(file: Path) -> None:
-    """To the thread that waits for the command, so that its waiting is broken off."""
+    """Send the signal to the thread that waits for the command. Its waiting then ends."""
     deadline = time.monotonic() + 20
     while not file.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -120,7 +120,7 @@ def _alarm_once_there(file: Path) -> None:
 
 
 def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> None:
-    """A serial console writes such, and the alias of an interface may hold them."""
+    """A serial console writes such bytes. An interface alias may hold them."""
     assert host.ask("printf", "a\\377b").stdout == "a\N{REPLACEMENT CHARACTER}b"
     process = host.spawn("sh", "-c", "printf 'a\\377b\\nnext\\n'; read -r _")
     assert [process.receive(5), process.receive(5)] == ["a\N{REPLACEMENT CHARACTER}b", "next"]
@@ -129,7 +129,7 @@ def test_bytes_that_are_no_text_are_read_as_far_as_they_can_be(host: Host) -> No
 
 @contextmanager
 def within_memory(mib: int) -> Iterator[None]:
-    """Whatever is done inside, this process has no more than so much memory more for it, at any moment."""
+    """resets the highest value to the present one (proc(5))"""
     Path("/proc/self/clear_refs").write_text("5")  # the highest so far is the present (proc(5))
     before = highest_memory()
     yield
@@ -137,7 +137,7 @@ def within_memory(mib: int) -> Iterator[None]:
 
 
 def highest_memory() -> int:
-    """MiB that this process had at its most."""
+    """The largest memory of this process so far, in MiB."""
     return next(int(line.split()[1]) for line in Path("/proc/self/status").open() if line.startswith("VmHWM")) // 1024
 
 
@@ -199,7 +199,7 @@ def test_a_process_is_spoken_to_by_lines(host: Host) -> None:
 
 
 def test_line_ends_of_a_terminal_are_line_ends(host: Host) -> None:
-    """testpmd answers with such ones."""
+    """testpmd ends its lines with CR LF."""
     assert host.ask("printf", "one\\r\\ntwo\\r\\n").stdout == "one\ntwo\n"
     process = host.spawn("sh", "-c", "printf 'three\\r\\nfour\\r\\n'; read -r _")
     assert [process.receive(5), process.receive(5)] == ["three", "four"]
@@ -220,7 +220,7 @@ def test_a_process_that_has_ended_says_why(host: Host) -> None:
         process.receive(5)
     assert gone(process.pid)
     assert not process.alive()
-    with pytest.raises(PodperfError):  # the first line may yet go into a pipe that nobody reads
+    with pytest.raises(PodperfError):  # the pipe may still accept a first line
         for _ in range(100):
             process.send("x" * 1000)
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Root's Python executes nothing of the folder in which a command is typed: another user may have filled it."""
+"""Root's Python executes no file of the current folder: another user may have filled it."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ CONFIGURATION = {
 
 
 class Trap:
-    """A folder of another user with a module of every name that can be imported. Each notes that it was executed.
+    """A folder of another user with a module of every name that can be imported. Each module notes that it was
+    executed.
 
-    Files of the names that tools read their settings from name such a module, too.
+    Files that configure tools, by their usual names, are in the folder, too. They name such a module.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +69,7 @@ class Trap:
         os.chown(self.folder, SOMEBODY, SOMEBODY)
 
     def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Type a command in that folder, with an environment that names it, too."""
+        """Run a command in that folder, with an environment that also names the folder."""
         named = {"PYTHONPATH": str(self.folder), "PYTHONSTARTUP": str(self.folder / "json.py")}
         return subprocess.run(
             command,
@@ -92,7 +93,7 @@ def trap(tmp_path: Path) -> Trap:
 
 def test_the_trap_works(trap: Trap) -> None:
     trap.run("env", "--unset=PYTHONPATH", "python3", "-c", "import colorsys")
-    # Before it runs the text of -c, Python 3.13 imports linecache, and the trap's ends it.
+    # Python 3.13 imports linecache before it runs the text of -c. The linecache of the trap ends it.
     assert {"colorsys", "linecache"} & set(trap.executed().split())
 
 

@@ -1,4 +1,4 @@
-"""Isolation on real links: what is refused as a tester port, in namespaces of this test's own; section 5's suite."""
+"""podperf refuses interfaces in use as tester ports. These tests use their own namespaces. One test runs section 5."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def lab() -> Iterator[NetworkNamespace]:
 
 
 def refusal(lab: NetworkNamespace, interface: str) -> str:
-    """Why it is refused, empty when it is not."""
+    """The reasons against this interface as a tester port. Empty if it may be one."""
     return "\n".join(objections(interface, read_network(lab, SSH), SSH))
 
 
@@ -117,7 +117,7 @@ def test_the_watch_sees_test_frames_but_not_those_of_a_vpn_with_such_an_address(
 
 @pytest.mark.parametrize(("ports", "expected"), [([], {"one", "two"}), (["one"], {"two"}), (["one", "two"], set())])
 def test_the_watch_leaves_out_ports_of_the_testbed(lab: NetworkNamespace, ports: list[str], expected: set[str]) -> None:
-    """A lab's ports stand in the same namespace as all others, and the packet-ring engine sends where tcpdump looks."""
+    """tcpdump also sees frames that the packet-ring engine sends. A lab's ports share a namespace with other ports."""
     configure(lab, "address add 192.0.2.1/24 dev one", "route add 198.18.0.0/16 dev one")
     configure(lab, "neigh replace 198.18.0.3 lladdr 02:00:00:00:00:03 dev one nud permanent")
     with ExitStack() as undo:

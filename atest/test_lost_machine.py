@@ -1,4 +1,4 @@
-"""A worker that is lost in mid-run: its test fails with the reason, and the next one finds all as it must be."""
+"""A run loses its worker. The test fails with the reason, and the next test finds the worker in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cut_connections(machine: SshMachine) -> None:
 
 
 def fall_silent(machine: SshMachine) -> None:
-    """Drop what arrives, for longer than it takes to notice."""
+    """Drop all packets for longer than podperf needs to notice."""
     machine.drop_packets()
     time.sleep(SHORT_TIMEOUTS.lost + 2)
     machine.let_packets_in()

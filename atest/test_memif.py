@@ -1,4 +1,4 @@
-"""Pods joined by memif forward, say what they are, and what breaks is named and cleaned up."""
+"""Pods joined by memif forward and describe themselves. Each failure has a message and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podperf.model import Chain, FrameSize
 from podperf.testbed import machines
 
 pytestmark = pytest.mark.distribution
-ENOUGH_TURNS = 100  # in the second or two of such a test; there are a few thousand a second
+ENOUGH_TURNS = 100  # such a test takes one or two seconds, and there are a few thousand turns a second
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Namespaces of a run: when one is removed, the names that it took elsewhere are free at once."""
+"""Namespaces of a run: when one is removed, the names of its veth pairs in other namespaces are free at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from podperf.hosts.local import LocalHost
 
 
 def test_the_other_end_of_a_pair_is_gone_with_the_namespace() -> None:
-    """A chain on a machine behind SSH has its pods' other ends in the machine's own namespace: the next one needs their
-    names. The kernel takes a namespace apart when it has time, and a set-up that came first found that the file exists.
+    """The kernel removes a namespace later. Until then the other end of a veth pair would keep its name.
+
+    On a machine behind SSH, the other ends of pods are in the machine's own namespace. The next chain needs their names
+    there. A set-up that came too early would fail: "File exists".
     """
     with ExitStack() as undo:
         stays = add_namespace("stays", undo)

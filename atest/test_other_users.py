@@ -1,4 +1,4 @@
-"""Another user of the machine can neither steer a run, which is root's, nor keep it from beginning."""
+"""Another user of the machine can neither steer a run, which has root's rights, nor prevent its start."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, threads_named
+from podperf.hosts.linux import add_veth
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.run_directory import free_shared_memory
 from podperf.hosts.ssh import SshHost
+from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.threads import threads_named
 from podperf.testbed.access import lock
 from podperf.testbed.run_lock import FILE, FOLDER, RunLock, Taken
 from robot_run import podperf

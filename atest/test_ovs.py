@@ -1,4 +1,4 @@
-"""Open vSwitch in user space: it forwards, says what it is, and each way in which it breaks is named and cleaned up."""
+"""Open vSwitch in user space forwards and describes itself. Each failure has a message, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_what_was_asked_for_is_read_back() -> None:
     assert turns["held_to"] == [str(turns["cpu"])]
 
 
-# --- what breaks -----------------------------------------------------------------------------------------------------
+# --- failures --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Two tests; the first measures for long, so that something can break in the middle of it."""
+    """Two tests. The first one measures for 20 s, so that the test can kill a process meanwhile."""
     path = tmp_path / "suite.robot"
     path.write_text(
         f"""{SETTINGS}
@@ -121,9 +121,9 @@ def _process_of_the_run(name: str) -> int:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_text().split("\0")
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
-        # Not one that the machine itself runs: ours has its files in the run directory.
+        # Not a process of the machine: a process of the run has files in the run directory.
         if Path(words[0]).name.startswith(name) and any("podperf" in word for word in words[1:]):
             return int(path.parent.name)
     raise AssertionError(f"no {name} runs")
@@ -133,7 +133,7 @@ def test_exhausted_hugepages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
     if not hugepages.offered(LocalHost()):
         pytest.skip("the kernel has no hugepages")
-    monkeypatch.setattr(hugepages, "_write", lambda *_: None)  # the kernel gives none
+    monkeypatch.setattr(hugepages, "_write", lambda *_: None)  # the kernel gives no page
     with pytest.raises(PodperfError, match=r"has no 384 MiB of hugepages left: \d+ of 192 pages of 2 MiB are free"):
         forward(Chain("ovs-dpdk", 1))
 

@@ -1,4 +1,4 @@
-"""A container with process numbers of its own hides the kernel's threads, which a run must hold to CPUs."""
+"""A container with its own process numbers hides the kernel's threads. A run must pin these threads to CPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REMEDY = "run podperf with those of the host (docker run --pid=host; hostPID: tr
 
 
 def inside(*arguments: str) -> str:
-    """What Python says there; it does not succeed."""
+    """The output of a Python program in such a container. The program must fail."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libraries")}
     done = subprocess.run(
         [*INSIDE, *arguments],

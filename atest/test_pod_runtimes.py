@@ -60,13 +60,16 @@ def test_so_does_every_other_one_of_the_sections(testbed: LiveTestbed, name: str
     need(name)
     try:
         forward(Chain(name, 2), testbed=testbed)
-    except Unavailable as reason:  # busy polling with a driver that offers none
+    except Unavailable as reason:  # for example: busy polling with a driver that has none
         pytest.skip(str(reason))
 
 
 def test_an_application_is_in_its_container(testbed: LiveTestbed) -> None:
-    """It has a root file system of its own, which it cannot write, and process numbers of its own. It is in the same
-    control groups as podperf: in one of its own its pollers could not take turns."""
+    """An application has its own process numbers and root file system, which is read-only. It has podperf's control
+    groups.
+
+    In other control groups, its pollers could not take turns.
+    """
     need("af-xdp")
     with testbed.build(Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
         send(sut)

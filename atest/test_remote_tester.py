@@ -1,4 +1,4 @@
-"""A tester on another machine: sent from there, counted there, and everything there is as before."""
+"""A tester on another machine sends and counts there. Afterwards that machine is as before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from test_tester_contract import PYTHON, TREX
 
 @pytest.fixture
 def cabled(there: SshMachine) -> Iterator[SshMachine]:
-    """The machine with two ports, cabled to two of this one."""
+    """The machine with two ports, which are cabled to two ports of this machine."""
     with ExitStack() as undo:
         for near, far in (("worker-left", "ens4"), ("worker-right", "ens5")):
             add_veth(LocalHost(), near=near, far=far, far_namespace=there.network.namespace, mtu=1500)
@@ -33,12 +33,12 @@ def cabled(there: SshMachine) -> Iterator[SshMachine]:
 
 
 def topology(there: SshMachine, *, cabled: bool, trials: int = 1, key: str = "user_key") -> str:
-    """A topology with the tester there, and the worker `cabled` to it here, or there, too."""
+    """A topology with the tester on that machine. The worker is cabled to it: on this machine, or on that one."""
     address = {"address": ADDRESS, "key": f"{there.folder}/{key}", "known_hosts": f"{there.folder}/known_hosts"}
     behind_ssh = {"connection": "ssh", "ssh": address}
     cpus = os.sched_getaffinity(0)
     worker = {"connection": "local", **ports_of("worker-left", "worker-right")} if cabled else behind_ssh
-    return json.dumps(  # which is YAML, too
+    return json.dumps(  # JSON is YAML, too
         {
             "version": 1,
             "name": "sent-from-there",
@@ -111,7 +111,7 @@ def test_a_trex_is_started_there_and_stopped_again(cabled: SshMachine, tmp_path:
         for port in lab["tester"]["ports"].values():
             port["namespace"] = "trex-ports"
         lab["tester"] |= {"type": "trex", "trex": {"server": {"directory": TREX}, "interpreter": PYTHON}}
-        lab["tester"]["maximum_load"] = 20_000  # a tenth of what it can do on an idle CPU
+        lab["tester"]["maximum_load"] = 20_000  # a tenth of the tester's rate on an idle CPU
         robot = Robot(tmp_path, "--test", "Linux bridge, 64 B", "tests", topology=json.dumps(lab))
         assert robot.wait(300) == 0, robot.output.read_text()
     (record,) = robot.records()

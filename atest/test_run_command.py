@@ -1,4 +1,4 @@
-"""`podperf run` as a user types it: the script, the topology that it takes by itself, real rows, table and reports."""
+"""`podperf run` as a user types it: the script, its default topology, real rows, the table and the reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLER = 12345
 
 
 def begin(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """`podperf run` in a process group of its own, as a shell starts it."""
+    """`podperf run` in a separate process group, as a shell starts it."""
     return subprocess.Popen(
         [ROOT / "podperf", "--no-install", "run", *arguments],
         stderr=subprocess.PIPE,

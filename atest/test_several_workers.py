@@ -1,4 +1,4 @@
-"""Chains along two workers, each a machine of its own behind SSH: frames cross both, and both are as before."""
+"""Chains along two workers, each a separate machine behind SSH. Frames cross both. Afterwards both are as before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
 
 @pytest.fixture
 def pair(there: SshMachine, behind: SshMachine) -> Iterator[tuple[SshMachine, SshMachine]]:
-    """Both, in a row: left - ens4, ens5 - ens4, ens5 - right."""
+    """Both workers in a row: left - ens4, ens5 - ens4, ens5 - right."""
     with ExitStack() as undo:
         lab = add_namespace("lab", undo).namespace
         first, second = there.network.namespace, behind.network.namespace
@@ -90,7 +90,7 @@ def topology(pair: tuple[SshMachine, SshMachine], folder: Path, ends: tuple[str,
 
 @pytest.fixture
 def testbed(pair: tuple[SshMachine, SshMachine], tmp_path: Path) -> Iterator[LiveTestbed]:
-    """That of both."""
+    """The testbed of both workers."""
     settings = load_topology(topology(pair, tmp_path), DATA_PLANES)
     with ExitStack() as undo:
         tester, *workers = taken(settings, undo)
@@ -189,7 +189,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
     """Every port on one network: frames for a MAC that never sent are flooded, and a copy arrives without the chain."""
     with ExitStack() as undo:
         lab = add_namespace("lab", undo)
-        ip(lab, "link", "add", "switch", "type", "bridge", "ageing_time", "0")  # it learns nothing
+        ip(lab, "link", "add", "switch", "type", "bridge", "ageing_time", "0")  # the switch never learns a MAC
         ip(lab, "link", "set", "switch", "up")
         for near, far, machine in (
             ("first-left", "ens4", there),
@@ -208,7 +208,7 @@ def test_a_switch_that_floods_is_no_way_through_the_chain(
         tester, *workers = taken(settings, undo)
         testbed = LiveTestbed.on(settings, tester, workers)
         with testbed.build(Chain("macvlan", 1), SMALL) as sut:
-            with pytest.raises(PodperfError, match="floods what is sent to a MAC that it has not learnt"):
+            with pytest.raises(PodperfError, match="floods frames to a MAC that it has not learnt"):
                 sut.probe(addressed(TrafficProfile(SMALL), sut))
             # A switch that knows them takes the same frames through the chain.
             for near, mac in (

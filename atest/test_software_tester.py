@@ -20,9 +20,9 @@ import pytest
 
 from namespaces import add_namespace
 from podperf.errors import PodperfError
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built"),
 ]
 
-SO_RCVBUFFORCE = 33  # of asm-generic/socket.h; Python does not name it
+SO_RCVBUFFORCE = 33  # from asm-generic/socket.h; Python has no name for it
 MTU = 3490
 TESTER_CPU, SUT_CPU = 0, (os.cpu_count() or 1) - 1
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = BOTH_DIRECTIONS
@@ -41,7 +41,7 @@ SMALL = TrafficProfile(FrameSize.parse(64))
 
 
 class Lab:
-    """The tester's ports p0 and p1, each in a namespace of its own; their other ends s0 and s1 are the SUT's."""
+    """The tester's ports p0 and p1, each in its own namespace. Their other ends s0 and s1 belong to the SUT."""
 
     def __init__(self, undo: ExitStack) -> None:
         self.host = LocalHost()
@@ -88,7 +88,7 @@ def _chain(source: str, target: str, rules: Sequence[str]) -> str:
 
 
 class ScriptedSut(threading.Thread):
-    """Forwards from s0 to s1 what `act` makes of the frames that came, one call a frame. For low loads."""
+    """Forwards from s0 to s1. `act` gets each frame that arrives, and returns the frames to send. For low loads."""
 
     def __init__(self, lab: Lab, act: Callable[[bytes], list[bytes]]) -> None:
         super().__init__(daemon=True)
@@ -156,7 +156,7 @@ def valid(tester: SoftwareTester, trial: Trial) -> TrialResult:
 
 
 def lossless(tester: SoftwareTester, traffic: TrafficProfile, load: float = 5000, duration: float = 0.2) -> TrialResult:
-    """The first result of some without loss, in which all was sent that was intended."""
+    """The result of the first trial that sent all intended frames and lost none."""
     for _ in range(20):
         result = valid(tester, Trial(traffic, load, duration))
         if not result.lost and all(each.sent == each.intended for each in result.directions):
@@ -173,7 +173,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
     return False
 
 
-# --- what both engines must do ---------------------------------------------------------------------------------------
+# --- both engines -----------------------------------------------------------------------------------------------------
 
 
 def test_the_tester_describes_its_ports(lab: Lab, tester: SoftwareTester, engine: str) -> None:
@@ -259,7 +259,7 @@ def test_loss_is_the_share_that_was_dropped(lab: Lab, tester: SoftwareTester) ->
     lab.forward("numgen inc mod 10 0 drop")
     best = min(
         (valid(tester, Trial(SMALL, 10_000, 0.2)) for _ in range(5)), key=lambda result: result.loss_ratio
-    )  # the machine may add to it, never take away
+    )  # the machine may lose more frames, never fewer
     assert best.loss_ratio == pytest.approx(0.1, abs=0.002)
     assert best.directions[0].reordered == best.directions[0].duplicated == best.directions[0].corrupted == 0
 
@@ -314,7 +314,7 @@ def test_a_mangled_payload_does_not_come_back_as_the_testers_own_fault(lab: Lab,
 
 
 def test_a_known_delay_is_the_latency(lab: Lab, tester: SoftwareTester) -> None:
-    """At 10 ms from frame to frame, none waits for the one before it: each is held for 5 ms, and what Linux adds."""
+    """A frame is held for 5 ms, and one comes every 10 ms. So none waits for the one before it; Linux adds a little."""
     hold = 5_000_000  # ns
 
     def hold_each(frame: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Whether the machine is quiet is found out beside programs that poll."""
+"""podperf finds out whether the machine is quiet while other programs poll."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podperf.quietness.cpu_speed import times_of
 
 
 def test_a_cpu_is_timed_ahead_of_pollers_that_take_turns_on_it() -> None:
-    """They leave it half a millisecond in nine: in pieces, a copy takes long and is slower than the memory."""
+    """Pollers leave 0.5 ms in 9 ms to other tasks. A copy that is cut into pieces would be slower than the memory."""
     cpu = max(os.sched_getaffinity(0))
     with ExitStack() as undo:
         loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]

@@ -1,6 +1,6 @@
-"""SR-IOV for real, on the virtual worker: frames cross virtual functions, and its ports are as before, come what may.
+"""SR-IOV on the virtual worker: frames cross virtual functions, and afterwards the ports are as before.
 
-Its machine boots once for all of these.
+The machine boots once for all of these tests.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ip link | grep ' vf '
 for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
 ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
 """
-# A driver learns the MAC of a virtual function when it is bound, from a port that is up.
+# A driver learns the MAC of a virtual function when it is bound. The port must be up at that moment.
 _BIND_ANEW = """
 for each in /sys/bus/pci/devices/$1/virtfn*; do
     driver=$(readlink -f $each/driver) address=$(basename $(readlink -f $each))
@@ -92,7 +92,8 @@ def test_frames_cross_virtual_functions(lab: Lab, pods: int, forwarder: str) -> 
 def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
-    """It does for ten seconds, or for good, when its port is slow to answer: here the port is down meanwhile."""
+    """The driver gives the link up, for ten seconds or for good, if the port answers late. Here the port is down
+    meanwhile."""
     port = partial(ip, NetworkNamespace("podperf-worker", lab.worker), "link", "set", "dev", RIGHT.interface)
 
     def start(*arguments: Any) -> list[Pod]:
@@ -125,7 +126,7 @@ def test_north_south_on_virtual_functions_and_east_west_through_the_switch(lab: 
 
 @pytest.fixture(scope="module")
 def vpp(lab: Lab) -> None:
-    """VPP on the worker: no distribution has it, so it comes from here, where somebody has built it."""
+    """VPP on the worker. No distribution has VPP, so a build on this machine is copied to the worker."""
     program = shutil.which("vpp")
     if program is None:
         pytest.skip("VPP is not installed on this machine, from which the virtual worker could have it")
@@ -152,7 +153,7 @@ def test_east_west_through_vpp(lab: Lab) -> None:
 @pytest.mark.usefixtures("vpp")
 @pytest.mark.parametrize("name", ["vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"])
 def test_vpp_drives_the_cards_of_its_ports(lab: Lab, name: str) -> None:
-    """By DPDK; one that was built without it reaches them by way of the kernel."""
+    """testpmd uses these ports by DPDK's driver. A DPDK without this driver reaches them through the kernel."""
     description = forward(Chain(name, 1), testbed=lab.testbed)["vpp"]
     if not any("dpdk" in each for each in description["plugins"]):
         pytest.skip("this VPP was built without DPDK; frames crossed by way of the kernel")
@@ -178,7 +179,7 @@ def test_pods_have_as_many_queues_as_the_topology_says(lab: Lab) -> None:
 
 
 def test_a_vlan_is_on_the_wire_and_not_in_the_pods(lab: Lab) -> None:
-    """Frames without its tag reach no virtual function, and those that a pod sent have it."""
+    """Frames without the VLAN's tag reach no virtual function. Frames that a pod sent have the tag."""
     ports = lab.topology.tester
     chain, settings = Chain("sriov", 1, "testpmd-mac"), VirtualFunctionSettings(vlan=VLAN)
     with lab.with_functions(settings).testbed.build(chain, FrameSize.parse(64)) as sut:
@@ -236,7 +237,7 @@ def test_what_a_killed_run_left_is_taken_back_by_the_next(lab: Lab, chain: Chain
 
 
 def hold(topology: Topology, chain: Chain, pipe: Any) -> None:
-    """What the run does that gets killed: it builds a chain, says so, and keeps it."""
+    """The run that the test kills: it builds a chain, says so, and keeps the chain."""
     with ExitStack() as undo:
         lab = Lab(topology, log_in("worker", topology.workers[0].ssh, LocalHost(), undo))
         undo.enter_context(lab.testbed.build(chain, FrameSize.parse(64)))

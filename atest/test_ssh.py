@@ -1,4 +1,4 @@
-"""Machines behind SSH: who is trusted, what is said of those that cannot be had, what ends with them; whole runs."""
+"""Machines behind SSH: trust in host keys, messages for unreachable machines, the end of their commands, whole runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ssh_machine import ADDRESS, NEAR_ADDRESS, PASSWORD, SshMachine, has_penalti
 from test_hosts import gone
 
 pytestmark = pytest.mark.distribution
-QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # of tests that wait until one of them is over
+QUICK = Timeouts(step=1.0, lost=1.5, keepalive=0.3)  # for tests that wait for a timeout
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def host(there: SshMachine) -> Iterator[SshHost]:
 
 
 def refusal(login: Login, within: float = 12.0) -> str:
-    """What is said, in one line and in time, of a login that is not possible."""
+    """The message for an impossible login. It is one line and comes within `within` seconds."""
     host, began = SshHost(login), time.monotonic()
     with pytest.raises(PodperfError) as caught:
         host.ask("true")
     assert time.monotonic() - began < within
-    with pytest.raises(PodperfError):  # it is not waited for again
+    with pytest.raises(PodperfError):  # podperf does not wait again
         host.ask("true")
     assert time.monotonic() - began < within + 1
     assert "\n" not in str(caught.value)
@@ -64,7 +64,7 @@ def refusal(login: Login, within: float = 12.0) -> str:
     return str(caught.value)
 
 
-# --- who is trusted, and who is let in -------------------------------------------------------------------------------
+# --- host keys and logins --------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_host_key_is_not_trusted(there: SshMachine) -> None:
@@ -139,7 +139,7 @@ def test_a_key_with_a_passphrase_wants_the_agent(there: SshMachine, tmp_path: Pa
         host.close()
 
 
-# --- what cannot be reached ------------------------------------------------------------------------------------------
+# --- unreachable machines --------------------------------------------------------------------------------------------
 
 
 def test_no_route_is_said(there: SshMachine) -> None:
@@ -198,14 +198,14 @@ def test_a_penalty_for_failed_logins_is_said(tmp_path: Path) -> None:
     with ssh_machine(tmp_path, second=True, settings="PerSourcePenalties authfail:60 min:1\n") as strict:
         stranger = replace(strict.login, key=str(strict.folder / "stranger_key"), timeouts=QUICK)
         deadline = time.monotonic() + 10
-        # The server notes a failed login when the process that had it has ended.
+        # The server notes a failed login when the process of this login has ended.
         while "refuses the login" in (said := refusal(stranger)):
             assert time.monotonic() < deadline, "no penalty"
         assert CLOSED in said
         assert CLOSED in refusal(replace(strict.login, timeouts=QUICK))
 
 
-# --- what ends with a connection -------------------------------------------------------------------------------------
+# --- the end of a connection -----------------------------------------------------------------------------------------
 
 
 def test_a_connection_that_is_cut_ends_the_command_at_once_and_the_next_one_connects_again(host: SshHost) -> None:
@@ -287,7 +287,7 @@ def test_a_slow_link_is_slow_and_nothing_else(there: SshMachine, host: SshHost) 
 
 
 def test_a_command_takes_few_round_trips(host: SshHost) -> None:
-    """One command is a channel opened, a command started, and its end: no more."""
+    """A command needs three steps: open a channel, start the command, receive its end."""
     host.ask("true")
     transport = host._connections[0].client.get_transport()
     assert transport is not None
@@ -319,7 +319,7 @@ method: {{search: quick, mrr: {{trials: {trials}, duration: 0.2}}}}
 
 @pytest.fixture
 def lab(there: SshMachine) -> Iterator[SshMachine]:
-    """The machine with two ports, cabled to two of ours."""
+    """The machine with two ports, which are cabled to two ports of this machine."""
     with ExitStack() as undo:
         lab = add_namespace("lab", undo)
         for near, far in (("left", "ens4"), ("right", "ens5")):
@@ -330,7 +330,7 @@ def lab(there: SshMachine) -> Iterator[SshMachine]:
 
 
 def await_links(there: SshMachine, *interfaces: str) -> None:
-    """Until the machine says that they are up, which the kernel does some time after they are."""
+    """Wait until the machine reports its ports as up. The kernel reports this some time later than it happens."""
     for interface in interfaces:
         up = f"until ip link show dev {interface} | grep -q 'state UP'; do sleep 0.05; done"
         there.network.ask("timeout", "20", "sh", "-c", up)
@@ -342,7 +342,7 @@ def topology(there: SshMachine, key: str = "user_key", trials: int = 1) -> str:
 
 
 def by_password(there: SshMachine) -> str:
-    """The same for who has no key that opens."""
+    """The same topology with a login by password, and with a key that the machine does not know."""
     return topology(there, key="stranger_key").replace("{address:", "{login: password, address:")
 
 
@@ -385,7 +385,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert left_there(lab) == []
 
 
-# What a run must bring along for a data plane, as the worker has nothing that the set-up built.
+# The files that a run must bring along for a data plane. The worker has nothing that the set-up built.
 BROUGHT_ALONG = {
     Chain("macvlan", 1): "",
     Chain("docker", 1): "",
@@ -415,7 +415,7 @@ def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path
 
 
 def test_a_port_may_be_named_by_an_alternative_name(lab: SshMachine, tmp_path: Path) -> None:
-    """As systemd gives them to the ports of a server, which are moved and renamed by their own."""
+    """systemd gives alternative names to a server's ports. podperf moves and renames a port by its main name."""
     lab.network.do("ip", "link", "property", "add", "dev", "ens4", "altname", "slot4")
     before = ports(lab)
     file = tmp_path / "topology.yaml"
@@ -531,7 +531,7 @@ def test_a_second_run_on_the_same_worker_is_refused(lab: SshMachine, tmp_path: P
 
 
 def lockers(host: SshHost) -> list[str]:
-    """The processes that the kernel says have the lock of a machine."""
+    """The processes that hold the lock of a machine, as the kernel reports them."""
     inode = host.ask("stat", "-c", "%i", FILE).stdout.strip()
     lines = [line.split() for line in host.get("/proc/locks").decode().splitlines()]
     return [words[4] for words in lines if words[1] == "FLOCK" and words[5].endswith(f":{inode}")]
@@ -553,7 +553,7 @@ def test_a_check_of_the_worker_is_waited_for(lab: SshMachine) -> None:
 
 
 def test_a_worker_is_locked_for_as_long_as_it_hears_from_its_run(lab: SshMachine) -> None:
-    """A server notices a connection that went silent after hours, and the next run cannot wait so long."""
+    """A server notices a silent connection only after hours. The next run cannot wait so long."""
     host, other = SshHost(lab.login), SshHost(lab.login)
     free = ("flock", "--nonblock", FILE, "true")
     with closing(host), closing(other), ExitStack() as undo:

@@ -1,9 +1,12 @@
-"""The contract of testers (utest/tester_contract.py) on real links: the software tester, and TRex where there is one.
+"""The contract of testers (utest/tester_contract.py) on real links: the software tester, and TRex if there is one.
 
-PODPERF_TREX names the folder of a TRex, with `_t-rex-64`, and PODPERF_TREX_PYTHON an interpreter for its client
-(/usr/bin/python3). With PODPERF_TREX_CLIENT=trex-stl-lib it is the client that this interpreter has from PyPI, for a
-TRex of the old API. With PODPERF_TREX_RECORD set, what TRex says is recorded: on its sockets with that client, for
-utest/test_recorded_trex.py, else as the lines of podperf's own program, for utest/test_trex_contract.py.
+PODPERF_TREX names the folder of a TRex with `_t-rex-64`. PODPERF_TREX_PYTHON names an interpreter for its client
+(default /usr/bin/python3). With PODPERF_TREX_CLIENT=trex-stl-lib the client is the package from PyPI in this
+interpreter, for a TRex with the old API.
+
+With PODPERF_TREX_RECORD set, TRex's answers are recorded. With the client from PyPI, they are recorded on its sockets,
+for utest/test_recorded_trex.py. Otherwise the lines of podperf's own program are recorded, for
+utest/test_trex_contract.py.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ import recorded_trex
 from namespaces import add_namespace
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Direction, Trial
 from podperf.testers import TESTERS
 from podperf.testers.base import UNPACED, Site, Tester, TesterPort
@@ -66,7 +69,7 @@ table netdev from_{source} {{
 
 
 class RealBench:
-    """Two ports in a namespace, joined by a namespace in which the kernel forwards as nftables says."""
+    """Two ports in a namespace. A second namespace joins them: its kernel forwards as nftables says."""
 
     def __init__(self, undo: ExitStack) -> None:
         self._host = LocalHost()
@@ -94,7 +97,7 @@ class RealBench:
         self._nft("insert", "rule", "netdev", "from_s0", "forward", "numgen", "inc", "mod", str(number), "0", "drop")
 
     def let_through(self, rate: int, burst: int) -> None:
-        """From now on so many frames/s from left to right, and `burst` frames beyond."""
+        """From now on, let this many frames/s pass from left to right, and `burst` additional frames."""
         limit = ("limit", "rate", "over", f"{rate}/second", "burst", str(burst), "packets", "drop")
         self._nft("insert", "rule", "netdev", "from_s0", "forward", *limit)
 
@@ -133,7 +136,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
 
 
 def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTester:
-    """A TRex on the bench's ports, recorded where that is asked for."""
+    """A TRex on the bench's ports. Its answers are recorded if the environment asks for that."""
     interfaces = Interfaces("left", "right", kernel=True)
     endpoint = undo.enter_context(running(bench.ports, TrexServerSettings(folder), interfaces, (TESTER_CPU,))).endpoint
     host: Host = bench.ports

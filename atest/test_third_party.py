@@ -29,7 +29,7 @@ def block(language: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The folder into which pip has installed the package. It is a wheel already, as building one wants the network."""
+    """The folder into which pip has installed the package. The test makes a wheel itself: a build needs the network."""
     about = tomllib.loads(block("toml"))["project"]
     name, version = about["name"].replace("-", "_"), about["version"]
     information = f"{name}-{version}.dist-info"

@@ -1,4 +1,5 @@
-"""A worker in QEMU, booted for real and reached over SSH: it has what a lab's has, and it leaves nothing behind."""
+"""A worker in QEMU, booted for real and reached over SSH. It has the parts of a lab's worker, and leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def lab() -> Iterator[Lab]:
 
 
 class TestInside:
-    """One machine for all of these: the next run would take it for a leftover."""
+    """One machine for all of these tests. A run beside it would take it for a leftover."""
 
     def test_it_has_two_nodes_with_memory_hugepages_and_a_port_each(self, lab: Lab) -> None:
         host = lab.worker
@@ -82,7 +83,7 @@ class TestInside:
 
     @pytest.mark.parametrize("name", ["tc-redirect-peer", "xdp-redirect"])
     def test_a_card_takes_the_frames_that_ebpf_hands_on_to_others(self, lab: Lab, name: str) -> None:
-        """They are for the pod's MAC, or for the tester's other one: not for the card's own."""
+        """The frames are for the pod's MAC or for the tester's other MAC, not for the card's own MAC."""
         assert len(forward(Chain(name, 1), testbed=lab.testbed)["pods"]) == 1
         assert "PROMISC" not in lab.worker.ask("ip", "link", "show", "dev", LEFT.interface).stdout
 
@@ -92,7 +93,7 @@ class TestInside:
         assert len(forward(Chain(name, pods), testbed=lab.testbed)["pods"]) == pods
 
     def test_a_module_that_a_tunnel_needs_is_gone_with_it(self, lab: Lab) -> None:
-        """It makes an interface of its own in every namespace."""
+        """The module ipip makes an interface in every namespace."""
         host = lab.worker
         host.do("modprobe", "--remove", "ipip")
         before = host.ask("ip", "-brief", "link").stdout
@@ -128,7 +129,7 @@ class TestInside:
         assert lab.worker.ask("ethtool", "-l", LEFT.interface).stdout == before
 
     def test_af_xdp_busy_polls_where_the_kernel_tells_sockets_their_napi_context(self, lab: Lab) -> None:
-        """As veth of this kernel does, between the pods; with frames both ways each of them has such a socket."""
+        """veth of this kernel does, and joins the pods. With frames in both directions, each pod has such a socket."""
         description = forward(Chain("af-xdp-busy-poll", 2), testbed=lab.testbed)
         for application in description["applications"].values():
             assert all(each["prefers_busy_polling"] for each in application["sockets"])
@@ -137,12 +138,13 @@ class TestInside:
         assert lab.worker.ask("cat", deferred).stdout == "0\n"
 
     def test_a_tester_on_cards_counts_as_sent_what_they_took(self, lab: Lab) -> None:
-        """What finds a transmit ring full was not sent, else it would be the system under test's loss."""
+        """A frame that finds a full transmit ring was not sent. Otherwise it would count as a loss of the system under
+        test."""
         host, cpu = lab.worker, LEFT.cpus[1]
         with ExitStack() as undo:
             join(lab.topology.tester.left, lab.topology.tester.right, undo)
             for node in (LEFT, RIGHT):
-                ipv6 = f"net.ipv6.conf.{node.interface}.disable_ipv6"  # it has frames of its own to send
+                ipv6 = f"net.ipv6.conf.{node.interface}.disable_ipv6"  # with IPv6, the kernel itself would send frames
                 host.do("sysctl", "-qw", f"{ipv6}=1")
                 undo.callback(host.do, "sysctl", "-qw", f"{ipv6}=0")
                 host.do("ip", "link", "set", "dev", node.interface, "up")
@@ -179,7 +181,7 @@ class TestInside:
             connect = f"import socket; socket.create_connection(('{address}', 53), 2)"
             assert host.ask("python3", "-c", connect, check=False).exit_code, address
 
-    @pytest.mark.parametrize("name", ["S1", "S5"])  # two minutes each; the others differ in which pod is where
+    @pytest.mark.parametrize("name", ["S1", "S5"])  # two minutes each; other scenarios only place pods elsewhere
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
         scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
         placed = lab.testbed.place_scenario(scenario, chain)
@@ -214,7 +216,7 @@ def brought_out(port: PortSettings, undo: ExitStack) -> str:
 
 
 def frames_out(host: Host, interface: str, queue: int) -> int:
-    """What the card sent from this queue, as it counts itself; a CPU sends from the queue with its number."""
+    """The card's count of frames that it sent from this queue. A CPU uses the queue with its own number."""
     said = host.ask("ethtool", "-S", interface).stdout
     return int(said.partition(f"tx_queue_{queue}_packets: ")[2].split()[0])
 

@@ -1,4 +1,4 @@
-"""VPP forwards in its three ways, says what it is, and what breaks is named. Skipped where no VPP is installed."""
+"""VPP forwards in its three ways and describes itself, and each failure has a message. Skipped without a VPP."""
 
 from __future__ import annotations
 

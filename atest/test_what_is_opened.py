@@ -1,4 +1,4 @@
-"""While a chain stands, another user of the machine reaches none of its sockets, and nothing listens on a network."""
+"""While a chain is set up, another user of the machine can open none of its sockets. Nothing listens on a network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podperf.model import Chain, FrameSize
 from test_other_users import AS_USER
 
 pytestmark = pytest.mark.usefixtures("machine_as_before")
-# Prints which sockets let it in. Whether one may write to a socket is decided before its type is looked at.
+# Prints the sockets that this user may write to. The kernel checks this right before it looks at the socket's type.
 CONNECT = """
 import socket, sys
 for path in sys.argv[1:]:

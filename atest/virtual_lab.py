@@ -1,4 +1,4 @@
-"""The virtual worker for tests, seen as a worker in a lab. It takes a minute to boot, and minutes to build at first."""
+"""Boots the virtual worker as a lab's worker. A boot takes a minute. The first build of the image takes minutes."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ ONLY_ON_REQUEST = pytest.mark.skipif(
 
 
 def need_qemu() -> None:
-    """Skip, with the reason, where this machine cannot run the virtual worker."""
+    """Skip the test, with the reason, if this machine cannot run the virtual worker."""
     if reason := unavailable(LocalHost()):
         pytest.skip(reason)
 
 
 @dataclass(frozen=True)
 class Lab:
-    """The virtual worker, and a testbed on it."""
+    """The virtual worker, and a testbed with it."""
 
     topology: Topology
     worker: Host
 
     @property
     def testbed(self) -> LiveTestbed:
-        """Its testbed."""
+        """The testbed of this lab."""
         return remote_testbed(self.worker, self.topology)
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
-        """The same with other wishes for virtual functions."""
+        """This lab with other settings of virtual functions."""
         (worker,) = self.topology.workers
         return replace(self, topology=replace(self.topology, workers=(replace(worker, sriov=settings),)))
 

@@ -1,8 +1,8 @@
-"""Which share of a run is not a trial, and where it goes: `harness_overhead.py [RESULTS]` (default results/latest).
+"""The share of a run that is not spent on trials: `harness_overhead.py [RESULTS]` (default results/latest).
 
-Reads the run's records and Robot Framework's output.xml; measures nothing. A trial counts with all that lies around its
-sending (start, drain, reading of counters): the frames of the next one must wait for that, whoever runs it. Waiting for
-the machine to be quiet (`method.patience`) is told apart: it is the machine's share, and neither a trial nor overhead.
+The program reads the run's records and Robot Framework's output.xml. It measures nothing. A trial counts with all parts
+around its sending (start, drain, reading of counters), because the next trial must wait for them. Waiting for a quiet
+machine (`method.patience`) has its own line. It is neither a trial nor overhead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How often a change is found in a history, and how often one is reported where there is none.
+"""How often a history's report finds a change, and how often it reports a change that is none.
 
-Makes up histories of 20 runs around one level, adds runs after a change, and asks for the verdict on the newest run.
-Every figure varies from run to run by a normal deviate. Measures nothing. `history_rates.py [REPETITIONS]`, by default
-200 for each rate.
+The program makes up histories of 20 runs around one level, adds runs after a change, and asks for the verdict on the
+newest run. Every figure varies from run to run by a normal deviate. Nothing is measured. Usage: `history_rates.py
+[REPETITIONS]`, by default 200 for each rate.
 
-Exits with 1 if more than 2 % of the histories without a change had one reported as a regression or a progression.
+Exits with 1 if more than 2 % of the histories without a change have a reported regression or progression.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""What explains that a data plane forwards less at times? The two gauges that trials are judged by, beside real trials.
+"""Tests which of two gauges explains a lower rate of a data plane.
 
     sudo .venv/bin/python benchmarks/quietness_gauges.py [DATA PLANE, default ptp] [trials, default 120]
 
-Trials of half a second as fast as the tester can, with both gauges read between them. Prints how well each gauge ranks
-the rates (Spearman: 1 is perfectly), and how far medians of five trials in a row lie apart when all trials count, when
-only those count in which the CPUs worked near their best speed, and when memory had to be near its best as well.
-It tells something only where neighbours come and go: a machine that is always quiet leaves nothing to explain.
+The program runs trials of 0.5 s at the tester's highest load, and reads both gauges between them. It prints how well
+each gauge ranks the rates (Spearman; 1 is perfect). It also prints the spread of medians of five trials in a row: of
+all trials; of trials with fast CPUs; of trials with fast CPUs and fast memory.
+
+Use it on a machine with foreign work. Without foreign work there is nothing to explain.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from podperf.topology import load_topology
 TOPOLOGY = Path(__file__).resolve().parents[1] / "topologies" / "local.yaml"
 SECONDS = 0.5
 TOGETHER = 5  # trials of one MRR
-FIRST_LOOKS = 200  # to know how fast the CPUs can be, where no run has kept that
+FIRST_LOOKS = 200  # looks that find the best speed, if no earlier run has stored it
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A trial: frames/s, and how fast the CPUs were around it."""
+    """A trial: frames/s, and the speed of the CPUs around it."""
 
     rate: float
     speed: Speed
 
 
 def measure(chain: Chain, trials: int) -> list[Measured]:
-    """So many trials of this chain, in the order in which they were."""
+    """`trials` trials of this chain, in the order of their start."""
     found = []
     topology = load_topology(TOPOLOGY, DATA_PLANES)
     host = LocalHost()
@@ -74,13 +75,13 @@ def measure(chain: Chain, trials: int) -> list[Measured]:
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """The place of each value, the smallest first. statistics.correlation ranks by itself from Python 3.12."""
+    """The rank of each value; the smallest has rank 0. From Python 3.12, statistics.correlation ranks by itself."""
     places = {index: place for place, index in enumerate(sorted(range(len(values)), key=values.__getitem__))}
     return [places[index] for index in range(len(values))]
 
 
 def row(name: str, trials: Sequence[Measured], counts: Callable[[Speed], bool]) -> str:
-    """How far medians lie apart of the trials that count, in the order in which they were."""
+    """The spread of the medians of those trials that `counts` accepts."""
     rates = [each.rate for each in trials if counts(each.speed)]
     medians = [median(rates[first : first + TOGETHER]) for first in range(0, len(rates) - TOGETHER + 1, TOGETHER)]
     if len(medians) < 2:

@@ -1,10 +1,10 @@
-"""Do five quick measurements in a row agree? On a device whose rate does not depend on the CPU's: an nft limiter. Root.
+"""Do five quick measurements in a row agree? The device is an nft limiter, whose rate does not depend on the CPU. Root.
 
     .venv/bin/python benchmarks/repeatability.py [rate, default 50000] [repeats, default 5]
 
-On a real data plane two runs differ by the machine as well as by the method, and a virtual machine whose CPUs change
-their speed by a factor of two says nothing of the method. Here the limiter decides, as long as half a CPU carries its
-rate. So what is left is the method's own spread: that of MRR trials, and of the search with the preset `quick`.
+On a real data plane, both the machine and the method make runs differ. A virtual machine whose CPUs change their speed
+by a factor of two shows nothing about the method. Here the limiter decides, if half a CPU carries its rate. So the
+spread comes from the method: that of MRR trials, and that of the search with the preset `quick`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How well whole runs repeat: `run_to_run.py RESULTS RESULTS…`, as after five times `sudo ./podperf run`.
+"""Shows how well whole runs repeat: `run_to_run.py RESULTS RESULTS…`. Example: five runs of `sudo ./podperf run`.
 
-Reads the records of the runs; measures nothing. Each test has a line for MRR, PDR and CPU time, with the figure of each
-run in kpps or ns: `n` where the machine was noisy while it was found, `>=` where the tester was the limit. Behind them
-are the median of all figures and their spread (largest minus smallest, by the median), noisy ones among them. The last
-column is the largest by the smallest of the others, which the aim is about: that of MRR and PDR.
+The program reads the records of the runs. It measures nothing. Each test has a line for MRR, PDR and CPU time, with the
+figure of each run in kpps or ns. `n`: the machine was noisy during the measurement. `>=`: the tester was the limit.
+Behind the figures are the median of all and their spread: the largest minus the smallest, divided by the median. The
+last column is the largest figure without a mark divided by the smallest. The aim is a limit on this ratio of MRR and
+PDR.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
 from podperf.figures import number, percent
-from podperf.metrics import METRICS, Metric, headlines
+from podperf.metrics import METRICS, Measured, Metric, headlines
 from podperf.report.results import Record, read_runs
 
 AIM = 1.1
@@ -34,11 +35,11 @@ class Figure:
     noisy: bool
 
     def __str__(self) -> str:
-        return f"{'>= ' if self.bound else ''}{number(self.value)}{'n' if self.noisy else ' '}"
+        return f"{Measured(self.value, lower_bound=self.bound).bounded(number(self.value))}{'n' if self.noisy else ' '}"
 
 
 def figure_of(record: Record | None, metric: Metric) -> Figure | None:
-    """What a test found in one run; None where it was not run, or found nothing."""
+    """The figure of one test in one run. None without a figure."""
     found = record["results"].get(metric.name) if record else None
     if record is None or found is None:
         return None

@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/search_presets.py [searches for each row, default 60]
 
-A row gives the median of the searches' duration and trials, and for NDR and PDR the median relative to the capacity,
-the spread of the middle 90 %, and in how many of the groups of five searches all five lay within 10 % of each other.
+A row has the median duration and the median number of trials of the searches. For NDR and PDR it has the median
+relative to the capacity, and the spread of the middle 90 %. It also has the share of groups of five searches whose
+results lie within 10 % of each other.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""The search and a plain bisection on a real device whose rate is known: an nft limiter on a bridge. Root.
+"""The search and a plain bisection on a real device with a known rate: an nft limiter on a bridge. Root.
 
     sudo .venv/bin/python benchmarks/search_real.py [rate, default 50000] [repeats, default 3]
 
-The limiter is a token bucket, full again before the next trial starts: a trial of d seconds carries rate x d + burst
-frames without loss. So the truth for trials of d seconds is not the rate but rate + burst / d, and errors are against
-that. Tokens are lost while the bucket is full: a stall as a trial begins takes away from the burst, which therefore
-must be a small share of the frames (0.8 % here). Both finders end with trials of the same length, and alternate, so
-that they meet the same neighbours.
+The limiter is a token bucket. It is full again before the next trial starts. So a trial of d seconds carries rate x d +
+burst frames without loss. The true rate for trials of d seconds is rate + burst / d, and errors are relative to this
+rate.
+
+A full bucket loses tokens. So a stall at the beginning of a trial costs a part of the burst. The burst must be a small
+share of the frames (here 0.8 %). Both methods end with trials of the same length. They alternate, so that foreign work
+meets both.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, ip, sysctl
+from podperf.hosts.linux import add_veth, ip, sysctl
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS
 from podperf.methods.trials import ValidTrials
@@ -34,7 +37,7 @@ from podperf.testers.software import SoftwareTester
 from search_vs_bisection import bisection
 from tester_common import BINARY, end_in_order_when_told_to
 
-BURST = 2000  # frames; with fewer the limiter drops when the kernel hands it frames in batches
+BURST = 2000  # frames; with a smaller burst the limiter also drops when the kernel delivers frames in batches
 FINAL_TRIAL = 5.0  # seconds
 DURATION_SUM = 2 * FINAL_TRIAL  # one good trial is enough, a bad one gets a second chance: as tst009
 AIM = 0.01  # of the truth

@@ -1,10 +1,10 @@
-"""Our search beside a plain RFC 2544 bisection at the same relative precision: time, trials, error.
+"""podperf's search beside a plain RFC 2544 bisection at the same relative precision: time, trials, error.
 
     .venv/bin/python benchmarks/search_vs_bisection.py [searches for each row, default 50]      no root needed
 
-Our search finds NDR and PDR at once; the peer needs one bisection for each. It runs with trials of the same length as
-ours, and with trials as long as the sum of ours: only those stand on as much evidence. Simulated time counts 0.1 s
-around the sending of each trial. For a real device see search_real.py.
+The search finds NDR and PDR together. The bisection needs one run for each. It runs with trials of the search's length,
+and also with trials as long as the sum of the search's trials at a load: only these have as much evidence. Simulated
+time has 0.1 s around the sending of each trial. For a real device see search_real.py.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def bisection(source: TrialSource, duration: float, loss_ratio: float, relative_
 
 @dataclass
 class Figures:
-    """What one finder needed and found on one kind of device. Rates relative to the capacity."""
+    """The needs and results of one method on one kind of device. Rates are relative to the capacity."""
 
     seconds: list[float]
     trials: list[int]

@@ -1,8 +1,8 @@
-"""How long it takes until a chain forwards, and until it is gone: `set_up_time.py [--repeats N] [DATA PLANE...]`.
+"""How long a chain's set-up and its removal take: `set_up_time.py [--repeats N] [DATA PLANE...]`. Needs root.
 
-Needs root. Each repeat takes every chain once, so that all of them meet the same machine; ratios are to the bare path.
-Set-up is what a test waits for before its first trial: asking whether the data plane is there, building the chain,
-seeing frames cross it in each direction, and reading its description back.
+Each repeat sets up every chain once, so that noise meets all chains. Ratios compare with the bare path. Set-up has four
+parts: check that the data plane is available, build the chain, see frames cross in both directions, read the
+description.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, NetworkingModel, TrafficProfile
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile
+from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).resolve().parents[1]
-AIMS = {NetworkingModel.USER_SPACE: 5.0}  # seconds for set-up and tear-down together
-OTHER_AIM = 2.0
+AIM_IN_KERNEL, AIM_OF_PROGRAMS = 2.0, 5.0  # seconds for set-up and tear-down together; programs must start first
 WIRE = Chain("wire", 0)
 
 
 @dataclass
 class Times:
-    """Seconds that one chain took, a figure a repeat."""
+    """The seconds of one chain, one figure for each repeat."""
 
     set_up: list[float] = field(default_factory=list)
     tear_down: list[float] = field(default_factory=list)
@@ -59,7 +59,9 @@ def measure(testbed: LiveTestbed, chain: Chain, times: Times) -> None:
 
 def aim_of(chain: Chain) -> float:
     """Seconds for setting up and taking down together."""
-    return AIMS.get(DATA_PLANES[chain.data_plane].model, OTHER_AIM)
+    kind = DATA_PLANES[chain.data_plane]
+    programs = kind.switch_has_cpus or kind.forwarders[0] in FORWARDERS
+    return AIM_OF_PROGRAMS if programs else AIM_IN_KERNEL
 
 
 def row(chain: Chain, times: Times, wire: float) -> str:

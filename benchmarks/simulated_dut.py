@@ -15,13 +15,13 @@ _ONE_MICROSECOND = 999  # histogram index of a bucket at about 1 µs
 
 @dataclass
 class SimulatedDut:
-    """A TrialSource: a queue of `buffer` frames before a server of `capacity` frames/s, each direction with its own.
+    """A TrialSource: a queue of `buffer` frames before a server of `capacity` frames/s, separate for each direction.
 
-    Stalls of the server arrive as a Poisson process and last an exponential time: the neighbours of a VM. While it
-    stalls, the queue fills at the offered load; what does not fit is lost. `drift` is how far (relative standard
-    deviation) the capacity itself wanders from trial to trial. `congestion` is the share of its capacity that it loses
-    under ten times the load that it can carry (work spent on frames that are dropped later), in proportion below.
-    `clock` is the simulated time.
+    The server stalls, as on a VM beside other machines. Stalls arrive as a Poisson process and last an exponential
+    time. During a stall, the queue fills at the offered load. Frames that do not fit into the queue are lost. `drift`
+    is the relative standard deviation of the capacity from trial to trial. `congestion` is the share of its capacity
+    that the server loses under ten times its capacity (work on frames that are dropped later), and in proportion below
+    that load. `clock` is the simulated time.
     """
 
     capacity: float

@@ -1,9 +1,9 @@
-"""Ten trials at half the ceiling on the bare path: is every frame that was sent accounted for?
+"""Ten trials at half the ceiling on the bare path: is every sent frame accounted for?
 
-Wanted, in every trial: it is valid, each frame that was sent is received once, in order and as it was, and nothing else
-is. Two receiving ends in turn: in the sender's own softirq, where nothing can get lost, and in a thread on the other
-CPU, where the machine's other work can overrun the 256 frames of a veth's ring.
-Exits with 1 when one trial in one place is not so.
+Each trial must be valid. Each sent frame must be received once, in order and unchanged, and no other frame. There are
+two receiving ends: first the sender's own softirq, where nothing can get lost; then a thread on the other CPU, where
+foreign work can overrun the 256 frames of a veth's ring. Exits with 1 if one trial differs.
+
 Run: sudo .venv/bin/python benchmarks/tester_accounting.py
 """
 
@@ -36,7 +36,7 @@ def trials(wire: Wire) -> list[TrialResult]:
 
 
 def unaccounted(result: TrialResult) -> list[str]:
-    """What keeps a trial from being exact, in words; nothing when every frame is accounted for."""
+    """The differences between a trial and an exact one, in words. Empty if every frame is accounted for."""
     found = [] if result.invalid is None else [f"invalid: {result.invalid}"]
     found += [] if result.sent else ["nothing was sent"]
     counts = {"stray": result.stray, "dropped by the tester": result.own_drops}

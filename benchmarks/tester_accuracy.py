@@ -1,7 +1,9 @@
-"""Mean offered load against the intended one at 1, 10, 100 and 500 kpps; peer: trafgen with its `--rate`.
+"""Mean offered load against the intended load at 1, 10, 100 and 500 kpps. The peer is trafgen with its `--rate`.
 
-Both are counted over the same time by the same interface counter or by sequence numbers. Wanted: within 0.1 % at every
-load. Trials in which the machine kept the sender from its CPU come back as invalid: they are shown, and not counted.
+Both are counted over the same time by the same interface counter, or by sequence numbers. The offered load must be
+within 0.1 % at every load. A trial is invalid if the machine kept the sender from its CPU. Invalid trials are shown,
+and not counted.
+
 Run: sudo .venv/bin/python benchmarks/tester_accuracy.py [repeats]
 """
 
@@ -26,7 +28,7 @@ WANTED_PERCENT = 0.1
 
 
 def tester_error(tester: SoftwareTester, load: float) -> float | None:
-    """Per cent by which the achieved load differs; None for an invalid trial."""
+    """The difference of the achieved load in per cent. None for an invalid trial."""
     result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), load, SECONDS))
     if result.invalid:
         print(f"{load:>10.0f}  invalid: {result.invalid}")

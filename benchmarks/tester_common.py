@@ -1,4 +1,4 @@
-"""What the tester's benchmarks share: a bare path in namespaces of its own, and how results are shown."""
+"""Common parts of the tester's benchmarks: a bare path in its own namespaces, and the form of the results."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
-from podperf.hosts.linux import dedicate_receive_processing
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.testers.software import SoftwareTester
 from podperf.topology import Engine
 
@@ -56,7 +56,7 @@ class Wire:
 
 
 def end_in_order_when_told_to() -> None:
-    """From now on SIGTERM, too, has what was made taken down."""
+    """From now on, SIGTERM also takes the bare path down."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -86,7 +86,7 @@ def bare_wire(one_core: bool = False) -> Iterator[Wire]:
 
 @contextmanager
 def peer_sending(wire: Wire, command: Sequence[str]) -> Iterator[None]:
-    """Run another sender on the sender's CPU, with the precedence that the tester takes, from when it sends."""
+    """Run another sender on the sender's CPU, with the tester's priority, from the start of its sending."""
     process = wire.sender.spawn(*command, cpus=[SENDER_CPU])
     try:
         os.setpriority(os.PRIO_PROCESS, process.pid, -20)

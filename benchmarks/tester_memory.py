@@ -1,6 +1,6 @@
-"""Memory of the tester's front against duration and number of flows: does it grow?
+"""Does the memory of the tester's front grow with the duration or the number of flows?
 
-Wanted: the same for every duration and number of flows. Run: sudo .venv/bin/python benchmarks/tester_memory.py
+It must be the same for every duration and number of flows. Run: sudo .venv/bin/python benchmarks/tester_memory.py
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ FRAME = bytes.fromhex("02000000000202000000000108004500002e000000004011ee9bc6121
 
 
 def peers(folder: Path) -> dict[str, list[str]]:
-    """The other senders' commands; each sends 60 bytes (64 with FCS) as fast as it can until it is stopped."""
+    """The commands of the other senders. Each sends 60 bytes (64 with FCS) as fast as it can until it is stopped."""
     capture, configuration = folder / "frame.pcap", folder / "frame.cfg"
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     capture.write_bytes(header + struct.pack("<IIII", 0, 0, len(FRAME), len(FRAME)) + FRAME)

@@ -1,7 +1,7 @@
 """Fills docs/comparison.md with the figures of a run: `.venv/bin/python docs/make_comparison.py RESULTS...`.
 
-Of several runs the latest record of each test counts.
-Writes the tables between the page's markers, and a plot for each frame size to docs/images.
+If a test has records in several runs, the latest record counts. The program writes the tables between the page's
+markers, and a plot for each frame size into docs/images.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FACTS = ("CPU", "Virtualisation", "Distribution", "Kernel", "Placement", "podper
 
 
 def compared(records: Sequence[Record], size: str) -> list[Record]:
-    """One direction, one frame size: the records with figures, model by model, the fastest of each first."""
+    """The records with figures for one direction and this frame size, by networking model, the fastest first."""
     found = [
         each
         for each in records
@@ -44,7 +44,7 @@ def compared(records: Sequence[Record], size: str) -> list[Record]:
 
 
 def mrr(record: Record) -> float:
-    """In frames/s."""
+    """The MRR of a record, in frames/s."""
     return float(record["results"]["mrr"]["frames_per_second"])
 
 
@@ -55,7 +55,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def figures(records: Sequence[Record]) -> list[str]:
-    """A row a chain; MRR also as a multiple of the Linux bridge's with as many pods."""
+    """One row for each chain. MRR is also a multiple of the MRR of the Linux bridge with the same number of pods."""
     bridges = {each["chain"]["pods"]: mrr(each) for each in records if each["chain"]["data_plane"] == "linux-bridge"}
     others = [each for each in shown(records) if each.quantity is not RATE]
     rows = []
@@ -82,7 +82,7 @@ def figures(records: Sequence[Record]) -> list[str]:
 
 
 def filled(runs: Sequence[RunResults]) -> str:
-    """What stands between the markers."""
+    """The text between the markers."""
     records = latest_of(runs)
     environment = environment_facts(next(each for each in reversed(records) if each["placement"]))
     days = " and ".join(dict.fromkeys(run.started[:10] for run in runs))

@@ -1,6 +1,7 @@
-"""Makes the keyword documentation in build/keywords. Fails where a keyword has none.
+"""Makes the keyword documentation in build/keywords. Fails if a keyword has no documentation.
 
-With --check the pages are made in a temporary folder."""
+With --check, the pages go to a temporary folder.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writes what schemas, pages and the template say of metrics: `.venv/bin/python docs/make_metrics.py`.
+"""Writes the parts of schemas, pages and the template that list metrics: `.venv/bin/python docs/make_metrics.py`.
 
-The metrics are those of libraries/podperf/metrics.py. A unit test holds the files against this script.
+The metrics come from libraries/podperf/metrics.py. A unit test compares the files with this script's output.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def with_results(text: str) -> str:
 
 
 def unchanged_but_for(text: str, schema: Mapping[str, Any]) -> str:
-    """The text of a schema. An error where it does not say this."""
+    """The text of a schema. Raises ValueError if the text and the schema differ."""
     if json.loads(text) != schema:
         raise ValueError(f"the text of {schema.get('title')} is not laid out as this script expects")
     return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from robot.api.deco import keyword, library
 
 from podperf import __version__
-from podperf.verdicts.published import published_table
+from podperf.verdicts.published_files import published_table
 from Testbed import frame_size, measure_and_judge
 
 

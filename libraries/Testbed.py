@@ -20,6 +20,7 @@ from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
+from podperf.testbed.known_topology import read_topology
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -72,18 +73,19 @@ class Testbed:
     ) -> None:
         """Take the machine for measuring on the testbed of this `topology` file.
 
-        `password` is offered to those machines behind SSH whose login in the topology says so. It is a `Secret`, which
-        no log shows. The variable `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}` takes it from the environment.
+        `password` is for the machines behind SSH whose login in the topology is `password`. It is a `Secret`: no log
+        shows it. The variable `${PASSWORD: Secret}    %{PODPERF_SSH_PASSWORD=}` takes it from the environment.
 
-        `version_under_test` says in your words what is measured, for example `OVS 3.6, patch 2`. It stands in every
-        record of the run, and in the report of a history.
+        `version_under_test` names the version that you measure, for example `OVS 3.6, patch 2`. Every record of the run
+        and the report of a history have this text.
 
-        Fails when the file is wrong, when another run is measuring on this machine, or when an interface that the
-        topology names is in use by anything else (draft section 5).
+        Fails if the file is wrong, if another run is measuring on this machine, or if anything else uses an interface
+        that the topology names (draft section 5).
         """
         try:
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-            session = Session(topology, results, password=password.value if password is not None else None)
+            known = read_topology(topology)
+            session = Session(known, results, password=password.value if password is not None else None)
             run = Run(session, version_under_test)
             run.open()
         except PodperfError as error:
@@ -140,9 +142,9 @@ class Testbed:
     def open_connection_to_machine(self, machine: MachineRole, number: int = 1, alias: str | None = None) -> int:
         """Open a connection of SSHLibrary to a machine of the testbed, for commands of your own.
 
-        The suite imports `SSHLibrary`, too, whose keywords use the connection. Address, port, user, key, password and
-        known host keys are those of the topology. `number` counts workers from left to right. Returns the index of
-        the connection.
+        The suite must also import `SSHLibrary`; its keywords use the connection. The topology gives address, port,
+        user, key, password and known host keys. `number` counts workers from left to right. Returns the index of the
+        connection.
 
         ```robotframework
         Open Connection To Machine    worker

@@ -61,10 +61,9 @@ class Traffic:
 
     @keyword
     def measure_chain(self) -> None:
-        """Measure all that the testbed can tell of the chain: rates, latency, CPU time; on a counted machine the cost.
+        """Measure rates, latency and CPU time of the chain, or on a counted machine its cost.
 
-        Rates, latency and CPU time are those of `Measure Maximum Receive Rate` and `Search For NDR And PDR`, the cost
-        is that of `Measure Cost`.
+        Calls `Measure Maximum Receive Rate` and `Search For NDR And PDR`, or on a counted machine `Measure Cost`.
         """
         if open_run().session.topology.counts_instructions:
             self.measure_cost()
@@ -74,9 +73,10 @@ class Traffic:
 
     @keyword
     def measure_cost(self) -> float:
-        """Count the instructions that a frame takes. Returns those of one frame in flight, without the bare path's.
+        """Count the instructions that a frame takes, less those of the bare path.
 
-        The chain is built several times, and none is left. The test is skipped unless the testbed is a counted machine.
+        Returns the count with one frame in flight. The chain is built several times, and taken down after each time.
+        If the testbed is not a counted machine, the test is skipped.
         """
         result = open_run().measurement.cost()
         for burst, reason in result.missing.items():
@@ -87,7 +87,7 @@ class Traffic:
     def thresholds_should_hold(self) -> None:
         """Compare the figures with the thresholds of the topology.
 
-        Fails if a threshold is missed. If a threshold cannot be judged (no threshold, no baseline, a result that the
+        Fails if a threshold is missed. If there is nothing to judge (no threshold, no baseline, a result that the
         tester limited), the test's message says so, and the test does not fail.
         """
         verdict = open_run().measurement.judge()

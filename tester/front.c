@@ -174,7 +174,7 @@ static void print_windows(const struct request *request, const struct outcome *o
 	printf("]");
 }
 
-/* Frames that the ports' NICs lost on receiving are the tester's loss. A trial in which a link was down is invalid. */
+/* Frames that a port's NIC lost on receiving are the tester's loss. A trial is invalid if a link was down. */
 static void judge_ports(const struct port ports[2], const struct port_events before[2], unsigned int largest,
 			struct outcome *outcome)
 {

@@ -156,7 +156,7 @@ static void receive(void)
 
 		if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 			continue;
-		account_block(block, !i); /* what arrives on the right goes left to right, direction 0 */
+		account_block(block, !i); /* a frame that arrives on the right goes left to right: direction 0 */
 		__atomic_store_n(&block->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 		sides[i].block = (sides[i].block + 1) % BLOCKS;
 	}

@@ -43,10 +43,10 @@ struct stream { /* one direction; `due` is FINISHED if all frames are sent, or n
 };
 
 /*
- * A closed loop sends bursts of so many frames, each when the one before has crossed the system under test. The sender
+ * A closed loop sends a burst of so many frames when the previous burst has crossed the system under test. The sender
  * notes the beginning of each burst: the time, and the frames that had arrived by then.
  */
-#define WINDOW 64 /* frames whose time is told together, so that what is done once in 16 or 64 frames is in each */
+#define WINDOW 64 /* frames with one common time; so work that is done every 16 or 64 frames is in each window */
 #define MAX_WINDOWS 64
 #define MAX_BURSTS (WINDOW * MAX_WINDOWS + 1)
 

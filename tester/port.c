@@ -149,7 +149,7 @@ int port_events(const struct port *port, struct port_events *events)
 	for (struct rtattr *each = IFLA_RTA(NLMSG_DATA(&answer.header)); RTA_OK(each, left); each = RTA_NEXT(each, left)) {
 		if (each->rta_type == IFLA_CARRIER_DOWN_COUNT)
 			memcpy(&events->links_lost, RTA_DATA(each), sizeof(events->links_lost));
-		else if (each->rta_type == IFLA_STATS64) /* an older kernel has fewer of them */
+		else if (each->rta_type == IFLA_STATS64) /* an older kernel has fewer counters */
 			memcpy(&statistics, RTA_DATA(each), MIN(RTA_PAYLOAD(each), sizeof(statistics)));
 	}
 	events->missed = port_is_nic(port) ? statistics.rx_missed_errors : 0;

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	}
 	for (; count < argc - 3; count++) {
 		threads[count] = atoi(argv[count + 3]);
-		setpriority(PRIO_PROCESS, threads[count], 19); // in the pause whatever else runs goes first
+		setpriority(PRIO_PROCESS, threads[count], 19); // in the pause, all other tasks come first
 	}
 	CPU_ZERO(&cpus);
 	CPU_SET(atoi(argv[1]), &cpus);

@@ -44,7 +44,7 @@ int port_ready(const struct port *port, unsigned int largest); /* is it up, and 
 int port_is_veth(const struct port *port);
 int port_is_nic(const struct port *port); /* no: a frame belongs to the system under test at once */
 
-/* What happened to a port since it was made. */
+/* Events of a port since it was made. */
 struct port_events {
 	uint64_t missed;     /* frames that did not fit into the NIC's receive ring */
 	uint32_t links_lost; /* number of times that the carrier was lost */
@@ -82,7 +82,7 @@ struct outcome {
 	uint64_t own_drops;
 	char own_drops_reason[256];
 	uint64_t windows[MAX_WINDOWS]; /* ns of each window of a closed loop */
-	unsigned int early;            /* bursts of a closed loop that began before the one before had arrived */
+	unsigned int early;            /* bursts of a closed loop that began before the previous one had arrived */
 	char unready[512]; /* why a port was not ready in the trial; empty: both were ready all the time */
 };
 

@@ -253,7 +253,7 @@ static void count_own_drops(struct outcome *outcome)
 	}
 }
 
-/* The kernel hands a burst over at its end, and on one CPU it goes all the way before the sender goes on. */
+/* The kernel hands a burst over at its end. On one CPU, the burst then crosses the SUT before the sender goes on. */
 static void tell_windows(const struct request *request, struct outcome *outcome)
 {
 	unsigned int bursts = WINDOW / request->burst; /* in a window */
@@ -266,9 +266,9 @@ static void tell_windows(const struct request *request, struct outcome *outcome)
 }
 
 /*
- * The kernel finds an XDP program by a search among those in use, whose steps depend on their number and addresses. In a
- * closed loop that goes one way the sending port receives nothing. It has the other port's program then, so that there
- * is one less.
+ * The kernel searches an XDP program among all programs in use. The number of steps depends on the number of programs
+ * and on their addresses. In a closed loop of one direction the sending port receives nothing. So it gets the other
+ * port's program, and one program less is in use.
  */
 static int place_sinks(const struct request *request)
 {

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation     Benchmarks of container networking, one suite for each section of
-...               draft-dcn-bmwg-containerized-infra-10. Which testbed they run on is said by the variable TOPOLOGY.
+...               draft-dcn-bmwg-containerized-infra-10. The variable TOPOLOGY names the file of the testbed.
 
 Name              podperf
 

@@ -1,6 +1,6 @@
-"""A page as a browser lays it out: headless Chromium, spoken to over a pipe by its DevTools protocol.
+"""A page in a browser: headless Chromium, controlled over a pipe by its DevTools protocol.
 
-`python utest/chromium.py PAGE.html FOLDER` takes pictures of a page there: three widths, light and dark, and a PDF.
+`python utest/chromium.py PAGE.html FOLDER` writes pictures of a page there: three widths, light and dark, and a PDF.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Page:
         self._call("Page.enable")
 
     def open(self, path: Path) -> None:
-        """Load a file, and return when it is laid out."""
+        """Load a file, and return when its layout is ready."""
         self._call("Page.navigate", url=path.resolve().as_uri())
         while self._message().get("method") != "Page.loadEventFired":
             pass
@@ -62,7 +62,7 @@ class Page:
         self._call("Emulation.setEmulatedMedia", media="", features=[scheme])
 
     def print(self) -> None:
-        """Lay the page out as it is printed."""
+        """Lay the page out for printing."""
         self._call("Emulation.setEmulatedMedia", media="print", features=[])
 
     def run(self, expression: str) -> Any:
@@ -114,7 +114,7 @@ def browser() -> Iterator[Page]:
     from_browser, of_browser = os.pipe()
     # Of its many processes the last may still write while the profile is taken away.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        # The browser reads descriptor 3 and writes to 4, whatever numbers the pipes have here.
+        # The browser reads descriptor 3 and writes descriptor 4. The pipes have other numbers here.
         script = f'exec "$0" "$@" 3<&{for_browser} 4>&{of_browser}'
         process = subprocess.Popen(
             ["bash", "-c", script, PROGRAM, *_FLAGS, f"--user-data-dir={profile}"],

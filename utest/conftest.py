@@ -1,4 +1,4 @@
-"""What all unit tests share."""
+"""Fixtures of all unit tests."""
 
 import pytest
 from hypothesis import settings
@@ -18,5 +18,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _speeds_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor are the CPUs' best speeds, which real runs are judged by."""
+    """Do not read the best speeds of this machine's CPUs: real runs are judged by them."""
     monkeypatch.setattr("podperf.quietness.machines.remember", lambda _best: None)

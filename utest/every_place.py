@@ -18,7 +18,7 @@ def places(value: Any, at: Place = ()) -> Iterator[Place]:
 
 
 def changed(document: Any, place: Place, change: Callable[[Any, str | int], None]) -> Any:
-    """A copy of the document; `change` gets what holds the place and the last step to it."""
+    """A changed copy of the document. `change` gets the mapping or list around the place, and its key or index."""
     result = copy.deepcopy(document)
     holder = result
     for step in place[:-1]:

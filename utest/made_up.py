@@ -1,6 +1,6 @@
-"""Realistic records that no machine measured: what reports are tested, and looked at, with.
+"""Realistic records that no machine measured. Tests of reports use them.
 
-`python utest/made_up.py FOLDER` writes a whole run there, to look at its report.
+`python utest/made_up.py FOLDER` writes the records of a whole run there. So a person can look at its report.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podperf.cpu_plan import plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.figures import count
 from podperf.metrics import Measured, Metrics
 from podperf.model import (
@@ -109,13 +111,13 @@ def latency(middle_ns: int) -> Latency:
 
 
 def bucket_index(value: int) -> int:
-    """The histogram bucket of a latency in ns, as tester/ finds it."""
+    """The histogram bucket of a latency in ns, by the rule of the code in tester/."""
     exponent = max(0, value.bit_length() - 8)
     return exponent * 128 + (value >> exponent)
 
 
 def trial(traffic: TrafficProfile, load: float, capacity: float, seed: float = 0.0) -> TrialResult:
-    """One second against a system that carries `capacity` frames/s; what is above is lost."""
+    """A trial of one second. The system carries `capacity` frames/s and loses the other frames."""
     sent = int(load)
     lost = max(0, sent - int(capacity * (1 + seed)))
     result = DirectionResult(traffic.directions[0], sent, sent, sent - lost, 0, 0, 0, 1.0, latency=latency(16_000))
@@ -164,6 +166,9 @@ def forwarding_record(
         chain=chain,
         traffic=traffic,
         placement=Placement((0,), (1,)),
+        cpu_plans=[plan_cpus(Placement((0,), (1,)), pods, with_switch=DATA_PLANES[data_plane].switch_has_cpus)]
+        if pods
+        else [],
         data_plane={"kind": data_plane, "cni_plugin": "bridge 1.1.1", "mtu": 3000},
         tester=TESTER,
         limits=base.TesterLimits(ceiling, 0.0, "calibration on the bare path"),
@@ -205,7 +210,7 @@ def write(folder: Path, record: TestRecord, trials: list[tuple[TrialResult, str]
 
 
 def document(record: TestRecord, trials: list[tuple[TrialResult, str]], folder: Path) -> dict[str, Any]:
-    """One finished record as a report reads it."""
+    """A finished record, in the form in which a report reads it."""
     return dict(json.loads(write(folder, record, trials).read_text()))
 
 

@@ -1,6 +1,6 @@
-"""A made-up history: runs of several tests, with what a history has to tell.
+"""A made-up history: runs of several tests, with changes that a history must find.
 
-`python utest/made_up_history.py FOLDER` writes one, to look at its report.
+`python utest/made_up_history.py FOLDER` writes one. So a person can look at its report.
 """
 
 from __future__ import annotations

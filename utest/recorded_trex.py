@@ -1,12 +1,15 @@
-"""A TRex server as it was recorded on its sockets: it answers TRex's own client again, at the pace at which it did.
+"""A recorded TRex server. It answers TRex's own client again, at the recorded speed.
 
-`recorded_trex.py FILE` records: it stands between a client (ports 5501 and 5500) and a server (4501 and 4500), until
-it is terminated. What is asked is either a deed (`add_stream`, `start_traffic` …) or a question (`get_port_stats` …).
-Deeds come in the order in which they were recorded, and the time of each begins anew; a question is answered by what
-the server said to it at about that time since the deed before, counters between two answers by the share of the time.
+`recorded_trex.py FILE` records until it is terminated. It stands between a client (ports 5501 and 5500) and a server
+(4501 and 4500).
 
-A busy machine can make a trial come late. The client repeats it then, and the recording goes back to its first deed.
-Each trial gives its streams and latency groups new numbers. Two calls that differ in these alone are the same call.
+A call of the client is a deed (`add_stream`, `start_traffic` …) or a question (`get_port_stats` …). In a replay, deeds
+must come in the recorded order. Each deed starts a new clock. The answer to a question is the server's recorded answer
+at the same time after the last deed. Between two recorded answers, counters grow evenly.
+
+A busy machine can make a trial late. The client then repeats the trial, and the replay goes back to the first deed of a
+trial. Each trial has new numbers for its streams and latency groups. Calls that only differ in these numbers are the
+same.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import zmq
 FOLDER = Path(__file__).with_name("trex_recordings")
 RPC_PORT, PUBLISHER_PORT = 5501, 5500  # of the recorder
 _SERVER_RPC, _SERVER_PUBLISHER = 4501, 4500
-_ZIPPED = 0xABE85CEA  # TRex's mark of a compressed message, before the length of what is in it
+_ZIPPED = 0xABE85CEA  # TRex's mark of a compressed message; the length of the content follows
 # Of one session only: they differ each time.
 _PASSING = {"api_h", "handler", "session_id", "user", "key"}
 FIRST_OF_TRIAL = "add_stream"
@@ -44,13 +47,13 @@ def unzipped(message: bytes) -> Any:
 
 
 def essence(call: Json) -> Json:
-    """A call without what differs each time."""
+    """A call without the parts that differ each time."""
     parameters = {key: value for key, value in call["params"].items() if key not in _PASSING}
     return {"method": call["method"], "params": parameters}
 
 
 def without_numbers(calls: list[Json]) -> list[Json]:
-    """The same calls in each trial that is alike: without the numbers of its streams and latency groups."""
+    """The same calls for each trial of a kind: without the numbers of streams and latency groups."""
     copies: list[Json] = json.loads(json.dumps(calls))
     for parameters in (each["params"] for each in copies):
         parameters.pop("stream_id", None)
@@ -72,12 +75,12 @@ def about_groups(answer: Json, recorded: Json, asked: Json) -> Json:
 
 
 def is_question(calls: list[Json]) -> bool:
-    """Whether these calls change nothing."""
+    """True if none of these calls changes anything."""
     return all(each["method"].startswith(_QUESTIONS) for each in calls)
 
 
 class Recorder:
-    """Passes messages on, and keeps them: for each deed the questions after it, and how long each answer held."""
+    """Passes messages on, and stores them: for each deed its questions, and how long each answer was valid."""
 
     def __init__(self) -> None:
         self.chapters: list[Json] = [{"deed": None, "answer": None, "questions": []}]
@@ -99,7 +102,7 @@ class Recorder:
             self.chapters[-1]["questions"].append({"asked": asked, "answer": said, "from": now, "until": now})
 
     def save(self, path: Path) -> None:
-        """Write what was recorded."""
+        """Write the recording to its file."""
         path.parent.mkdir(exist_ok=True)
         with gzip.GzipFile(path, "wb", mtime=0) as file:
             file.write(json.dumps(self.chapters).encode())
@@ -137,7 +140,7 @@ def record(path: Path) -> None:
 
 
 class RecordedTrex:
-    """Plays a recording, on ports of its own, until `close()`."""
+    """Plays a recording on its own ports until `close()`."""
 
     def __init__(self, path: Path) -> None:
         with gzip.open(path) as file:
@@ -168,7 +171,7 @@ class RecordedTrex:
             said = [answer | {"id": call["id"]} for call, answer in zip(calls, self._answers(calls), strict=True)]
             self._answering.send(json.dumps(said[0] if isinstance(asked, dict) else said).encode())
             for call in calls:
-                if call["method"] == "publish_now":  # by which a client knows that it has heard all so far
+                if call["method"] == "publish_now":  # tells a client that it has received everything so far
                     self._publish("trex-barrier", call["params"]["key"])
 
     def _publish(self, name: str, kind: int) -> None:
@@ -185,7 +188,7 @@ class RecordedTrex:
             self._at, self._began = at, time.monotonic()
             return list(self._chapters[at]["answer"])
         now = time.monotonic() - self._began
-        # Asked at another time than when it was recorded, a question may belong to what came just before or after.
+        # A question at another time than in the recording may belong to the previous or the next chapter.
         near = (
             self._chapters[self._at : self._at + 2] + self._chapters[: self._at][::-1] + self._chapters[self._at + 2 :]
         )
@@ -200,7 +203,8 @@ class RecordedTrex:
         return self._refusals(calls, f"{asked} was not asked when this was recorded")
 
     def _place_of(self, deed: list[Json]) -> int | None:
-        """The chapter that this deed begins: the next one, or the last one like it where a trial begins again."""
+        """The chapter that begins with this deed: the next one. If a trial begins again: the last chapter with such a
+        deed."""
         following = self._at + 1
         before = range(self._at, 0, -1) if deed[0]["method"] == FIRST_OF_TRIAL else ()
         for at in (following, *before):
@@ -214,7 +218,7 @@ class RecordedTrex:
 
 
 def _at(answers: list[Json], now: float) -> Any:
-    """What the server said at a time or would have said, of its successive answers to one question."""
+    """The server's answer at this time, from its successive answers to one question."""
     before = [each for each in answers if each["from"] <= now] or answers[:1]
     after = [each for each in answers if each["from"] > now]
     if not after or now <= before[-1]["until"]:
@@ -223,7 +227,7 @@ def _at(answers: list[Json], now: float) -> Any:
 
 
 def _between(one: Any, other: Any, begin: float, end: float, now: float) -> Any:
-    """Counters grow evenly; everything else stays as it was."""
+    """A value between two answers. Counters grow evenly; all other values stay."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return {key: _between(one[key], other[key], begin, end, now) for key in one}
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

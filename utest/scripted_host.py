@@ -1,4 +1,4 @@
-"""A host for tests of what is read from one: it has some files, answers some commands, and remembers all commands."""
+"""A host for unit tests. It has some files, answers some commands, and remembers all commands."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from podperf.hosts.base import Commands, Completed, Process
 
 
 class ScriptedHost(Commands):
-    """It has these files and answers commands that begin so. Others are not installed, or say nothing if `patient`.
+    """A host with these files and these answers, by the beginning of the command.
 
-    A patient host can list and remove its files. Commands that mention `refuse` fail there.
+    Other commands are not installed, or have an empty answer if `patient`. A patient host can list and remove its
+    files. Commands that contain `refuse` fail there.
     """
 
     name = "scripted host"

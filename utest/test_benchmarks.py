@@ -1,4 +1,4 @@
-"""The benchmarks that claim something exit with an error when it is not so."""
+"""A benchmark that makes a claim exits with an error if the claim is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT = TrialResult(
 
 
 def with_a(**counts: int) -> TrialResult:
-    """An exact trial but for these counts of its second direction."""
+    """An exact trial, except for these counts of its second direction."""
     first, second = EXACT.directions
     return replace(EXACT, directions=(first, replace(second, **counts)))
 
@@ -37,7 +37,7 @@ def nowhere() -> Iterator[None]:
 
 
 def exit_code(monkeypatch: pytest.MonkeyPatch, *places: list[TrialResult]) -> int:
-    """Of the accounting, when the trials in its two places are these."""
+    """The exit code of tester_accounting, with these trials in its two places."""
     given = iter(places)
     monkeypatch.setattr(tester_accounting, "bare_wire", nowhere)
     monkeypatch.setattr(tester_accounting, "receive_in_the_sender", lambda _: None)

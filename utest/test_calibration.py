@@ -76,7 +76,7 @@ def test_a_loss_at_half_the_ceiling_that_a_lower_load_has_not_is_not_the_testers
 
 
 class StalledAtHalf(SimulatedTester):
-    """The first trials below its ceiling, so many of them, are invalid, and lose half of what they send."""
+    """The first `stalls` trials at a load clearly below the ceiling are invalid, and lose half of their frames."""
 
     def __init__(self, stalls: int) -> None:
         super().__init__(1e6)

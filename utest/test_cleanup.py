@@ -1,4 +1,5 @@
-"""The leftovers of a killed run are removed, and the journal is taken back, without a look at what is in it."""
+"""Cleaning removes the leftovers of a killed run and takes the journal back, without knowledge of the journal's
+content."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ NAMESPACES = "podperf-tester (id: 0)\npodperf-worker (id: 1)\nof-somebody\n"
 
 
 class Machine(ScriptedHost):
-    """A machine on which a run was killed: two namespaces, and whatever the journal gets."""
+    """A machine after a killed run: two namespaces, and the journal's entries."""
 
     def __init__(self) -> None:
         super().__init__(answers={"ip netns list": NAMESPACES, "ip netns pids": "17 18", "test -e": ""}, patient=True)
         self.journal = WayBack(self, ExitStack())
 
     def done(self) -> list[str]:
-        """What changed the machine, without the journal's own files."""
+        """The commands that changed the machine, without those for the journal's own files."""
         return [each for each in self.commands if each.split()[0] in {"timeout", "kill"} or "netns del" in each]
 
 
@@ -59,7 +60,7 @@ def test_what_was_changed_last_is_put_back_first_between_processes_and_namespace
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_what_cannot_be_put_back_is_said_once_unless_it_is_kept_for_the_next_time(keep: bool) -> None:
-    """What stayed on record would keep every run from beginning."""
+    """An entry that stayed in the journal would prevent every later run."""
     machine = Machine()
     machine.journal.note("the driver of 0000:81:00.0", "refuse")
     with pytest.raises(PodperfError, match=r"not everything is as it was before: the driver of 0000:81:00.0 \(no\)$"):

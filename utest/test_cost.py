@@ -16,7 +16,7 @@ TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 def closed_loop(loop: Loop, frame: float) -> TrialResult:
-    """A trial in which each frame takes so many instructions, and a tick of the clock falls into one window."""
+    """A trial in which each frame takes `frame` instructions. One window has a tick of the clock in it."""
     windows = [int(frame * Loop.WINDOW)] * loop.windows
     windows[3] += 40_000
     return TrialResult(Trial(TRAFFIC, 0.0, 10.0, loop), 0.0, (), windows=tuple(windows))

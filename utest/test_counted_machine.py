@@ -1,4 +1,4 @@
-"""The counted machine's pure parts: what QEMU is asked for, its initramfs, how it becomes tester and worker."""
+"""The counted machine's pure parts: QEMU's arguments, the initramfs, and the topology with the machine in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs on which CPU: the roles of a chain, and the commands that put them there."""
+"""The CPU roles of a chain, and the commands that pin processes to these CPUs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _on_mask(text: str) -> str:
 
 
 def _roles(steps: Sequence[str]) -> Iterator[str]:
-    """Who is put on which CPUs by these commands, in words."""
+    """The roles and their CPUs, in words, as these commands set them."""
     found: dict[str, str] = {}
     lines = "\n".join(steps)
     for who, pattern in (
@@ -78,7 +78,7 @@ def on_this_machine(cpus: Cpus, chain: Chain, sut: str | None = None, switch: st
     return _in_words(plan(topology, chain, SMALL, cpus).steps)
 
 
-# The turns are those of each CPU that several threads poll on: how many they are.
+# `turns on 1 4`: four threads take turns on CPU 1.
 @pytest.mark.parametrize(
     ("cpus", "data_plane", "pods", "roles"),
     [

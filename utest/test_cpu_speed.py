@@ -51,7 +51,8 @@ def test_work_is_timed_on_this_machine_and_this_thread_scheduled_as_before() -> 
 
 
 def test_what_is_timed_was_in_no_cache_however_short_before_the_last_look_was() -> None:
-    """A copy that followed another at once found half of it in the cache: a best that no trial came near."""
+    """A second copy at once would find half of the memory in the cache. Its time would be a best that no trial can
+    reach."""
 
     class Memory:
         def __init__(self) -> None:
@@ -78,7 +79,7 @@ def test_a_slow_cpu_makes_noise_and_says_so() -> None:
 
 
 def test_slow_memory_makes_noise_and_says_so() -> None:
-    """Neighbours in a shared cache: they slow what is forwarded, and not what is computed."""
+    """Other machines in a shared cache slow the forwarding, but not the computing."""
     slow = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.95, 0.6))
     assert slow.reason == "CPU 1: memory was at 60% of its best speed"
     assert noise_from_json(noise_to_json(slow)) == slow

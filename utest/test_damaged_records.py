@@ -1,4 +1,4 @@
-"""A record that is damaged, or made to do harm, costs its own row and a line that says what is wrong with it."""
+"""A damaged or malicious record only costs its own row. A line says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 7.5, 10**400, 1e308, math.nan, math.inf, "", "text", "\x1b[31m", "\ud800"),
     *([], [None], ["text"], [[]], {}, {"a": 1}, {"name": {"a": []}}, DEEP),
 )
-SOUND = "Sound"  # the test whose record stays as it was
+SOUND = "Sound"  # the test with the intact record
 
 
 def short(record: TestRecord, trials: list[Any]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def check_report(text: str, suffix: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made_up.write(folder, TestRecord("sound", SOUND, "s", ["sec-5"], 0, 1, "passed"))
-        # A surrogate that stands alone cannot be written as it is, but as an escape of JSON's.
+        # A file cannot hold a lone surrogate. JSON writes it as an escape.
         (folder / "records" / f"damaged{suffix}").write_text(text)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
@@ -137,7 +137,7 @@ def test_a_record_that_is_nested_without_end_is_a_line(text: str, suffix: str, t
 
 
 def test_a_run_begins_beside_an_earlier_one_that_is_damaged(tmp_path: Path) -> None:
-    """Of which it wanted to know how long its tests took."""
+    """The new run looked into the earlier one for the duration of its tests."""
     (tmp_path / "earlier" / "records").mkdir(parents=True)
     (tmp_path / "earlier" / "records" / "deep.json").write_text("[" * 200_000)
     assert earlier_durations(tmp_path / "now", None) == {}
@@ -147,11 +147,11 @@ def test_a_run_begins_beside_an_earlier_one_that_is_damaged(tmp_path: Path) -> N
 def test_a_pipe_that_is_put_there_while_somebody_looks_keeps_nobody_waiting(
     reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As anybody can put it beside results in /tmp."""
+    """Any user can put a pipe beside results in /tmp."""
     (tmp_path / "earlier" / "records").mkdir(parents=True)
     pipe = tmp_path / "earlier" / "records" / "pipe.json"
     os.mkfifo(pipe)
-    monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was one a moment ago
+    monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was a file a moment ago
 
     def give_up(*_: object) -> None:
         raise TimeoutError
@@ -186,7 +186,7 @@ def test_what_is_no_record_at_all_is_not_read(kind: str, tmp_path: Path) -> None
         path.mkdir()
     elif kind == "huge":
         path.touch()
-        os.truncate(path, 1 << 40)  # on disk it takes no room
+        os.truncate(path, 1 << 40)  # a sparse file, which takes no space on the disk
     with pytest.raises(PodperfError, match=r"cannot be read: |is larger than"):
         read_record(path)
 
@@ -228,7 +228,7 @@ def test_what_steers_a_terminal_is_shown_and_not_sent(
 
 
 def test_the_text_of_an_error_steers_no_terminal_either() -> None:
-    """What a worker printed stands in many of them."""
+    """Many error texts have output of a worker in them."""
     assert (
         str(PodperfError("exit code 1: \x1b]0;title\x07\nsecond line"))
         == "exit code 1: \\x1b]0;title\\x07\nsecond line"

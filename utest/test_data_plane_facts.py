@@ -1,4 +1,4 @@
-"""Callers decide by what a data plane declares of itself, and not by the category that it is reported in."""
+"""Callers decide by a data plane's declared facts, and not by the category of its reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import SCHEMA_PATH, PortSettings, Topology, WorkerPortSettings, load_topology
 
 SMALL = FrameSize.parse(64)
-NODE_OF_NIC = range(20, 28)  # of the lab of appendix C, as a plan takes it
+NODE_OF_NIC = range(20, 28)  # the NIC's node in a plan of appendix C's lab
 ON_VIRTUAL_FUNCTIONS = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
 WITH_SWITCH = {
     *("ovs-netdev", "ovs-dpdk", "ovs-afxdp", "vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"),
@@ -32,7 +32,7 @@ def topology(name: str) -> Topology:
 
 
 def planned_cpus(data_plane: str, scenario: str, pattern: str) -> list[int]:
-    """What a pattern finds in the plan of a chain of two pods that are placed so, as numbers."""
+    """The numbers that a pattern finds in the plan of a placed chain of two pods."""
     made = plan(topology("appendix_c_multi_pod"), Chain(data_plane, 2), SMALL, scenario=SCENARIOS[scenario])
     return [int(found, 0) for step in made.steps for found in re.findall(pattern, step.text)]
 
@@ -42,13 +42,13 @@ def on_mask(mask: int) -> list[int]:
 
 
 def test_the_switch_of_ovs_afxdp_is_placed_where_a_scenario_has_the_switch() -> None:
-    """It is reported as eBPF, and its pollers run in user space all the same."""
+    """The report shows ovs-afxdp as eBPF, but its pollers run in user space."""
     assert set(on_mask(planned_cpus("ovs-afxdp", "S1", r"pmd-cpu-mask=\S*(0x\w+)")[0])) <= set(NODE_OF_NIC)
     assert not set(on_mask(planned_cpus("ovs-afxdp", "S3", r"pmd-cpu-mask=\S*(0x\w+)")[0])) & set(NODE_OF_NIC)
 
 
 def test_pods_on_memif_are_placed_without_a_switch() -> None:
-    """They are reported as user space, and no switch lies between them: no CPU is set aside for one."""
+    """The report shows these as user space. They have no switch between them, so no CPU is reserved for a switch."""
     near, far = planned_cpus("memif", "S5", r"--lcores=\S+,\d+@(\d+)")
     assert near in NODE_OF_NIC and far not in NODE_OF_NIC
     assert near == planned_cpus("af-xdp", "S5", r"--lcores=\S+,\d+@(\d+)")[0]
@@ -89,7 +89,7 @@ def test_links_are_waited_for_where_virtual_functions_are_used_and_only_there() 
 
 
 def test_ovs_dpdk_on_af_xdp_ports_is_of_two_models() -> None:
-    """DPDK takes most cards from the kernel, and reaches those of Mellanox by AF_XDP sockets."""
+    """DPDK takes most cards from the kernel. It reaches Mellanox cards by AF_XDP sockets."""
     assert standing("ovs-dpdk", 1, driver="mlx5_core").second_model is NetworkingModel.EBPF
     assert standing("ovs-dpdk", 1).second_model is None
 

@@ -1,4 +1,5 @@
-"""Messages that the documentation explains are given, topologies in it are valid, and its links lead somewhere."""
+"""The code gives the messages that the documentation explains. Topologies in it are valid, and its links lead
+somewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.report.conformance import SectionStatus
+from podperf.report.draft import BY_CNI_PLUGINS
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +35,7 @@ def quoted(document: str) -> Iterator[str]:
 
 @cache
 def said() -> str:
-    """Every text of the code between NULs, `…` in the place of what only a run knows."""
+    """All texts in the code, with NULs between them. `…` stands for a value that only a run knows."""
     texts = [""]
     for path in (ROOT / "libraries").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -50,7 +52,7 @@ def fixed_words(message: str) -> list[list[str]]:
 
 
 def is_said(words: list[str]) -> bool:
-    """Whether these words stand together in the code, or meet where one of its texts is put into another."""
+    """Whether the code has these words in a row. One of its texts may be inserted into another one."""
     if found(words):
         return True
     places = range(1, len(words))
@@ -70,7 +72,7 @@ def test_a_message_that_is_explained_is_given(document: str, message: str) -> No
 
 
 def test_a_message_that_is_not_given_is_noticed() -> None:
-    """What would pass anything proves nothing."""
+    """A check that accepts any words would prove nothing."""
     assert is_said(["has", "no", "carrier"])
     assert not is_said(["has", "no", "carrier", "pigeon"])
     assert not is_said(["carrier", "no", "has"])
@@ -122,6 +124,21 @@ def test_a_link_leads_to_a_file_and_a_heading_that_exist(page: Path) -> None:
 def test_a_line_of_prose_fits_120_columns(page: Path) -> None:
     long = [line for line in without_code(page).splitlines() if len(line) > 120 and not line.startswith("|")]
     assert not long
+
+
+TEXT_FILES = [*(ROOT / "topologies").glob("*.yaml"), *(ROOT / "resources/published").glob("*.yaml")]
+
+
+@pytest.mark.parametrize("file", sorted(TEXT_FILES), ids=name_of)
+def test_a_line_of_a_topology_or_a_published_table_fits_120_columns(file: Path) -> None:
+    assert not [line for line in file.read_text(encoding="utf-8").splitlines() if len(line) > 120]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/suites.md"])
+def test_a_page_names_the_data_planes_whose_pods_cni_plugins_attach(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\. podperf", text, re.DOTALL)
+    assert tuple(re.findall(r"`([\w-]+)`", sentence)) == BY_CNI_PLUGINS
 
 
 def links(page: Path) -> set[Path]:

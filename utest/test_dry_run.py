@@ -1,4 +1,4 @@
-"""A plan is made by the drivers themselves, and nothing of it reaches a machine."""
+"""The drivers themselves make a plan, and no command of it reaches a machine."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
 from podperf.errors import PodperfError, Unavailable
-from podperf.hosts.base import Completed, Host
-from podperf.hosts.linux import threads_named
+from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.threads import threads_named
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
+from podperf.pods.runc import BUNDLES, RuncContainer
 from podperf.preflight.command import main
 from podperf.preflight.imaginary_host import ImaginaryHost
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, Plan, plan, render
@@ -40,6 +42,7 @@ from podperf.topology import (
     WorkerPortSettings,
     load_topology,
 )
+from scripted_host import ScriptedHost
 
 TOPOLOGIES = SCHEMA_PATH.parent
 SMALL = FrameSize.parse(64)
@@ -53,7 +56,7 @@ def topology(name: str) -> Topology:
 
 @pytest.fixture(autouse=True)
 def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever would reach a machine, this one or another, ends the test; only `tmp_path` is there before."""
+    """A command that reaches a machine, this one or another, fails the test. Only `tmp_path` can be used."""
 
     def reached(*what: Any, **_: Any) -> None:
         raise AssertionError(f"a plan reached a machine: {what}")
@@ -188,7 +191,7 @@ def cpus_of(steps: Plan, pattern: str) -> list[int]:
 
 
 def test_a_chain_along_two_workers_has_a_plan() -> None:
-    """Of the hackathon: what the first worker's last pod sends goes to the second worker's first one."""
+    """A set-up of the hackathon: the last pod of the first worker sends to the first pod of the second worker."""
     made = plan(topology("hackathon_113"), Chain("sriov-vpp", 4, workers=2), SMALL)
     first, second = (
         [step.text for step in made.steps if step.host == host and step.phase == SET_UP]
@@ -380,7 +383,7 @@ def test_what_a_file_says_is_done(keys: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_data_plane_does_the_same_with_pods_that_are_containers(name: str) -> None:
-    """It knows nothing of the runtime: the steps differ only in how a pod, and a program in it, are started."""
+    """The steps differ only in the start of a pod, and in the start of a program in it."""
     chain = Chain(name, max(1, DATA_PLANES[name].least_pods))
     steps: dict[str, list[str]] = {}
     for runtime in ("namespaces", "runc"):
@@ -528,8 +531,25 @@ def test_namespaces_are_told_from_commands() -> None:
     assert within(("ip", "link")) == ("", ("ip", "link"))
     first = ("nsenter", "--net=/proc/1/ns/net", "--")
     assert within((*inside, *first, "ip", "link")) == ("", ("ip", "link"))
-    container = ("unshare", "--mount", "sh", "-c", "exec runc", "sh", "exec", "--pid-file", "/run/pid", "podperf-pod1")
-    assert within((*container, "dpdk-testpmd", "-i")) == ("podperf-pod1", ("dpdk-testpmd", "-i"))
+
+
+class Starting(ScriptedHost):
+    """A host that remembers the process that it has started."""
+
+    started: tuple[str, ...] = ()
+
+    def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
+        self.started = command
+        return Mock(pid=7)
+
+
+def test_a_runtime_says_in_which_pod_its_command_runs_another_one() -> None:
+    host = Starting({f"{BUNDLES}/pod1/application1.pid": "17"}, patient=True)
+    pod = RuncContainer("pod1", NetworkNamespace("podperf-pod1", host), host)
+    pod.start_application(["dpdk-testpmd", "-i"], ExitStack())
+    assert within(host.started) == ("podperf-pod1", ("dpdk-testpmd", "-i"))
+    asked = ("unshare", "--mount", "sh", "-c", "echo", "exec", "podperf-pod1")
+    assert within(asked) == ("", asked)
 
 
 class Answers(LocalHost):

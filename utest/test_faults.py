@@ -1,4 +1,4 @@
-"""What a tester does wrong by itself, told from its trials on a bare path, and apart from noise."""
+"""A tester's own errors are found from its trials on a bare path, and are told apart from noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRAFFIC = TrafficProfile(FrameSize.parse(64))
 
 
 def trial(sent: int, *, lost: int = 0, duplicated: int = 0, corrupted: int = 0, twice: int = 0) -> TrialResult:
-    """A trial on a bare path of which so many frames were wrong."""
+    """A trial on a bare path with this many wrong frames."""
     received = sent - lost - corrupted + twice
     each = DirectionResult(Direction.LEFT_TO_RIGHT, sent, sent, received, duplicated, 0, corrupted, 1.0)
     return TrialResult(Trial(TRAFFIC, sent, 1.0), 0.0, (each,))
@@ -123,7 +123,7 @@ def test_a_sound_tester_on_a_quiet_machine_has_one_trial() -> None:
 
 @given(seed=st.integers(0, 10_000), stalls=st.floats(0.5, 3.0))
 def test_a_noisy_machine_is_no_fault_of_the_tester(seed: int, stalls: float) -> None:
-    """Stalls of half a millisecond to some: a receive ring of 256 frames holds what arrives meanwhile at low loads."""
+    """Half a millisecond is a usual stall. At low loads, a receive ring of 256 frames holds the frames of a stall."""
     chance = random.Random(seed)
 
     def stalled(sent: int, asked: Trial) -> TrialResult:
@@ -197,7 +197,8 @@ def test_a_right_clock_costs_four_seconds_at_most_and_stays_right_beside_noise()
 
 
 def test_what_a_losing_tester_waits_for_its_frames_is_no_fault_of_its_clock() -> None:
-    """After a trial with a lost frame it waits for 50 ms more, and a long trial must not lose more often for that."""
+    """After a trial with a lost frame the tester waits 50 ms longer. Long trials must not lose more often than short
+    ones."""
     chance = random.Random(1)
     tester = FaultyTester()
     waits = [0.0]

@@ -1,4 +1,4 @@
-"""The time left, held against what real runs took."""
+"""The estimate of the remaining time, compared with durations of real runs."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ QUICK_RUNS: dict[str, tuple[float | None, float | None]] = {
     "No Test Frame Leaves The Testbed": (9.3, 8.9),
 }
 FIRST, SECOND = ([each[number] for each in QUICK_RUNS.values()] for number in (0, 1))
-ENOUGH_LEFT = 20.0  # seconds: less than that is one test, and nobody plans by it
+ENOUGH_LEFT = 20.0  # seconds; a shorter rest is one test, and nobody plans by it
 
 
 def errors(expected: Sequence[float], taken: Sequence[float | None]) -> Iterator[float]:
-    """How far the time left was off when each test began, as a share of what really was left, where that is enough."""
+    """The error of the remaining time at the start of each test, as a share of the true time. Only if ENOUGH_LEFT is
+    left."""
     forecast, took = Forecast(expected), [each or 0.05 for each in taken]
     for number, seconds in enumerate(took):
         if (left := sum(took[number:])) > ENOUGH_LEFT:
@@ -64,7 +65,7 @@ def errors(expected: Sequence[float], taken: Sequence[float | None]) -> Iterator
 
 
 def of_a_first_run(skipped: Sequence[bool]) -> list[float]:
-    """What is expected of the quick tests where none has run before; those that the testbed cannot offer are known."""
+    """The expected seconds of the quick tests before a first run. The tests that the testbed skips are known."""
     tests = {each.name: tuple(each.tags) for each in TestSuite.from_file_system(ROOT / "tests").all_tests}
     return [
         0.0 if skip else usual_duration(tests[name], LOCAL.method, DATA_PLANES)
@@ -142,7 +143,7 @@ def test_of_a_record_only_the_beginning_is_read_and_a_damaged_one_is_left_out(tm
     written(tmp_path / "earlier", "ptp", 30)
     whole, other = sorted((tmp_path / "earlier" / "records").glob("*.json"))
     text = whole.read_text()
-    whole.write_text(text[: text.index('"trials"')])  # and whatever follows
+    whole.write_text(text[: text.index('"trials"')])  # and everything behind it
     other.write_text(other.read_text()[:500])
     (other.parent / "empty.json").write_text("")
     (other.parent / "odd.json").write_text(json.dumps([1, 2]))

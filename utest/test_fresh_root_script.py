@@ -1,4 +1,4 @@
-"""The script that tries podperf in a bare root: root runs what it finds there, so nobody else may have made it."""
+"""The script that tries podperf in a bare root. Root runs the files there, so no other user may have made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The histogram of latencies: its percentiles are those of what was measured, and its export holds the same."""
+"""The histogram of latencies: its percentiles fit the measured values, and its export has the same content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_bucket_comes_back_from_the_export(counts: dict[int, int]) -> None
 
 
 def histogram(values: list[int]) -> Latency:
-    """What the tester makes of these latencies, in ns."""
+    """The tester's histogram of these latencies, in ns."""
     counts = Counter(map(bucket_index, values))
     return Latency(min(values), sum(values) / len(values), max(values), counts)
 

@@ -1,4 +1,4 @@
-"""A history: which figures are compared, and what the newest run says against those before."""
+"""A history: the figures that are compared, and the verdict on the newest run."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ TEMPLATE = _template()
 
 
 def write_history(folder: Path, runs: Sequence[Mapping[str, Any] | None]) -> Path:
-    """One record a run, in the order of the runs; no record where it is None."""
+    """One record for each run, in the order of the runs. No record for None."""
     for number, each in enumerate(runs):
         records = folder / f"run-{number:02d}" / "records"
         records.mkdir(parents=True)
@@ -456,3 +456,12 @@ def test_the_example_of_acknowledgements_in_the_documentation_is_one(tmp_path: P
     (tmp_path / "known.yaml").write_text(example)
     (found,) = read_acknowledgements(tmp_path / "known.yaml")
     assert (found.metric, found.at_most, found.until) == ("mrr", 0.08, date(2026, 12, 31))
+
+
+def test_a_cpu_of_a_switch_that_there_is_not_is_no_part_of_it() -> None:
+    """Older records name a CPU of a switch and of pods also for linux-bridge."""
+    older = record(placement__switch=[1], placement__pods=[1, 2])
+    newer = record(placement__switch=[], placement__pods=[2])
+    assert fingerprint(older, MRR) == fingerprint(newer, MRR)
+    ovs = [record(chain__data_plane="ovs-dpdk", placement__switch=[each]) for each in (1, 2)]
+    assert difference(*(fingerprint(each, MRR) for each in ovs)).startswith("placement: ")

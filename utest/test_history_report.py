@@ -1,4 +1,4 @@
-"""`podperf report --history`: what is said, what is drawn, and the exit code."""
+"""`podperf report --history`: its words, its plots and its exit code."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_nothing_runs_over_the_edge_of_a_screen(screen: chromium.Page, width: in
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_stands_out_by_day_and_by_night(screen: chromium.Page, dark: bool) -> None:
     screen.show(1280, dark=dark)
-    assert min(screen.run(CONTRASTS)) >= 4.5  # what WCAG asks for (AA)
+    assert min(screen.run(CONTRASTS)) >= 4.5  # the contrast that WCAG (AA) asks for
 
 
 def test_on_paper_every_test_has_its_name(screen: chromium.Page) -> None:

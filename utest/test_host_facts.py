@@ -1,4 +1,4 @@
-"""The facts of a host: read from its files and commands; null for a fact that it does not show."""
+"""The facts of a host, read from its files and commands. A fact that the host does not show is null."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_parsers_take_any_text(text: str) -> None:
 
 
 def test_the_index_of_a_clone_is_not_written(tmp_path: Path) -> None:
-    """With sudo it would belong to root from then on, and its owner could no longer use it."""
+    """With sudo, the file would belong to root, and its owner could no longer use it."""
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.com"]
     (tracked := tmp_path / "tracked").touch()
     for words in (["init", "-q"], ["add", "tracked"], ["commit", "-qm", "one"]):

@@ -38,7 +38,7 @@ class Hostile:
 @pytest.mark.parametrize("said", ["[" * 200_000, "{}", "7", "[7]", "\x1b[2J", "[{]", "9" * 5000])
 def test_an_answer_that_is_none_is_one_line(said: str) -> None:
     host: Any = Hostile(said)
-    with pytest.raises(PodperfError, match="on worker1, `ip -json link show` gave an answer that is none: ") as caught:
+    with pytest.raises(PodperfError, match="on worker1, `ip -json link show` gave no valid answer: ") as caught:
         ip_json(host, "link", "show")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 300
 
@@ -62,7 +62,7 @@ def test_no_nonsense_of_a_worker_is_a_traceback(asked: str, said: str) -> None:
     try:
         QUESTIONS[asked](host)
     except PodperfError as error:
-        assert re.match("on worker1, `.*` gave an answer that is none: ", str(error))
+        assert re.match("on worker1, `.*` gave no valid answer: ", str(error))
         assert str(error).isprintable() and len(str(error)) < 400
 
 
@@ -86,7 +86,7 @@ class Answering:
 @pytest.mark.parametrize("said", ["[" * 200_000, "[]", '{"trial": ' + "9" * 5000 + "}", '{"other": 1}', "\x1b[2J"])
 def test_a_tester_whose_answer_is_none_is_one_line(said: str) -> None:
     process: Any = Answering(said)
-    with pytest.raises(PodperfError, match="the tester gave an answer that is none: ") as caught:
+    with pytest.raises(PodperfError, match="the tester gave no valid answer: ") as caught:
         receive_answer(process, 1.0, {"trial"}, "the tester")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 300
 
@@ -100,8 +100,9 @@ def test_a_testbed_that_cannot_be_opened_for_an_unforeseen_reason_says_it(
         raise KeyError("ifname\x1b[2J")
 
     monkeypatch.setattr(Testbed.BuiltIn, "get_variable_value", lambda *_: str(tmp_path))
+    monkeypatch.setattr(Testbed, "read_topology", lambda _: None)
     monkeypatch.setattr(Testbed, "Session", fail)
-    monkeypatch.setattr("sys.__stderr__", None)  # else it is not captured
+    monkeypatch.setattr("sys.__stderr__", None)  # otherwise the stream is not captured
     with pytest.raises(KeyError):
         Testbed.Testbed().open_testbed(tmp_path)
     assert capsys.readouterr().err == "podperf: KeyError: 'ifname\\x1b[2J'\n"

@@ -1,4 +1,4 @@
-"""What is read of hugepages on machines with NUMA nodes that this one has not."""
+"""Hugepages of machines with several NUMA nodes, as podperf reads them. This machine has one node."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -50,7 +50,7 @@ def test_pages_are_noted_before_they_are_reserved_and_given_back() -> None:
 
 
 def test_a_kill_before_pages_are_reserved_leaves_their_number(tmp_path: Path) -> None:
-    """The command that gives pages back, without a change before it."""
+    """A kill can come before the reservation. The command that gives pages back must then change nothing."""
     host = LocalHost()
     for node, pages in ((0, 100), (1, 101)):
         (tmp_path / f"node{node}").mkdir()
@@ -62,4 +62,4 @@ def test_a_kill_before_pages_are_reserved_leaves_their_number(tmp_path: Path) ->
     pairs[1] = "99"
     with pytest.raises(PodperfError, match="no-such/nr_hugepages"):
         host.do("sh", "-c", hugepages._SET_BACK, "sh", str(tmp_path / "no-such"), "7", *pairs)
-    assert (tmp_path / "node0" / "nr_hugepages").read_text() == "99\n", "the others are set all the same"
+    assert (tmp_path / "node0" / "nr_hugepages").read_text() == "99\n", "the other nodes get their numbers nevertheless"

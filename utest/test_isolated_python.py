@@ -1,4 +1,4 @@
-"""Every Python that podperf starts, here or on a worker, runs isolated: it imports nothing from the current folder."""
+"""Every Python that podperf starts, here or on a worker, runs isolated. It imports nothing from the current folder."""
 
 from __future__ import annotations
 

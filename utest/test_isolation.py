@@ -1,4 +1,4 @@
-"""Which interfaces are refused as tester ports, and in which words."""
+"""The interfaces that podperf refuses as tester ports, and the words of the refusal."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ SSH = SshSession("192.0.2.9", "192.0.2.1")
 
 
 def link(name: str, *addresses: str, index: int = 7, kind: str | None = None, **more: Any) -> dict[str, Any]:
-    """One link as `ip -json -details address show` gives it."""
+    """One link of the output of `ip -json -details address show`."""
     return {
         "ifindex": index,
         "ifname": name,
@@ -115,7 +115,8 @@ def test_what_shares_the_wire_counts(around: list[dict[str, Any]]) -> None:
 
 
 def test_a_port_of_a_switch_is_refused_whatever_that_carries() -> None:
-    """The address of an Open vSwitch is on a port of its own, which nothing here connects with the card."""
+    """The address of an Open vSwitch is on the switch's own port. No link shows that this port and the card belong
+    together."""
     around = [link("eth1", master="ovs-system"), link("ovs-system"), link("br-ex", "10.0.0.1/8")]
     said = only("eth1", Network(around, [default_by("br-ex")]))
     assert said == "eth1 is a port of ovs-system, which brings it the frames of others"

@@ -14,7 +14,7 @@ from podperf.pods.base import Pod, PodRuntime
 from podperf.pods.forwarders.base import Application
 
 PACKAGE = Path(podperf.__path__[0])
-LAYERS = (  # from the bottom; what stands in one layer does not know of each other
+LAYERS = (  # from the bottom; parts of one layer do not import each other
     {"printable"},
     {
         "__init__",
@@ -52,12 +52,12 @@ MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"
 
 
 def top(module: str) -> str:
-    """The module or package of podperf's top level in which this file stands."""
+    """The module or package of podperf's top level that has this file."""
     return Path(module).parts[0].removesuffix(".py")
 
 
 def imported(module: str) -> Iterator[str]:
-    """What a module imports of podperf's top level, wherever in its text it does so."""
+    """The names of podperf's top level that a module imports, anywhere in its text."""
     for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
@@ -69,7 +69,7 @@ def imported(module: str) -> Iterator[str]:
 
 
 def modules_imported(module: str) -> Iterator[str]:
-    """The modules from which a module imports."""
+    """The modules that a module imports."""
     for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
@@ -84,12 +84,24 @@ def test_imports_run_one_way(module: str) -> None:
     assert not wrong, f"{module} stands below {wrong}, or beside it"
 
 
+MOST_IMPORTS = 13  # about a dozen modules: a part that needs more of them does too much
+
+
+@pytest.mark.parametrize("module", [each for each in MODULES if top(each) == "run"])
+def test_a_part_of_a_run_needs_few_others(module: str) -> None:
+    found = {name for name in modules_imported(module) if name.startswith("podperf")}
+    assert len(found) <= MOST_IMPORTS, f"{module} imports from {len(found)} modules: {', '.join(sorted(found))}"
+
+
 OF_A_RUNTIME = r"(namespace|netns|container|pid|process)"
 
 
 def test_only_runtimes_know_what_holds_a_pod_together() -> None:
-    """A data plane cannot name the namespace or a process of a pod: the seam has no word for them, and mypy would
-    refuse it. And no module outside of pods/ takes a runtime, or what one is made of, past the list of runtimes."""
+    """A data plane cannot name the namespace or a process of a pod: the seam has no word for them, and mypy refuses
+    others.
+
+    A module outside of pods/ gets a runtime only from the list of runtimes.
+    """
     seam = [name for kind in (Pod, PodRuntime, Application) for name in vars(kind) if not name.startswith("_")]
     assert not [name for name in seam if re.search(OF_A_RUNTIME, name)]
     allowed = {"podperf.pods", "podperf.pods.base", "podperf.pods.cni", "podperf.pods.memif"}
@@ -108,3 +120,20 @@ def test_data_planes_make_no_namespaces_and_enter_none() -> None:
 
 def test_the_layers_are_those_that_there_are() -> None:
     assert set(map(top, MODULES)) == set(LAYER)
+
+
+def test_the_list_of_podperf_is_that_of_the_layers() -> None:
+    rows = re.findall(r"^ {4}(\w+(?:, \w+)*) {2,}\S", str(podperf.__doc__), re.MULTILINE)
+    listed = [name for row in rows for name in row.split(", ")]
+    assert sorted(listed) == sorted(set(LAYER) - {"__init__"})
+    layers = [LAYER[name] for name in listed]
+    assert layers == sorted(layers, reverse=True), "the list begins with the top layer"
+
+
+def test_one_name_is_one_class() -> None:
+    classes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.parse((PACKAGE / module).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(module)
+    assert not {name: modules for name, modules in classes.items() if len(modules) > 1}

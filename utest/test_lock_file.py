@@ -1,4 +1,4 @@
-"""The lock file names, with hashes, what requirements.txt asks for."""
+"""The lock file has the packages of requirements.txt, with hashes."""
 
 from __future__ import annotations
 

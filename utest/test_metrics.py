@@ -1,4 +1,4 @@
-"""Figures out of results: what a bound is, and which side it is on."""
+"""Figures from results: lower and upper bounds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.mrr import Mrr, MrrResult
-from podperf.methods.ndrpdr import Bound, GoalResult, NdrPdr
+from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
 from podperf.methods.presets import preset
 from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, TrafficProfile
 from simulated_dut import SimulatedDut
 
 GOAL = preset("quick").goals[0]
-LOWER, UPPER = Bound(200e3, 199e3, 1, 0, 1), Bound(210e3, 210e3, 0, 1, 1)
+LOWER, UPPER = SearchBound(200e3, 199e3, 1, 0, 1), SearchBound(210e3, 210e3, 0, 1, 1)
 
 
 def goal(
-    lower: Bound | None, upper: Bound | None, rate: float | None, limited: bool = False, complete: bool = True
+    lower: SearchBound | None,
+    upper: SearchBound | None,
+    rate: float | None,
+    limited: bool = False,
+    complete: bool = True,
 ) -> GoalResult:
     return GoalResult(GOAL, lower, upper, rate, None, limited, complete)
 

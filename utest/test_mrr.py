@@ -30,7 +30,7 @@ def test_figures_of_a_drifting_device() -> None:
 
 
 def test_a_device_that_gives_all_back_that_a_slow_moment_of_the_tester_sent() -> None:
-    """The calibration was faster: what came back is still no figure of the device."""
+    """The calibration was faster. The received rate is still no figure of the device."""
     result = replace(Mrr(2, 0.5).run(SimulatedDut(2e6, maximum_load=1e6)), maximum_load=1.5e6)
     assert result.rate < 0.95 * result.maximum_load and result.tester_limited
 

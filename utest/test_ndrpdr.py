@@ -1,4 +1,4 @@
-"""The search finds the truth of simulated devices, and says so when there is none to be found."""
+"""The search finds the true rate of simulated devices. If there is no such rate, the search says so."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_tester_that_is_weaker_than_when_calibrated_gets_a_lower_range() -> No
 
 
 class Flagging(SimulatedDut):
-    """With a tester that delivers its maximum load four times, and then takes `patience` seconds to say it cannot."""
+    """A tester that delivers its maximum load four times. Then it needs `patience` seconds to say that it cannot."""
 
     patience = 60.0
 
@@ -139,7 +139,8 @@ class Flagging(SimulatedDut):
 
 @pytest.mark.parametrize("patience", [1.0, 60.0])
 def test_a_tester_that_flags_at_its_maximum_load_leaves_what_was_found(patience: float) -> None:
-    """Lower ranges are tried as long as there is time, and what they do not find the first one has."""
+    """The search tries lower ranges of loads while there is time. If they give no result, that of the first range
+    counts."""
     dut = Flagging(1e7, CEILING)
     dut.patience = patience
     result = NdrPdr(PRESETS["quick"], clock=dut.clock).run(dut)
@@ -210,13 +211,13 @@ def test_a_search_out_of_time_returns_what_it_has(limit: float) -> None:
     if ndr.lower is not None:
         assert ndr.lower.load <= 1e6 * 1.001
     if limit == 35.0:
-        assert ndr.lower is not None and ndr.upper is not None  # what was found before the time was up
+        assert ndr.lower is not None and ndr.upper is not None  # the bounds that the search had when its time was over
         assert ndr.lower.load < 1e6 < ndr.upper.load * 1.001
     json.dumps(result.as_record())
 
 
 class Stopped(SimulatedDut):
-    """With a tester that ends with `error` after so many trials."""
+    """A tester that ends with `error` after `after` trials."""
 
     error: BaseException = KeyboardInterrupt()
     after = 5
@@ -245,7 +246,7 @@ def test_a_tester_that_fails_on_the_way_leaves_what_was_found() -> None:
 
 
 def test_wherever_a_search_is_cut_short_a_stall_of_the_machine_proves_nothing() -> None:
-    """Each stall spoils a trial; one of them alone must not say that the device does less than it does."""
+    """Each stall disturbs one trial. A single disturbed trial must not make the device look slower."""
     coarse = 0
     for seed in range(5):
         for after in range(2, 50):

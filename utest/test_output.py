@@ -1,4 +1,4 @@
-"""What processes say is kept as far as there is a place for it, and shown so that it does nothing to a terminal."""
+"""The output of processes is kept up to a limit, and shown so that it cannot control a terminal."""
 
 from __future__ import annotations
 

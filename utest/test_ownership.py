@@ -1,4 +1,4 @@
-"""Results belong to the caller of sudo; a killed run's do when `podperf clean` has looked."""
+"""Results belong to the caller of sudo. After a killed run, `podperf clean` gives the results to the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The results of a run that works, or was killed."""
+    """The results folder of a run that is still going on."""
     (folder := tmp_path / "results" / "first").mkdir(parents=True)
     (folder / "records").mkdir()
     (folder / "records" / "one.json").touch()
@@ -29,7 +29,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def killed(results: Path) -> Path:
-    """As kill -9 leaves them."""
+    """The results folder of a run after kill -9."""
     with subprocess.Popen(["true"]) as ended:
         pass
     (results / NOTE).write_text(f"12345 12345 {ended.pid}\n")
@@ -57,7 +57,7 @@ def test_a_run_that_ends_gives_its_results_away(results: Path, tmp_path: Path) -
 def test_a_folder_that_becomes_a_link_on_the_way_gives_away_nothing_else(
     swapped: str, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As somebody can make it who owns the folder around it, which may be since a moment ago."""
+    """The owner of the folder can put a link there at any moment, also between two steps of podperf."""
     victim = tmp_path / "victim"
     for folder in (results / "records" / "deep", victim / "deep", victim / "records" / "deep"):
         folder.mkdir(parents=True)

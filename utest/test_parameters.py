@@ -15,8 +15,9 @@ from podperf.kernel.cpus import Cpus
 from podperf.kernel.poller_sharing import TurnsOnCpu
 from podperf.model import Chain, Placement
 from podperf.records import schema_errors
-from podperf.records.parameters import PARAMETERS, SetUp, parameters_of, special_capabilities
+from podperf.records.parameters import PARAMETERS, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_PATH
+from podperf.records.set_ups import SetUp
 from podperf.report import command
 from podperf.testbed.scenarios import SCENARIOS, Placed, place_scenario
 from scripted_host import ScriptedHost
@@ -87,7 +88,7 @@ def test_pods_that_poll_tell_their_pages_cores_sockets_and_turns() -> None:
 
 
 def on_two_cpus(description: Any, chain: Chain) -> list[str | None]:
-    """How a chain is placed on CPU 1 and 2."""
+    """The words for the placement of a chain on CPUs 1 and 2."""
     environment = {**ENVIRONMENT, "cpu": {"isolated": None}}
     with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
     cpus = plan_cpus(Placement((0,), (1, 2)), chain.pods, with_switch=with_switch)
@@ -108,7 +109,7 @@ def test_cpus_of_pods_and_switch_are_those_that_the_data_plane_uses() -> None:
 
 
 def in_scenario(name: str) -> dict[str, str | None]:
-    """What a record tells of two pods behind Open vSwitch on a worker with two NUMA nodes of four CPUs each."""
+    """The parameters in a record of two pods behind Open vSwitch, on a worker with two NUMA nodes of four CPUs each."""
     nodes = [{"node": 0, "cpus": "0-3"}, {"node": 1, "cpus": "4-7"}]
     worker = Cpus(tuple(range(8)), tuple(range(8)), nodes={cpu: cpu // 4 for cpu in range(8)})
     placed = place_scenario(SCENARIOS[name], 2, Placement((0,), (4, 5, 6, 7)), worker, nic_node=1, taken=(0,))
@@ -142,7 +143,7 @@ def test_what_nobody_reads_is_not_read() -> None:
 
 def test_each_chain_of_a_comparison_tells_its_own_where_they_differ(tmp_path: Path) -> None:
     record, trials = made_up.forwarding_record("linux-bridge", 3e5)
-    placed = Placed(Placement((0,), (1,)))
+    placed = Placed(Placement((0,), (1,)), [plan_cpus(Placement((0,), (1,)), 1, with_switch=False)])
     record.chain = None
     record.contenders = {
         "one": (Chain("linux-bridge", 1, "kernel"), placed),
@@ -183,3 +184,21 @@ def test_the_report_tells_both(tmp_path: Path) -> None:
     assert page.count(TURNS) == 3, "in the list, with the record, and in what the data plane says of itself"
     assert "Hugepage size2 MiB" in page
     assert "NIC offloads that are onnot read" in page
+
+
+def test_the_parts_of_a_chain_on_two_workers_are_told_apart(tmp_path: Path) -> None:
+    record, trials = made_up.forwarding_record("af-xdp", 3e5, pods=2)
+    record.chain = Chain("af-xdp", 2, "testpmd-io", workers=2)
+    placements = Placement((0,), (1,), apart=True), Placement((0,), (2,), apart=True)
+    record.cpu_plans = [plan_cpus(each, 1, with_switch=False) for each in placements]
+    record.data_plane = {**POLLED, "further_workers": {"w2": {**POLLED, "applications": {}}}}
+    record.environment = {**ENVIRONMENT, "further_workers": {"w2": {**ENVIRONMENT, "distribution": "another"}}}
+    record.interfaces = {"left": INTERFACES["left"], "w2: left": INTERFACES["right"], "tester left": INTERFACES["left"]}
+    document = made_up.document(record, trials, tmp_path)
+    assert schema_errors(document) == []
+    found = document["parameters"]
+    assert found["cores_of_pod"] == "worker 1: 1 (CPU 1); worker 2: 1 (CPU 2)"
+    assert found["numa_of_nic"] == "worker 1: left: node 0; worker 2: left: no NIC (veth)"
+    assert str(found["distribution"]).endswith("; worker 2: another, Linux 6.18.44")
+    assert found["chain_composition"] == "af-xdp, 2 pods, each forwards by testpmd-io"
+    assert [each["pod 1"] for each in document["roles"]] == [[1], [2]]

@@ -1,4 +1,4 @@
-"""Who gets which CPU."""
+"""The choice of CPUs for tester and system under test."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pods that poll have CPUs and memory of their own, begin together or one by one, and take turns with other pollers."""
+"""Pods that poll have their own CPUs and memory, begin together or one by one, and take turns with other pollers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ENTRIES = {Direction.LEFT_TO_RIGHT: Entry("02:00:00:00:00:01")}
 
 
 class Recorded:
-    """An application, and the forwarder that starts it: it writes down what happens to it."""
+    """An application, and its forwarder. It notes the calls that it gets."""
 
     cycles: Callable[[], Cycles] | None = None
 
@@ -84,7 +84,7 @@ def pod(number: int, host: Host = HOST) -> Pod:
 
 
 def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[PollingPods, list[Recorded], list[str]]:
-    """Pods whose applications are launched, and what has happened so far."""
+    """Pods with started applications, and the calls so far."""
     left, right = (WorkerPort(side, "", "") for side in ("left", "right"))
     runtime: Any = None
     vfs = VirtualFunctionSettings()
@@ -147,7 +147,7 @@ def test_no_poller_is_lost_and_groups_keep_their_order(groups: list[dict[int, li
     ],
 )
 def test_turns_on_a_cpu_go_in_this_order(name: str, order: list[str]) -> None:
-    """A thread that sleeps in its turn leaves the CPU to the one before it, so the order is part of a measurement."""
+    """A thread that sleeps in its turn leaves the CPU to the previous thread. So the order changes a measurement."""
     lab = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
     lab = replace(lab, workers=(replace(lab.workers[0], cpus=(3,)),))
     texts = [step.text for step in plan(lab, Chain(name, 2), FrameSize.parse(64)).steps]

@@ -1,4 +1,4 @@
-"""What `podperf check` finds, how it says so, and its exit code."""
+"""The observations of `podperf check`, their words, and the exit code."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Each mistake is caught, with a remedy that makes it none, and what is sound is not taken for one."""
+"""podperf finds each mistake and gives a remedy. With the remedy, or without the mistake, there is no warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
 from podperf.preflight.measuring import _check_own_ports
 from podperf.preflight.mistakes import (
-    Container,
+    KubernetesContainer,
     look_for_mistakes,
     overlapping_masks,
     parse_ovs_settings,
@@ -71,15 +71,15 @@ def test_a_switch_away_from_the_nic_is_caught() -> None:
 @pytest.mark.parametrize(
     ("container", "why"),
     [
-        (Container({}, {}), "no cpu limit"),
-        (Container(WHOLE, {"memory": "1Gi"}), "no cpu limit"),
-        (Container(WHOLE, {"cpu": "2"}), "no memory limit"),
-        (Container({"cpu": "1", "memory": "1Gi"}, WHOLE), "requests 1 of 2 cpu"),
-        (Container({}, {"cpu": "1500m", "memory": "1Gi"}), "a part of a CPU"),
+        (KubernetesContainer({}, {}), "no cpu limit"),
+        (KubernetesContainer(WHOLE, {"memory": "1Gi"}), "no cpu limit"),
+        (KubernetesContainer(WHOLE, {"cpu": "2"}), "no memory limit"),
+        (KubernetesContainer({"cpu": "1", "memory": "1Gi"}, WHOLE), "requests 1 of 2 cpu"),
+        (KubernetesContainer({}, {"cpu": "1500m", "memory": "1Gi"}), "a part of a CPU"),
     ],
 )
-def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -> None:
-    observation = unpinned_pods({"sound": [Container(WHOLE, WHOLE)], "vnf": [container]})
+def test_pods_that_cannot_be_pinned_are_caught(container: KubernetesContainer, why: str) -> None:
+    observation = unpinned_pods({"sound": [KubernetesContainer(WHOLE, WHOLE)], "vnf": [container]})
     assert observation.state is State.WARNING
     assert f"vnf {'asks' if 'part' in why else 'is'}" in observation.detail
     assert why in observation.detail
@@ -88,7 +88,7 @@ def test_pods_that_cannot_be_pinned_are_caught(container: Container, why: str) -
 
 
 def test_guaranteed_pods_are_sound() -> None:
-    assert unpinned_pods({"vnf": [Container(WHOLE, WHOLE), Container({}, WHOLE)]}).state is State.OK
+    assert unpinned_pods({"vnf": [KubernetesContainer(WHOLE, WHOLE), KubernetesContainer({}, WHOLE)]}).state is State.OK
 
 
 def test_vlans_on_some_virtual_functions_are_caught() -> None:
@@ -131,7 +131,8 @@ def test_what_podperf_itself_would_configure_is_sound() -> None:
     assert switch_beside_nic(switch, cpus, node=1).state is State.OK
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- reading the values
+# ------------------------------------------------------------------------------------------------
 
 
 def test_settings_are_read_from_the_database() -> None:
@@ -152,7 +153,7 @@ def test_only_pods_with_further_interfaces_are_looked_at() -> None:
 
     networks = {"k8s.v1.cni.cncf.io__networks": "sriov-1, sriov-2"}
     found = parse_pods({"items": [pod("coredns"), pod("vnf", **networks)]})
-    assert found == {"vnf": [Container({}, WHOLE), Container({}, {})]}
+    assert found == {"vnf": [KubernetesContainer({}, WHOLE), KubernetesContainer({}, {})]}
 
 
 SWAPPED = {cpu: cpu % 2 for cpu in range(40)}  # CPU 20 is on node 0, and the NIC on node 1
@@ -191,7 +192,7 @@ class Lab(LocalHost):
 
 
 def found_on(lab: Lab, nodes: Mapping[int, int] = SWAPPED) -> list[Observation]:
-    """What is found on this worker with the topology of appendix C, whose label says TRex 2.92."""
+    """The observations on this worker, with the topology of appendix C. Its label says TRex 2.92."""
     topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")
     cpus = Cpus(tuple(nodes), tuple(nodes), nodes=dict(nodes))
     return list(look_for_mistakes(topology, place(topology, cpus), cpus, lab))
@@ -220,13 +221,13 @@ def test_pods_that_cannot_be_looked_at_are_not_passed_over(refused: str, reason:
 
 
 def test_a_trex_is_warned_of_where_a_run_could_make_virtual_functions() -> None:
-    """A run makes its own for each test, so that there are none while this is checked."""
+    """A run makes its own virtual functions for each test. So there are none during this check."""
     (trex,) = [each for each in found_on(Lab()) if each.subject.startswith("TRex")]
     assert trex.state is State.WARNING
 
 
 class OwnPorts:
-    """What check_measuring needs of a testbed whose tester is a TRex with ports of its own."""
+    """The parts of a testbed that check_measuring uses. The tester is a TRex with its own ports."""
 
     def __init__(self, version: str) -> None:
         self.topology = load_topology(SCHEMA_PATH.parent / "appendix_c_multi_pod.yaml")

@@ -1,4 +1,4 @@
-"""Presets are data: found by name, complete, and what their sources say."""
+"""Presets are data. They have names, they are complete, and their values are those of their sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from podperf.errors import PodperfError
-from podperf.methods import method
+from podperf.methods import mrr_by, search_by
 from podperf.methods.mrr import Mrr
 from podperf.methods.ndrpdr import NdrPdr
 from podperf.methods.presets import PRESETS, Preset, preset
@@ -17,14 +17,12 @@ from podperf.topology import MethodSettings
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(PodperfError, match="'fast'; choose one of: quick, csit, tst009, rfc2544"):
         preset("fast")
-    with pytest.raises(PodperfError, match="choose one of: mrr, ndrpdr"):
-        method("ndr", MethodSettings("quick", 3, 1.0))
 
 
 def test_methods_come_from_the_settings() -> None:
     settings = MethodSettings("rfc2544", 7, 0.5)
-    assert method("mrr", settings) == Mrr(7, 0.5)
-    assert method("ndrpdr", settings) == NdrPdr(PRESETS["rfc2544"])
+    assert mrr_by(settings) == Mrr(7, 0.5)
+    assert search_by(settings) == NdrPdr(PRESETS["rfc2544"])
 
 
 @pytest.mark.parametrize("each", PRESETS.values(), ids=lambda each: each.name)
@@ -34,7 +32,7 @@ def test_goals_are_sound(each: Preset) -> None:
     assert {"loss_ratio", "exceed_ratio"} <= set(each.sources)
     assert json.loads(json.dumps(each.as_record()))["name"] == each.name
     for goal in each.goals:
-        # A trial at the lowest load must be able to tell the loss ratio from none.
+        # At the lowest load, a trial must have enough frames to tell this loss ratio from no loss.
         assert each.minimum_load * goal.initial_trial_duration * (goal.loss_ratio or 1) >= 1
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run works."""
+"""The progress that a person sees during a run."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_what_has_no_figure_has_no_dangling_colon(monkeypatch: pytest.MonkeyPatc
 
 
 def test_why_a_test_was_skipped_takes_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table says it in full, and once for all tests that were skipped for it."""
+    """The table has the whole reason, once for all tests that were skipped for it."""
     monkeypatch.setattr("podperf.progress.time.monotonic", lambda: 100.0)
     monkeypatch.setenv("COLUMNS", "80")
     stream = Terminal()

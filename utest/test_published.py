@@ -1,4 +1,4 @@
-"""Published results: the files in the repository, what is wrong with a wrong one, and the orders that they give."""
+"""Published results: the files in the repository, messages about wrong files, and the orders that the files give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import load_topology
 from podperf.verdicts.findings import judge
-from podperf.verdicts.published import FOLDER, TOPOLOGIES, PublishedOrder, load_table, published_table
+from podperf.verdicts.published import PublishedOrder
+from podperf.verdicts.published_files import FOLDER, TOPOLOGIES, load_table, published_table
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))
@@ -40,7 +41,7 @@ def test_every_table_is_sound_and_so_is_its_lab(name: str) -> None:
 
 
 def test_the_draft_is_quoted_to_the_digit() -> None:
-    """Appendix C.5 of the draft, as its table has it."""
+    """Appendix C.5 of the draft, as in its table."""
     figures = {row.name: row.figure for row in published_table("appendix_c_multi_pod").rows if row.figure}
     theirs = {
         "OVS-DPDK": (21.29, 13.17, 6.32, 19.76, 12.43, 6.38),
@@ -159,7 +160,7 @@ def test_what_is_wrong_is_named_by_file_and_line(tmp_path: Path, old: str, new: 
 
 
 def order_of(test: TestCase) -> PublishedOrder:
-    """What a row of a suite compares."""
+    """The contenders that a row of a suite compares."""
     lists = {each.name: list(each.value) for each in test.parent.resource.variables}
     cells = [cell for each in test.body[0].args for cell in lists.get(str(each), [str(each)])]
     named = dict(each.split("=", 1) for each in cells if each.startswith("frame="))

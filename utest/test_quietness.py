@@ -177,7 +177,7 @@ def test_any_text_parses_or_is_refused_in_one_line(text: str) -> None:
 
 
 def test_a_busy_loop_on_this_machine_is_noticed_within_a_short_window() -> None:
-    """The real /proc, by both ways of reading it. Every CPU is watched, so it does not matter where the loop runs."""
+    """Both ways of reading the real /proc. The test watches every CPU, because the loop can run on any of them."""
     for read in (read_local_proc, read_proc_of(LocalHost())):
         quietness = Quietness(range(os.cpu_count() or 1), own=[], read=read)
         loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -210,7 +210,7 @@ def test_waits_until_the_cpus_run_near_their_best_speed() -> None:
 
 
 def test_keeps_a_cpu_busy_that_began_slowly_after_a_rest() -> None:
-    # A host whose CPU is at half its speed whenever it rested, until it has worked for 50 ms.
+    # This host's CPU has half its speed after a rest, until it has worked for 50 ms.
     worked, ended = 0.0, time.monotonic()
 
     def measure(_cpu: int) -> Times:
@@ -270,7 +270,7 @@ def test_all_machines_are_watched_in_one_window() -> None:
 
 
 class WithPython(ScriptedHost):
-    """A machine with Python, which writes down the CPUs whose speed it is asked for."""
+    """A machine with Python. It notes the CPUs whose speed a caller asks for."""
 
     def __init__(self) -> None:
         super().__init__(answers={"getconf CLK_TCK": "100", "sh -c command -v python3": ""})

@@ -1,9 +1,9 @@
-"""TRex's own client from PyPI, and podperf's program around it, keep the testers' contract before a TRex 2.82.
+"""TRex's own client from PyPI and podperf's program around it fulfil the testers' contract with a TRex 2.82.
 
-The server was recorded on its sockets, frame counters and all, by `PODPERF_TREX=/opt/trex/v2.82 PODPERF_TREX_RECORD=1
-PODPERF_TREX_CLIENT=trex-stl-lib PODPERF_TREX_PYTHON=… pytest atest/test_tester_contract.py -k trex`. At that
-time streams began without a lead (`trex_streams.LEAD`). A script added it to the recorded streams, and to the moments
-of what was asked after their start.
+The server's answers were recorded on its sockets, with its frame counters, by `PODPERF_TREX=/opt/trex/v2.82
+PODPERF_TREX_RECORD=1 PODPERF_TREX_CLIENT=trex-stl-lib PODPERF_TREX_PYTHON=… pytest atest/test_tester_contract.py -k
+trex`. Streams began without a lead (`trex_streams.LEAD`) at that time. A script added the lead to the recorded streams,
+and to the times of the questions after their start.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ pytestmark = [
 
 
 class RecordedBench:
-    """A recorded server, and podperf before it."""
+    """A recorded server, with podperf's tester."""
 
-    seconds = SECONDS  # as it was recorded
+    seconds = SECONDS  # the duration in the recording
 
     def __init__(self, server: RecordedTrex) -> None:
         self.tester: Tester = connected_to(server, server.publisher_port)
 
     def lose_one_in(self, number: int) -> None:
-        """Lost already when it was recorded."""
+        """These frames were already lost in the recording."""
 
 
 def connected_to(server: RecordedTrex, publisher_port: int) -> TrexTester:
@@ -83,7 +83,7 @@ RECORDING = FOLDER / "one-direction-alone-in-either-way.json.gz"
 
 
 def test_a_trial_that_the_client_repeats_is_played_again_with_its_new_numbers() -> None:
-    """It repeats one that came late, on a busy machine."""
+    """The client repeats a trial that came late, because the machine was busy."""
     with gzip.open(RECORDING) as file:
         deeds = [each["deed"] for each in json.load(file)[1:]]
     first_trial = next(number for number, deed in enumerate(deeds) if deed[0]["method"] == "add_stream")
@@ -117,7 +117,7 @@ def test_a_trial_that_the_client_repeats_is_played_again_with_its_new_numbers() 
 
 
 def test_a_server_that_dies_in_mid_trial_is_named_at_once() -> None:
-    """TRex's client would ask for 12 s before it gives up."""
+    """TRex's client would repeat its question for 12 s."""
     with ExitStack() as undo:
         server = undo.enter_context(closing(RecordedTrex(RECORDING)))
         tester = undo.enter_context(closing(connected_to(server, server.publisher_port)))

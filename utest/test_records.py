@@ -1,4 +1,4 @@
-"""Records: what a test leaves on disk, whatever way it ends."""
+"""Records: the files that a test leaves on disk, however it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robot.result import TestCase as TestResult
 
+import made_up
 from podperf import records
+from podperf.cpu_plan import plan_cpus
+from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.metrics import Measured
 from podperf.model import (
@@ -274,3 +277,33 @@ def test_every_outcome_that_a_record_may_have_comes_about() -> None:
     found = {outcome_of(each) for each in ends} | {TestRecord("id", "name", "suite").outcome}
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert set(schema["properties"]["outcome"]["enum"]) == found
+
+
+@pytest.mark.parametrize(
+    ("data_plane", "switch", "pods"), [("linux-bridge", [], [1, 2]), ("ovs-dpdk", [1], [2]), ("af-xdp", [], [1, 2])]
+)
+def test_a_record_has_the_roles_of_the_plan_and_no_others(
+    data_plane: str, switch: list[int], pods: list[int], tmp_path: Path
+) -> None:
+    record, trials = made_up.forwarding_record(data_plane, 3e5, pods=2)
+    record.placement = Placement((0,), (1, 2), neighbour=(3,))
+    with_switch = DATA_PLANES[data_plane].switch_has_cpus
+    record.cpu_plans = [plan_cpus(record.placement, 2, with_switch=with_switch)]
+    document = made_up.document(record, trials, tmp_path)
+    (roles,) = document["roles"]
+    assert (document["placement"]["switch"], document["placement"]["pods"]) == (switch, pods)
+    assert roles.get("switch", []) == switch
+    assert ("control" in roles) == bool(switch)
+    assert (roles["receives left"], roles["receives right"], roles["neighbour"], roles["tester"]) == (
+        [1],
+        [2],
+        [3],
+        [0],
+    )
+    assert [roles["pod 1"], roles["pod 2"]] == ([[2], [2]] if switch else [[1], [2]])
+
+
+def test_a_record_without_a_chain_of_podperf_has_no_roles(tmp_path: Path) -> None:
+    document = made_up.document(*made_up.forwarding_record("wire", 3e5, pods=0), tmp_path)
+    assert document["roles"] == []
+    assert "switch" not in document["placement"]

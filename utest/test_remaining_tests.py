@@ -1,4 +1,4 @@
-"""A run is resumed with the tests that have no record of how they ended, and with no others."""
+"""A resumed run has exactly the tests without a record of their end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Not Begun
 def test_what_has_ended_is_left_out(tmp_path: Path) -> None:
     for name, outcome in (("Measured", "passed"), ("Failed", "failed")):
         made_up.write(tmp_path, TestRecord(name, name, "Whole.Part", (), 0, 1, outcome))  # type: ignore[arg-type]
-    RecordWriter(tmp_path / "records", TestRecord("killed", "Interrupted", "Whole.Part"))  # as kill -9 leaves it
+    RecordWriter(tmp_path / "records", TestRecord("killed", "Interrupted", "Whole.Part"))  # the state after kill -9
     made_up.write(tmp_path, TestRecord("other", "Not Begun", "Another.Part", (), 0, 1, "passed"))
     whole = TestSuite("Whole")
     for name in ("Part", "Another Part"):

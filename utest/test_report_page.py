@@ -1,4 +1,4 @@
-"""The conformance report as a reader meets it: on any screen, in any order of events, and whatever a record says."""
+"""The conformance report as a reader sees it: on any screen, after any order of events, with any text in a record."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_text_stands_out_by_day_and_by_night(screen: chromium.Page, dark: bool) 
     screen.show(1280, dark=dark)
     paper = screen.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(20, 25, 31)" if dark else "rgb(255, 255, 255)")
-    assert min(screen.run(CONTRASTS)) >= 4.5  # what WCAG asks for (AA)
+    assert min(screen.run(CONTRASTS)) >= 4.5  # the contrast that WCAG (AA) asks for
 
 
 def test_on_paper_nothing_is_folded_up_and_no_record_is_printed(screen: chromium.Page) -> None:

@@ -1,4 +1,4 @@
-"""Reports: made from records alone, whatever state the results folder is in."""
+"""Reports are made from records alone, in whatever state the results folder is."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_the_history_says_what_cannot_be_compared_with_the_latest(results: Path,
 
 
 def test_a_test_on_another_testbed_is_another_one(results: Path, tmp_path: Path) -> None:
-    """The later run of a laptop takes nothing from that of a lab, and no bar of one stands beside one of the other."""
+    """A later run on a laptop replaces no result of a lab. Bars of laptop and lab never stand in one chart."""
     path = made_up.write(tmp_path / "lab", *made_up.forwarding_record("linux-bridge", 9e6, started=1.7952e9))
     document = json.loads(path.read_text())
     document["testbed"]["name"] = "the-lab"
@@ -281,7 +281,7 @@ def test_a_test_on_another_testbed_is_another_one(results: Path, tmp_path: Path)
 
 
 def test_the_same_testbed_name_on_another_cpu_is_another_testbed(results: Path, tmp_path: Path) -> None:
-    """`local` is what a laptop and a server call themselves with the topology that is shipped."""
+    """A laptop and a server both call themselves `local`, with podperf's own topology."""
     path = made_up.write(tmp_path / "server", *made_up.forwarding_record("linux-bridge", 9e6, started=1.7952e9))
     document = json.loads(path.read_text())
     document["environment"]["cpu"]["model"] = "EPYC"

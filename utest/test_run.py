@@ -1,4 +1,4 @@
-"""A run on a testbed in simulated time: what the topology and the tests say reaches trials, limits and records."""
+"""A run on a testbed in simulated time. Trials, limits and records follow the topology and the tests."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pytest
 from robot.errors import ExecutionFailed
 
+from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane, RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
@@ -71,7 +72,7 @@ CEILING: Mapping[str, float] = {"auto": 1e6, "xdp": 1e6, "packet-ring": 1e5, "tr
 
 
 class Part:
-    """A part of a data plane. It cannot be described once it is `broken`."""
+    """A part of a data plane. A `broken` part cannot be described."""
 
     broken = False
 
@@ -85,7 +86,7 @@ class Part:
 
 
 class SimulatedTester:
-    """Sends what its engine can, and gets 90 % of it back from a chain, all from a bare path."""
+    """Sends as much as its engine can. 90 % of the frames come back from a chain, and all from a bare path."""
 
     shortest_trial: ClassVar[float] = 0.0
     broken = False
@@ -125,7 +126,7 @@ class SimulatedTester:
 
 
 class SimulatedTestbed:
-    """Chains stand at once. `engine` is the one that really sends across them; `calibrated` those of bare paths."""
+    """Its chains are ready at once. `engine` sends across them. `calibrated` has the engines of bare paths so far."""
 
     ports: ClassVar[Mapping[str, Host]] = {}
     tester_ports: ClassVar[Mapping[str, Host]] = {}
@@ -136,10 +137,14 @@ class SimulatedTestbed:
         self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
-        self.ceiling: float | None = None  # across a chain, where it is not that on the bare path
+        self.ceiling: float | None = None  # the ceiling across a chain, if it differs from the bare path's
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
         self.workers = [WorkerMachine(WorkerSettings("local", None), LocalHost(), Placement((0,), (1,)))]
+        self.topology = load_topology(SCHEMA_PATH.parent / "local.yaml")
+
+    def cpu_plans(self, chain: Chain) -> list[CpuPlan]:
+        return [plan_cpus(each.placement, chain.pods, with_switch=False) for each in self.workers]
 
     def demand(self, chain: Chain) -> type[DataPlane]:
         return DATA_PLANES[chain.data_plane]
@@ -176,7 +181,7 @@ class SimulatedTestbed:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that is open on a simulated testbed with CPU 1 for the system under test."""
-    session = Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress())
+    session = Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress())
     session.equipment = equipment(SimulatedTestbed())
     made = Run(session)
     made.kept.limits.clock = lambda: simulated(made).now
@@ -186,12 +191,12 @@ def run(tmp_path: Path) -> Run:
 def equipment(testbed: SimulatedTestbed) -> Equipment:
     """This testbed on a machine of two CPUs that nobody watches."""
     quietness: Any = None
-    return Equipment(testbed, Cpus((0, 1), (0, 1)), {}, quietness)  # type: ignore[arg-type]
+    return Equipment(testbed, [Cpus((0, 1), (0, 1))], {}, quietness)  # type: ignore[arg-type]
 
 
 def configure(run: Run, **settings: Any) -> None:
     """Let the topology of a run say something else."""
-    run.session.topology = replace(run.session.topology, **settings)
+    run.session.topology = simulated(run).topology = replace(run.session.topology, **settings)
 
 
 def simulated(run: Run) -> SimulatedTestbed:
@@ -203,7 +208,7 @@ def simulated(run: Run) -> SimulatedTestbed:
 
 @pytest.fixture
 def counted(run: Run) -> Run:
-    """The same run on a counted machine."""
+    """This run on a counted machine."""
     settings = WorkerSettings("counted", None)
     simulated(run).workers = [WorkerMachine(settings, LocalHost(), Placement((0,), (0,)))]
     configure(run, workers=(settings,))
@@ -252,7 +257,7 @@ def test_a_skipped_test_leaves_no_patience_to_the_next(run: Run) -> None:
 
 
 def test_a_test_waits_for_itself_alone(run: Run) -> None:
-    """Its record says how long it waited: that of a test without trials must not have the seconds of the one before."""
+    """A record has the time that its test waited. A test without trials must not have the time of the previous test."""
     run.begin_test(Identity("patient", "suite"), Chain("linux-bridge", 1), SMALL)
     run.current.patience.spend(2)
     run.end_test(Identity("patient", "suite"), "passed")
@@ -316,7 +321,7 @@ FAULT = "the tester itself loses frames: at least 0.0997 % in each of 12 trials 
 
 
 def searched(run: Run, data_plane: str = "linux-bridge", pods: int = 1, *thresholds: str) -> Any:
-    """The record of a test that measures all there is across this chain, with such thresholds."""
+    """The record of a test with all measurements of this chain, and with these thresholds."""
     configure(run, thresholds=tuple(Threshold(each, "Mpps", minimum=1e-6) for each in thresholds))
     run.begin_test(Identity("test", "suite"), Chain(data_plane, pods), SMALL)
     run.measurement.mrr()
@@ -371,7 +376,7 @@ def test_a_finding_by_a_tester_that_loses_frames_is_inconclusive(run: Run) -> No
 
 
 def test_a_search_begins_at_what_the_tester_has_delivered_in_this_test(run: Run) -> None:
-    """A device, or the tester's own CPUs, can hold it up where the bare path did not."""
+    """A device, or the tester's own CPUs, can make the tester slower than on the bare path."""
     testbed = simulated(run)
     testbed.ceiling = 130e3
     configure(run, method=replace(run.session.topology.method, patience=0.0))
@@ -412,7 +417,7 @@ def test_a_record_names_the_one_that_its_ratios_are_of(run: Run) -> None:
 
 
 def test_a_bare_path_that_was_slower_than_the_calibration_is_no_baseline(run: Run) -> None:
-    """What slowed it would make every chain look better than it is."""
+    """The disturbance that slowed the bare path would make every chain look better."""
     run.begin_test(Identity("wire", "suite"), Chain("wire", 0), SMALL)
     run.current.keep({"mrr": Measured(1e5, lower_bound=True)})
     run.measurement.judge()
@@ -445,9 +450,9 @@ def test_ratios_of_the_calibration_are_of_the_engine_that_sent(run: Run) -> None
 def test_a_link_that_is_slower_than_the_tester_is_its_limit(
     side: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit on it is no loss of the system under test: a rate near it is a lower bound.
+    """Frames that do not fit on the link are no loss of the system under test. A rate near it is a lower bound.
 
-    The worker's ports may be DPDK's, which tell the kernel nothing.
+    The worker's ports may be driven by DPDK. The kernel then does not know their speed.
     """
     monkeypatch.setattr(SimulatedTestbed, side, {"ens4": LocalHost()})
     monkeypatch.setattr("podperf.run.interfaces.interface_details", lambda *_: {"speed_bits_per_second": 336e6})
@@ -461,7 +466,7 @@ def test_a_link_that_is_slower_than_the_tester_is_its_limit(
 def test_a_held_load_is_compared_with_what_the_bare_path_could_do_of_it(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bare path is memory: whether a row measured that at length must not decide what 90 % of a link are."""
+    """The bare path has no line rate. A ratio to 90 % of a link's rate must not depend on an earlier `wire` row."""
     wire = measured(run, "wire", 0, "wire")
     assert wire.metrics["mrr"].value > 500_000
     monkeypatch.setattr(SimulatedTestbed, "tester_ports", {"ens4": LocalHost()})
@@ -493,7 +498,7 @@ def test_no_flows_at_all_are_refused(run: Run) -> None:
 
 @pytest.mark.parametrize("error", [PodperfError, OSError, ExecutionFailed])
 def test_a_machine_that_cannot_be_given_back_takes_nothing_from_the_reports(run: Run, error: type[Exception]) -> None:
-    """Nor does Ctrl-C meanwhile, which Robot Framework makes an exception of."""
+    """Ctrl-C at that moment does no harm either. Robot Framework makes an exception of it."""
 
     def lost() -> None:
         raise error("the worker is gone")
@@ -731,7 +736,7 @@ def test_a_new_metric_is_an_entry_of_the_table_and_a_method_that_measures_it(
 def test_a_record_that_the_disk_did_not_take_is_named_in_the_last_line(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What the table shows of the test, then, is what its trials say: that it was interrupted."""
+    """The table then shows the state that the trials' file has: interrupted."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
     run.measurement.mrr()

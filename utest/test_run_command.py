@@ -193,7 +193,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(arguments, "TOPOLOGIES", root / "topologies")
     monkeypatch.setattr(arguments, "RESULTS", root / "results")
     monkeypatch.setattr(command_line, "RESULTS", root / "results")
-    monkeypatch.setattr(sys, "path", [*sys.path])  # to which Robot Framework adds
+    monkeypatch.setattr(sys, "path", [*sys.path])  # Robot Framework adds folders to it
     return root
 
 

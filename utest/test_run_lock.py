@@ -1,4 +1,4 @@
-"""The lock of a machine: nobody but root has it, who has it is named, and a check is waited for."""
+"""The lock of a machine: only root can take it, messages name its holder, and a run waits for a check to end."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_check_is_waited_for_and_that_is_said(tmp_path: Path) -> None:
 
 
 def test_a_check_that_is_just_ending_is_waited_for_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has removed what it said of itself, or closed the lock, between two looks at it: seconds after the first."""
+    """Seconds after the first look, the check has removed its line from the file. At a later look, it has no lock."""
     now = [100.0]
     monkeypatch.setattr(run_lock, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _: None))
     holders = [Holder(7, CHECK), Holder(7, CHECK), Holder(7), Holder(None)]
@@ -108,7 +108,7 @@ def test_a_check_that_takes_too_long_is_named(tmp_path: Path, monkeypatch: pytes
 def test_what_a_process_has_written_that_was_killed_names_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel says who has the lock: here this process, in which another one is said to be."""
+    """The kernel knows the process with the lock: here this process. The file names another one."""
     monkeypatch.setattr(run_lock, "_START_PATIENCE", 0.0)
     folder = tmp_path / "lock"
     with RunLock(folder=str(folder)):

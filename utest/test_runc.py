@@ -1,4 +1,4 @@
-"""Pods that are containers of runc: what their configuration says, and what is said when one does not start."""
+"""Pods that are containers of runc: their configuration, and the message if one does not start."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The entry script, `podperf`: what it sets up, what it says when it cannot, and what it hands over to Robot.
+"""The entry script, `podperf`: its set-up, its messages about a failed set-up, and the commands that it runs.
 
 A checkout is copied into a folder with a space in its name. Programs that would change the machine (apt-get, pip and
-others) are stand-ins there, which note how they were called.
+others) are stand-ins there. A stand-in notes how it was called.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ERROR: Could not find a version that satisfies the requirement jsonschema (from 
 
 
 class Machine:
-    """A machine that is bare, and root on it, unless a test says otherwise."""
+    """A new machine, with root as the user, unless a test says otherwise."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout"
@@ -74,7 +74,8 @@ class Machine:
         self.environment["PODPERF_OS_RELEASE"] = str(release)
 
     def python(self, version: str) -> None:
-        """A Python whose `-m venv` makes an environment with a Python like it, whose `pip` does nothing."""
+        """A stand-in for Python. Its `-m venv` makes an environment with a stand-in for Python, whose `pip` does
+        nothing."""
         self.tool(
             "python3",
             rf"""case "$*" in
@@ -97,7 +98,7 @@ esac""",
         )
 
     def calls(self) -> list[str]:
-        """What was called since this was asked last."""
+        """The calls of stand-ins since the previous question."""
         calls = self.calls_file.read_text().splitlines()
         self.calls_file.write_text("")
         calls = [re.sub(r"-I (-X pycache_prefix=.*/build/pycache|-B)", "-I", call) for call in calls]
@@ -118,7 +119,7 @@ def ready(machine: Machine) -> Machine:
 
 
 def error(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line that says what is wrong."""
+    """The only line of the output, which says what is wrong."""
     assert done.returncode == 252
     line = done.stderr.splitlines()[-1]
     assert line.startswith("podperf: ")
@@ -214,7 +215,7 @@ def moved(machine: Machine) -> None:
 
 
 def interrupted(machine: Machine) -> None:
-    """As Ctrl-C during pip leaves it."""
+    """The state after Ctrl-C during pip."""
     (stamp,) = (machine.root / ".venv").rglob("podperf.pth")
     stamp.unlink()
 

@@ -1,4 +1,4 @@
-"""The machines of a run: taken together, taken again after a lost connection, and given back whatever happens."""
+"""The machines of a run: a session takes all of them, takes them again after a lost connection, and gives them back."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from podperf.hosts.ssh_login import Login
 from podperf.progress import Progress
 from podperf.run.equipment import Equipment
 from podperf.run.session import Session
-from podperf.topology import SCHEMA_PATH, Topology
+from podperf.topology import SCHEMA_PATH, Topology, load_topology
 
 THERE = "192.0.2.20"
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    return Session(SCHEMA_PATH.parent / "local.yaml", tmp_path, Progress(io.StringIO()))
+    return Session(load_topology(SCHEMA_PATH.parent / "local.yaml"), tmp_path, Progress(io.StringIO()))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def put_back(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Each time that a machine is put back: whether records of what cannot be put back are kept."""
+    """For each time that a machine was put back: whether entries that cannot be taken back stay in the journal."""
     calls: list[bool] = []
 
     def recorded(_: Host, keep: bool = False) -> list[str]:
@@ -55,7 +55,7 @@ def put_back(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.fixture
 def there(session: Session) -> SshHost:
-    """Another machine, which is that of tester and worker."""
+    """Another machine, for the tester and the worker."""
     host = SshHost(Login(THERE))
     session._machines = (host, host)
     return host
@@ -90,7 +90,7 @@ def test_a_run_says_what_to_write_in_place_of_an_old_key(tmp_path: Path, monkeyp
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("podperf.run.session.RunLock", refused)
     with pytest.raises(PodperfError, match="another run measures"):
-        Session(file, tmp_path, Progress(said)).open()
+        Session(load_topology(file), tmp_path, Progress(said)).open()
     assert f"{file}:3: worker: an old key; write this worker as the first item of the list `workers`" in said.getvalue()
 
 
@@ -125,7 +125,7 @@ def test_a_machine_that_cannot_be_taken_again_is_not_held_by_us(
 def test_machines_behind_ssh_are_put_back_at_the_end_too(
     session: Session, put_back: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal may have kept a test from doing it."""
+    """A signal may have prevented a test from doing this."""
     monkeypatch.setattr(Equipment, "on", lambda *_: None)
     session._take_machines()
     assert put_back == [False]

@@ -1,4 +1,4 @@
-"""Parts of a chain on several workers are set up so that each sends to the one behind it."""
+"""Parts of a chain on several workers are set up so that each part sends to the next one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TESTER = "tester-left", "tester-right"
 
 
 class Part:
-    """A data plane that pods enter by their own MACs, or by none; it remembers what it was told to do."""
+    """A data plane with or without MACs of its own. It remembers its calls."""
 
     def __init__(self, entry: Mapping[Direction, Entry]) -> None:
         self.entry = entry
@@ -42,7 +42,7 @@ class Part:
 
 
 class Parts:
-    """The data plane of which these are the parts, one on each worker."""
+    """The data plane of these parts, one part on each worker."""
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts

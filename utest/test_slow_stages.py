@@ -1,4 +1,4 @@
-"""CI runs a slow stage when what it tests has changed, or by turns, and says why (.ci/due)."""
+"""CI runs a slow stage if files that it tests have changed, or if it is its turn. CI gives the reason (.ci/due)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_DUE = "not due: nothing that it tests has changed in the last 24 hours; its 
 
 @pytest.fixture
 def commit(tmp_path: Path) -> Callable[[int, str], None]:
-    """Commits a change of a file, at a time, to a repository in which CI runs."""
+    """Commits a change of a file, at a given time, to a repository with CI."""
     _git(tmp_path, "init", "--initial-branch=main")
 
     def committed(time: int, *paths: str, message: str = "a change") -> None:

@@ -1,4 +1,4 @@
-"""The driver of the software tester, beside a front that answers as a test scripts it."""
+"""The driver of the software tester, with a front that gives scripted answers."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def test_a_trial_is_asked_for_and_read(front: Callable[[str], str]) -> None:
     [
         ("sys.exit(3)", "exit code 3"),
         ("print('cannot map', file=sys.stderr); sys.exit(1)", "cannot map"),
-        ("say('hello')", "an answer that is none: 'hello'"),
-        ("say('[1]')", "an answer that is none"),
+        ("say('hello')", "no valid answer: 'hello'"),
+        ("say('[1]')", "no valid answer"),
         ('say(\'{"error":"there is no interface a","kind":"broken"}\')', "cannot start: there is no interface a"),
     ],
 )
@@ -111,7 +111,7 @@ def test_a_missing_front_is_explained() -> None:
     ("script", "complaint"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "exit code -9"),
-        ("say('{\"trial\":')", "an answer that is none"),
+        ("say('{\"trial\":')", "no valid answer"),
     ],
 )
 def test_a_front_that_breaks_in_mid_trial_is_explained_and_stopped(
@@ -208,7 +208,7 @@ LOOP = Trial(TRIAL.traffic, UNPACED, 10.0, Loop(burst=32, windows=2))
     [
         ({}, None),
         ({"received": 97}, "3 of 100 frames of a closed loop were lost"),
-        ({"early": 2}, "2 bursts of a closed loop began before the one before had arrived"),
+        ({"early": 2}, "2 bursts of a closed loop began before the previous one had arrived"),
         ({"early": 2, "unready": "port left: p0 has no carrier"}, "port left: p0 has no carrier"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is said of virtual functions, what is asked of them, and who gets which."""
+"""Virtual functions: their descriptions, their settings, and which pod gets which."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from podperf.model import VirtualFunctionSettings
 from podperf.pods.forwarders.dpdk import in_port_order
 from scripted_host import ScriptedHost
 
-# `ip -json link show` of iproute2 6.1, an igb with two VFs: one as it was made, one set up.
+# `ip -json link show` of iproute2 6.1, for an igb with two VFs: a new VF, and a VF with settings.
 LINK = json.loads("""
 {"ifname": "eth1", "vfinfo_list": [
  {"vf": 0, "link_type": "ether", "address": "00:00:00:00:00:00", "broadcast": "ff:ff:ff:ff:ff:ff",

@@ -1,4 +1,4 @@
-"""Which host keys are trusted, and where the password stands."""
+"""The trusted host keys, and the sources of the password."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The suites are tables: each row's tags say what its columns say, and `quick` has a row for every data plane."""
+"""The suites are tables. The tags of each row fit its columns, and `quick` has a row for every data plane."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ SUITE = Suite.from_file_system(ROOT / "tests")
 
 @dataclass(frozen=True)
 class Measured:
-    """A test that measures one chain: what its row says, with the defaults of its template."""
+    """A test that measures one chain: the values of its row, with the defaults of its template."""
 
     name: str
     tags: frozenset[str]
@@ -40,7 +41,7 @@ TEMPLATES = {
 
 
 def measured(test: TestCase) -> Measured:
-    """What a row says: its columns by their place, and those that are named."""
+    """The values of a row: its columns by their place, and the named ones."""
     cells = [str(each) for each in test.body[0].args]
     places = iter(TEMPLATES[test.template])
     said = dict(cell.split("=", 1) if "=" in cell else (next(places), cell) for cell in cells)
@@ -137,6 +138,14 @@ def test_a_section_names_the_suites_that_have_its_tests() -> None:
         files = {test.source.name for test in SUITE.all_tests if test.source and section.tag in test.tags}
         sums_up = not section.suites and any(section.holds(each) for each in SECTIONS)
         assert sums_up or set(section.suites) == files, section.number
+
+
+def test_the_page_counts_the_tests_right() -> None:
+    page = (ROOT / "docs/suites.md").read_text(encoding="utf-8")
+    (rows,) = re.findall(r"--include full .*# (\d+) rows", page)
+    ((tests, quick),) = re.findall(r"There are (\d+) tests\. (\d+) of them have the tag `quick`\.", page)
+    counts = [sum(tag in test.tags for test in SUITE.all_tests) for tag in ("full", "quick")]
+    assert [int(rows), int(quick), int(tests)] == [*counts, SUITE.test_count]
 
 
 def test_names_are_unique() -> None:

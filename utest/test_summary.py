@@ -140,7 +140,7 @@ def test_noise_is_said_once_for_all_rows_that_had_it(tmp_path: Path) -> None:
     )
 )
 def test_every_sentence_about_noise_is_taken_apart(phases: dict[str, Noise]) -> None:
-    """The words are those of podperf.noise: a cause that is worded anew there must be known here."""
+    """The words come from podperf.noise. If their form changes there, it must change here, too."""
     reason = why_noisy(phases)
     found = noise_words([("row", reason)] if reason else [])
     assert len(found) <= 4 and bool(found) == (reason is not None)
@@ -175,7 +175,7 @@ def test_colour_changes_nothing_but_colour(results: Path) -> None:
 def test_a_terminal_has_colours_unless_no_color_is_set(
     no_color: str | None, coloured: bool, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any value that is not empty, as https://no-color.org has it."""
+    """Any non-empty value switches colours off (https://no-color.org)."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)

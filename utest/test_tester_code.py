@@ -38,7 +38,7 @@ class Code:
         return (ctypes.c_char * 512).in_dll(self._code, "complaint").value.decode() if refused else None
 
     def send(self, now: int) -> tuple[int, bytes] | bool:
-        """The frame that goes at this moment, with its direction; False: none is due; True: all are sent."""
+        """The frame that leaves at this time, with its direction. False: no frame is due. True: all frames are sent."""
         direction = ctypes.c_int()
         length = self._code.send_at(ctypes.c_ulonglong(now), self._buffer, ctypes.byref(direction))
         assert length >= -1
@@ -50,7 +50,7 @@ class Code:
         return [each[1] for each in sent if isinstance(each, tuple)]
 
     def receive(self, frame: bytes, now: int = 10**9, direction: int = 0) -> bool:
-        """Receive a frame where this direction ends. True when it is a test frame."""
+        """Receive a frame at the end of this direction. True for a test frame."""
         return bool(self._code.receive_at(ctypes.c_ulonglong(now), frame, len(frame), direction))
 
     def counted(self) -> dict[str, int]:
@@ -88,7 +88,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Code:
 
 
 def outcome(code: Code) -> dict[str, int]:
-    """What was counted, without zeros and latencies."""
+    """The counters, without zeros and latencies."""
     return {name: count for name, count in code.counted().items() if count and "latency" not in name}
 
 
@@ -140,7 +140,7 @@ def test_a_closed_loop_sends_all_windows_and_the_beginning_of_one_more_burst(cod
 
 
 def test_a_sink_works_as_long_on_each_frame_of_a_closed_loop(code: Code) -> None:
-    """It counts no latency, whose bucket would take it longer or shorter to find."""
+    """The sink counts no latency then. To find the latency's bucket would take longer for some frames."""
     code.begin("load=0 duration=10 burst=1 windows=1")
     for late, frame in enumerate(code.frames(20)):
         assert code.receive(frame, now=1_000_000 + 1000 * late + 2**late)

@@ -1,4 +1,4 @@
-"""Between ports that exist, a tester whose frames do not cross is replaced by its fallback, whichever tester it is."""
+"""Between existing ports, a tester whose frames do not cross is replaced by its fallback. This holds for any tester."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS = (Direction.LEFT_TO_RIGHT,)
 
 @dataclass
 class SomeTester:
-    """Its frames cross, or none of them does."""
+    """A tester. Either all of its frames cross, or none."""
 
     shortest_trial: ClassVar[float] = 0.0
 
@@ -43,7 +43,7 @@ class SomeTester:
 
 @pytest.fixture
 def after(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The tester of a chain once it has shown whether its frames cross; and the engine and reason of another one."""
+    """A function that probes a chain. It returns the chain's tester, and the engine and reason of a replacement."""
     asked: list[Any] = []
     other = SomeTester(crosses=True)
 

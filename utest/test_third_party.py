@@ -1,4 +1,4 @@
-"""Other Python packages bring parts of their own; one that is broken costs only itself."""
+"""Other Python packages add parts to podperf. A broken package only makes its own parts unusable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podperf.third_party import with_third_party
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package with four entry points, of which two can be used."""
+    """An installed package with four entry points. Two of them can be used."""
     (tmp_path / "acme.py").write_text("FAST, SLOW = 'fast', 'slow'\n")
     (tmp_path / "acme_broken.py").write_text("raise OSError('no licence')\n")
     installed = tmp_path / "acme-1.0.dist-info"

@@ -12,8 +12,9 @@ import pytest
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
-from podperf.hosts.linux import dedicate_receive_processing, threads_named
 from podperf.hosts.local import LocalHost
+from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.threads import threads_named
 from podperf.model import Placement
 from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.worker_ports import received_by_threads
@@ -60,7 +61,7 @@ def test_where_no_thread_of_the_kernel_is_to_be_seen_the_remedy_is_said() -> Non
 
 
 class Refusing(ScriptedHost):
-    """It has one receive thread, which it lets nobody move."""
+    """A host with one receive thread that cannot be pinned."""
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         done = super()._run(*command, stdin=stdin, check=check, timeout=timeout)

@@ -1,4 +1,4 @@
-"""What `podperf test` says of the time that it will still take, and which tests it leaves out."""
+"""The remaining time that `podperf test` shows, and the tests that it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topology files: what they mean, and what is said about the ones that cannot be used."""
+"""Topology files: their meaning, and the messages about wrong ones."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def problems(file: Path, content: str | bytes) -> list[str]:
-    """What is said about this content, without the file's name."""
+    """The messages about this content, without the file's name."""
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TopologyError) as caught:
         load_topology(file, data_planes=("wire", "linux-bridge"), pod_runtimes=("namespaces", "runc"))
@@ -511,7 +511,7 @@ def test_a_key_with_a_line_end_is_still_told_in_one_line(tmp_path: Path) -> None
 
 
 def walk(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """All keys of the schema with what it says about them."""
+    """All keys of the schema, each with its own part of the schema."""
     found = []
     for key, inner in schema.get("properties", {}).items():
         reference = inner.get("$ref", "").removeprefix("#/$defs/")

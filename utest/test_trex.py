@@ -82,7 +82,7 @@ def test_sizes_are_those_on_the_wire_without_the_fcs() -> None:
 
 
 def test_a_mix_leaves_in_its_order() -> None:
-    """Merged by their times, as TRex does it, the streams are the sequence over and over."""
+    """TRex merges the streams by their times. The result must be the mix's sequence again and again."""
     streams = [
         stream
         for stream in streams_of(Trial(TrafficProfile(IMIX), 1200, 1), LEFT_TO_RIGHT, MACS, 1)
@@ -177,7 +177,7 @@ LATENCY = {"histogram": {"0": 90, "10": 10}, "average": 999.0, "total_max": 1, "
 
 
 def counted(**changes: Any) -> dict[str, Any]:
-    """What a faultless trial of 1 s at 1000 frames/s from left to right gives; counters have counted before."""
+    """The answer to a faultless trial of 1 s at 1000 frames/s from left to right. The counters did not start at 0."""
     result: dict[str, Any] = {
         "started": 1.0,
         "wall": 1.05,
@@ -401,7 +401,7 @@ def test_what_keeps_the_client_from_starting_is_one_clear_line(answer: dict[str,
 
 
 def dialogue(*said: dict[str, Any]) -> Dialogue:
-    """One in which TRex's client says this, whatever it is asked."""
+    """A dialogue in which TRex's client gives these answers to any question."""
     made = Dialogue(Path("made up"))
     made.version, made.lines = answers(REFUSED), [("trex", each) for each in said]
     return made
@@ -472,7 +472,7 @@ def test_the_client_notices_at_once_that_nobody_listens_any_more() -> None:
         found: list[str] = []
         watch = threading.Thread(target=lambda: found.append(until_gone(*server.getsockname())))
         watch.start()
-        server.accept()[0].close()  # as a server does with whom it does not understand
+        server.accept()[0].close()  # a server closes the connection of a client that it does not understand
         again, _ = server.accept()
         assert not found, "a server that listens is not gone"
     again.close()
@@ -517,7 +517,7 @@ def test_a_tester_that_broke_is_made_anew_for_the_next_test(monkeypatch: pytest.
 
 
 def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TRex keeps what it counted under a group's number: nothing of the trial before must be in the next one's."""
+    """TRex keeps its counts under a group's number. A trial must not get counts of the previous trial."""
     host = PlayedHost(dialogue(READY, *[{"trial": counted()}] * 2))
     with started_on(host) as started:
         lines: list[str] = []

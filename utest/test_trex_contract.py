@@ -1,4 +1,4 @@
-"""The TRex tester keeps the testers' contract, in dialogues that were recorded from a real TRex."""
+"""The TRex tester fulfils the testers' contract in recorded dialogues with a real TRex."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from trex_dialogue import FOLDER, Dialogue, played
 
 
 def dialogue_of(test: str) -> Path:
-    """The file of the dialogue that was recorded while this test ran, by the test's name."""
+    """The file with the dialogue of this test. It was recorded when the test of this name ran with a real TRex."""
     return FOLDER / f"{''.join(c if c.isalnum() else '-' for c in test.removeprefix('test_')).strip('-')}.json"
 
 
 class PlayedBench:
-    """A recorded dialogue, with what the system under test saw meanwhile."""
+    """A recorded dialogue, with the frames that the system under test saw."""
 
-    seconds = SECONDS  # as it was recorded
+    seconds = SECONDS  # the duration in the recording
 
     def __init__(self, dialogue: Dialogue) -> None:
         self.tester: Tester = played(dialogue)
         self._seen = list(dialogue.seen)
 
     def lose_one_in(self, number: int) -> None:
-        """Lost already when it was recorded."""
+        """These frames were already lost in the recording."""
 
     def flows_seen(self) -> int:
         return self._seen.pop(0)
@@ -46,4 +46,4 @@ def bench(request: pytest.FixtureRequest) -> Iterator[PlayedBench]:
 
 def test_every_dialogue_belongs_to_a_test(request: pytest.FixtureRequest) -> None:
     mine = {dialogue_of(each.name) for each in request.session.items if each.path == request.path}
-    assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "left over from a test that is gone"
+    assert set(FOLDER.glob("*.json")) - mine == set() or len(mine) == 1, "these dialogues belong to no test"

@@ -82,7 +82,7 @@ def test_each_trial_carries_the_noise_around_it() -> None:
 
 
 class ScriptedQuietness:
-    """The machine's speed around one trial after the other, and how long each waited for it."""
+    """The machine's speed around each trial, and the seconds that the trial waited for it."""
 
     def __init__(self, speeds: list[float], waits: list[float] | None = None) -> None:
         self.speeds, self.waits, self.asked = speeds, waits or [], 0

@@ -1,4 +1,4 @@
-"""Verdicts: what a threshold says about a figure, and what it cannot say."""
+"""Verdicts: the judgement of a threshold on a figure, and the cases without a judgement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def status(threshold: Threshold, metrics: Metrics, baseline: Metrics | None = No
         (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "failed"),
         (Threshold("ndr", "Mpps", minimum=0.0005), {"ndr": Measured(1e3, upper_bound=True)}, "inconclusive"),
         (Threshold("ndr", "Mpps", maximum=3.0), {"ndr": Measured(1e3, upper_bound=True)}, "passed"),
-        # Of a search that was cut short it is known that the figure lies between the bounds found so far.
+        # The figure of an unfinished search lies between its bounds.
         (Threshold("ndr", "Mpps", minimum=2.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "passed"),
         (Threshold("ndr", "Mpps", minimum=3.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "inconclusive"),
         (Threshold("ndr", "Mpps", minimum=6.0), {"ndr": Measured(2e6, 2e6, 5e6, unfinished=True)}, "failed"),
@@ -55,7 +55,7 @@ def status(threshold: Threshold, metrics: Metrics, baseline: Metrics | None = No
             {"ndr": Measured(5e6, high=5e6, upper_bound=True, unfinished=True)},
             "inconclusive",
         ),
-        # One that it left to a preceding target is none: a single short trial may have decided it.
+        # A bound of a preceding target does not count: a single short trial may have decided it.
         (Threshold("ndr", "Mpps", minimum=2.0), {"ndr": Measured(2e6, None, 5e6, unfinished=True)}, "inconclusive"),
         (Threshold("ndr", "Mpps", minimum=6.0), {"ndr": Measured(2e6, None, 5e6, unfinished=True)}, "failed"),
         (Threshold("ndr", "Mpps", minimum=6.0), CUT_SHORT_AT_ONCE, "inconclusive"),

@@ -1,4 +1,4 @@
-"""The virtual worker's pure parts: what QEMU is asked for, what an image follows from, how it becomes a lab."""
+"""The virtual worker's pure parts: QEMU's arguments, the image's recipe, and the topology with the worker in it."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ class Switch:
 
 @pytest.fixture
 def switch_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SwitchOn:
-    """Boots it from these consoles, one after the other; says which accelerators were tried, and what was said."""
+    """Boot with these console outputs, one after the other. Returns the accelerators that were tried, and the notes."""
 
     def switch_on(*consoles: Console, kvm: bool = False, boot_id: str = "first") -> tuple[list[str], list[str]]:
         monkeypatch.setattr(boot, "KVM", tmp_path if kvm else tmp_path / "none")

@@ -1,4 +1,4 @@
-"""What VPP says, as data, and which of its interfaces make a segment."""
+"""VPP's answers as data, and VPP's interfaces at each segment."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_answer_without_nodes_is_a_thread_without_nodes() -> None:
 
 
 class Machine(ScriptedHost):
-    """A machine with a VPP that has these plug-ins: their files, and those that it says to have loaded."""
+    """A machine with a VPP that has these plug-ins: the files, and the plug-ins that the running VPP reports."""
 
     def __init__(self, files: Sequence[str], loaded: str = "") -> None:
         super().__init__(patient=True)
@@ -92,7 +92,7 @@ REASON = "memif_plugin.so, by which pods are attached: the package vpp-plugin-co
     [
         (["dpdk_plugin.so", "memif_plugin.so"], None),
         (["dpdk_plugin.so"], f"VPP is installed on scripted host without {REASON}"),
-        ([], None),  # its plug-ins are somewhere else: it will say itself what it has loaded
+        ([], None),  # its plug-ins are in another folder; VPP itself reports the loaded ones
     ],
 )
 def test_a_vpp_without_memif_is_known_before_it_is_started(files: list[str], reason: str | None) -> None:

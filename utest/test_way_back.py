@@ -1,4 +1,4 @@
-"""The journal of a machine: the last change is taken back first, whatever a kill or somebody else did meanwhile."""
+"""The journal of a machine: the last change is taken back first, also after a kill or after somebody else's changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.way_back import (
-    Change,
+    NotedChange,
     Thing,
     WayBack,
     changes,
@@ -46,7 +46,7 @@ THERE = {
 
 
 def note(journal: Path, thing: Thing, *back: str) -> None:
-    """On record, by a run that was killed before it could take it back."""
+    """An entry of a run that was killed before it took the change back."""
     with ExitStack() as undo:
         WayBack(LocalHost(), undo, str(journal)).note("something", *back, of=thing)
         undo.pop_all()
@@ -88,7 +88,7 @@ def test_one_that_cannot_be_taken_back_is_named_and_keeps_no_other() -> None:
     with pytest.raises(PodperfError, match=said):
         undo.close()
     assert any(command.endswith("first") for command in host.commands)
-    assert changes(host, "/j") == [Change("the second thing", ["refuse"])], "for podperf clean"
+    assert changes(host, "/j") == [NotedChange("the second thing", ["refuse"])], "for podperf clean"
 
 
 def test_what_an_earlier_set_up_could_not_take_back_is_left_to_the_next_clean() -> None:
@@ -158,7 +158,7 @@ def test_a_kill_in_the_middle_of_a_clean_costs_nothing(tmp_path: Path, after: in
 
 
 class Killed(LocalHost):
-    """This machine, on which podperf is killed after so many commands."""
+    """This machine. podperf is killed after `after` commands."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ def test_entries_of_many_digits_are_in_their_order() -> None:
     assert go_back(host, "/j") == [str(number) for number in reversed(range(12))]
 
 
-# --- what is gone -----------------------------------------------------------------------------------------------------
+# --- things that are gone ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("thing", GONE.values(), ids=GONE)

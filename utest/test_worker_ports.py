@@ -1,4 +1,4 @@
-"""The worker's existing ports: found again whatever happened to them, and the right device behind them."""
+"""The worker's existing ports: podperf finds them again after any change, and the right device is behind them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def link(name: str, mac: str = MAC, kind: str | None = None) -> dict[str, Any]:
     ("kind", "links", "found"),
     [
         (None, [link("lo", "00:00:00:00:00:00"), link("ens4")], "ens4"),
-        (None, [link("br0", kind="bridge"), link("net1")], "net1"),  # a bridge takes the MAC of a port of its own
+        (None, [link("br0", kind="bridge"), link("net1")], "net1"),  # a bridge takes the MAC of one of its ports
         (None, [link("ipvl0", kind="ipvlan"), link("br0", kind="bridge")], None),
         (None, [link("ens4", "52:54:00:00:00:02")], None),  # another one took the name
         ("veth", [link("br0", kind="bridge"), link("ens4", kind="veth")], "ens4"),

@@ -1,7 +1,7 @@
-"""What every tester must do, whichever it is: the same assertions for the software tester, a TRex, and its recordings.
+"""The contract of testers: the same assertions for the software tester, a TRex, and its recordings.
 
-A test module imports these functions and defines the fixture `bench`: the tester, and a system under test whose
-behaviour is known, between its ports.
+A test module imports these functions and defines the fixture `bench`: a tester, and a known system under test between
+its ports.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def valid(bench: Bench, trial: Trial) -> TrialResult:
 
 
 def lossless(bench: Bench, trial: Trial) -> TrialResult:
-    """The first result of some without loss, in which all was sent that was intended."""
+    """The result of the first trial that sent all intended frames and lost none."""
     for _ in range(ATTEMPTS):
         result = valid(bench, trial)
         if not result.lost and all(each.sent == each.intended for each in result.directions):
@@ -132,7 +132,7 @@ def test_an_unpaced_trial_sends_more_than_a_paced_one(bench: Bench) -> None:
         result = bench.tester.measure(Trial(SMALL, UNPACED, bench.seconds))
         assert result.sent == result.intended_count
         assert 0 < result.received <= result.sent
-        if 0.9 * bench.seconds <= result.duration < 1.5 * bench.seconds:  # TRex stops late when it cannot keep up
+        if 0.9 * bench.seconds <= result.duration < 1.5 * bench.seconds:  # TRex stops late if it cannot keep up
             assert result.achieved_load > 10 * LOW
             return
     raise AssertionError(f"it never lasts as long as it should, the last time {result.duration} s")

@@ -1,14 +1,14 @@
-"""Says what the second command, `podperf test`, tests at each moment, and how long it will still take.
+"""Shows the running test of `podperf test` and the remaining time.
 
 Three parts of `podperf test` use this file:
 
 - `podperf test` itself sets PODPERF_TEST_STAGES: the tox environments that it runs, in their order.
 - tox calls `time_left.py STAGE` when an environment begins.
-- pytest loads time_left_line.py as a plugin (conftest.py), which shows the test that runs and the time left.
+- pytest loads time_left_line.py as a plugin (conftest.py). It shows the running test and the remaining time.
 
-The estimate comes from how long the same tests took here the last time (build/test-seconds.json). Before a first run it
-comes from usual_seconds.json beside this file: a copy of that file from a machine with two cores. The seconds that this
-run has spent correct the rest of the estimate.
+The estimate comes from the last durations of the same tests on this machine (build/test-seconds.json). Before a first
+run it comes from usual_seconds.json: a copy of build/test-seconds.json from a machine with two cores. The seconds that
+this run has spent correct the rest of the estimate.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[1]
 USUAL = Path(__file__).with_name("usual_seconds.json")
 LEARNED = ROOT / "build/test-seconds.json"
 STAGES_VARIABLE = "PODPERF_TEST_STAGES"
-UNKNOWN_TEST = 0.3  # seconds of a test without a figure, where it is chosen by hand
+UNKNOWN_TEST = 0.3  # seconds of a test without a figure, if a person chose it by hand
 UNKNOWN_STAGE = 20.0  # seconds
-TRUST = 30.0  # seconds that must have passed before this run's pace counts as much as the earlier runs' figures
+TRUST = 30.0  # after this many seconds, the pace of this run counts as much as earlier figures
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Expected:
         return cls(stages, tests)
 
     def of(self, tests: Sequence[str], stage: str, stages: Sequence[str]) -> dict[str, float]:
-        """Seconds of each of these tests. In a planned stage the tests without a figure share what the others leave."""
+        """Seconds of each test. In a planned stage, unknown tests share the seconds that known tests leave."""
         unknown = [each for each in tests if each not in self.tests]
         known = sum(self.tests[each] for each in tests if each in self.tests)
         share = max(0.0, self.stage(stage) - known) / max(1, len(unknown)) if stage in stages else UNKNOWN_TEST
@@ -66,7 +66,7 @@ class Expected:
         return self.stages.get(stage, UNKNOWN_STAGE)
 
     def write(self, file: Path, *, stages: Mapping[str, float], tests: Mapping[str, float]) -> None:
-        """Keep these figures beside the ones that are known. A file that cannot be written costs only the estimate."""
+        """Store these figures beside the known ones. Without the file, the next estimate is worse."""
         content = {"stages": {**self.stages, **stages}, "tests": {**self.tests, **tests}}
         rounded = {
             part: {name: round(seconds, 1) for name, seconds in sorted(content[part].items())} for part in content
@@ -83,7 +83,7 @@ def _finite(seconds: str | float) -> float:
 
 
 def estimate(rest: float, spent: float, expected: float) -> float:
-    """Seconds that `rest` will take, where work that was expected to take `expected` seconds has taken `spent`."""
+    """`rest` multiplied by the pace of this run: the seconds spent divided by the seconds expected so far."""
     return rest * (spent + TRUST) / (expected + TRUST)
 
 
@@ -93,7 +93,7 @@ def written(seconds: float) -> str:
 
 
 def planned_stages() -> list[str]:
-    """The tox environments that `podperf test` runs; none where tox or pytest was called by hand."""
+    """The tox environments that `podperf test` runs. Empty if a person called tox or pytest."""
     return os.environ.get(STAGES_VARIABLE, "").split()
 
 

@@ -83,7 +83,7 @@ class TimeLeft:
 
     @property
     def seconds_left(self) -> float:
-        """Of all that `podperf test` does. A test that takes longer than expected is expected to end now."""
+        """The remaining seconds of all that `podperf test` runs. A late test is expected to end now."""
         done = sum(self._expected_seconds[each] for each in self._seconds)
         spent = sum(self._seconds.values())
         here = sum(each for name, each in self._expected_seconds.items() if name not in self._seconds)
@@ -115,7 +115,7 @@ class TimeLeft:
 
 
 def is_left_out(test: pytest.Item) -> bool:
-    """Whether it is known before its start that this test is skipped, as those on the virtual worker mostly are."""
+    """Whether the test's marks already say that it is skipped. Tests on the virtual worker mostly are."""
     return any(mark.args[:1] == (True,) for mark in test.iter_markers("skipif"))
 
 

@@ -1,8 +1,8 @@
-"""What podperf and a TRex said to each other: recorded from a real server, and played again where there is none.
+"""A dialogue between podperf and a TRex. It is recorded with a real server, and played again without one.
 
-A dialogue is a JSON file: the server's answers to the questions for its version, each line between podperf and TRex's
-client, and what the system under test saw. It is strict: where podperf now asks for something else than it did when it
-was recorded, it has to be recorded anew (see atest/test_tester_contract.py).
+A dialogue is a JSON file. It has the server's answers to the questions for its version, each line between podperf and
+TRex's client, and the frames that the system under test saw. The replay is strict: if podperf asks another question
+than in the recording, the dialogue must be recorded again (see atest/test_tester_contract.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENDPOINT = Endpoint("127.0.0.1", 4501)
 
 
 class Dialogue:
-    """One dialogue, being recorded or played. `seen` is what the system under test answered, in order."""
+    """One dialogue, in a recording or a replay. `seen` has the observations of the system under test, in order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,7 +72,7 @@ class RecordingProcess:
 
 
 class RecordingHost(Commands):
-    """A host that records what its commands answer and its processes say."""
+    """A host that records the answers of its commands and the output of its processes."""
 
     def __init__(self, host: Host, dialogue: Dialogue) -> None:
         self._host, self._dialogue = host, dialogue
@@ -94,7 +94,7 @@ class RecordingHost(Commands):
 
 
 class PlayedProcess:
-    """TRex's client as a dialogue has it: answers what was answered, to what was asked."""
+    """TRex's client in a replay. It gives the recorded answers to the recorded questions."""
 
     def __init__(self, dialogue: Dialogue) -> None:
         self._dialogue, self._left = dialogue, list(dialogue.lines)
@@ -122,7 +122,7 @@ class PlayedProcess:
 
 
 class PlayedHost(Commands):
-    """A host on which a dialogue takes place again."""
+    """A host that replays a dialogue."""
 
     name = "recording"
 
@@ -145,5 +145,5 @@ class PlayedHost(Commands):
 
 
 def played(dialogue: Dialogue) -> TrexTester:
-    """A tester that takes part in a recorded dialogue."""
+    """A TRex tester with a replayed dialogue."""
     return TrexTester(PlayedHost(dialogue), TrexSettings(), ENDPOINT, 4500, "/opt/trex/client")

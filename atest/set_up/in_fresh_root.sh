@@ -5,25 +5,25 @@
 #   in_fresh_root.sh noble run --include quick                        and a run
 #   in_fresh_root.sh trixie test -e atest -- -m distribution          and tests
 #
-# SUITE is a Debian release that debootstrap knows, or noble: Ubuntu 24.04, whose keys are in the package ubuntu-keyring.
-# The checkout is copied into a minimal root of it, with a space in its path. There the set-up runs twice, and the second
-# time without a network. Then the command runs, in a network namespace of its own. Prints how long each took and ends
-# with the exit code of the first one that failed. Needs root.
+# SUITE is a Debian release that debootstrap knows, or noble: Ubuntu 24.04. The keys of noble are in the package
+# ubuntu-keyring. The script copies the checkout into a minimal root of SUITE. The path there has a space in it. There
+# the set-up runs twice, the second time without a network. Then the command runs, in a separate network namespace. The
+# script prints the duration of each step. It ends with the exit code of the first failed step. Needs root.
 #
-# The bare root is kept in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. Everything else is gone when this
-# ends, also when it is interrupted: mounts, files, processes, hugepages. SIGKILL leaves files, which the next call
-# removes.
+# The bare root stays in PODPERF_ROOTS (/var/tmp/podperf-roots) for the next time. Everything else is gone at the end,
+# also of an interrupted call: mounts, files, processes, hugepages. After SIGKILL, files stay, and the next call removes
+# them.
 set -euo pipefail
 
 suite=${1:?which Debian release? for example bookworm}
 here=$(dirname "$(readlink -f "$0")")
 roots=${PODPERF_ROOTS:-/var/tmp/podperf-roots}
 
-# In a mount namespace of our own. Not a PID namespace, where the kernel's threads could not be pinned.
+# In a separate mount namespace. Not in a PID namespace: the kernel's threads could not be pinned from there.
 [ -n "${PODPERF_IN_FRESH_ROOT-}" ] || PODPERF_IN_FRESH_ROOT=yes exec unshare --mount "$0" "$@"
 shift
 
-# Root runs what is in the roots, so nobody else may have put it there.
+# Root runs programs in the roots. So no other user may have made them.
 umask 022
 mkdir -p "$roots"
 case $(stat -c '%u %A' "$roots") in
@@ -69,8 +69,8 @@ inhabitants() {
     done 2>/dev/null
 }
 
-# Processes first: those in the root hold its mounts. A test or a run has time to undo what it did to the kernel, and
-# `clean` undoes the rest. A set-up changes nothing outside the root.
+# Processes first: the processes in the root use its mounts. A test or a run gets time to undo its changes of the
+# kernel, and `clean` undoes the rest. A set-up changes nothing outside the root.
 end() {
     trap '' INT TERM HUP
     set +e
@@ -104,7 +104,7 @@ mkdir -p "$root/$checkout"
 git -C "$here" ls-files -z --cached --others --exclude-standard --full-name "$(git -C "$here" rev-parse --show-toplevel)" |
     tar -C "$(git -C "$here" rev-parse --show-toplevel)" --null --files-from - --create | tar -C "$root/$checkout" --extract
 
-# A job of its own, so that a signal interrupts `wait` at once, and so that it ends with us.
+# A separate job. So a signal interrupts `wait` at once, and the job ends with this script.
 inside() {
     local status=0 prefix=(setpriv --pdeathsig TERM)
     [ -z "${network-}" ] || prefix+=(unshare --net)

@@ -1,6 +1,6 @@
 """The set-up on new machines: minimal roots of Debian's and Ubuntu's releases, made by debootstrap.
 
-Takes some minutes and the package servers, so it runs only with PODPERF_SLOW=1.
+These tests take some minutes and need the package servers. So they only run with PODPERF_SLOW=1.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def test_an_interrupted_one_leaves_nothing(by: signal.Signals) -> None:
 
 
 def is_below(root: Path, folder: Path) -> bool:
-    """True for a process whose root directory is there."""
+    """True if the root directory of this process is below the folder."""
     try:
         return root.readlink().is_relative_to(folder)
-    except OSError:  # it ended meanwhile, or waits to be taken note of
+    except OSError:  # the process has ended, or is a zombie
         return False

@@ -2,20 +2,29 @@
 
 Imports run one way, from the top of this list to its end (utest/test_layers.py):
 
-    run                      one run of the suites: its machines, limits and baselines, and the test that runs now
-    preflight, cleanup       the commands `check` and `clean`
-    report, virtual_worker   reports from records; a worker in QEMU
-    methods, records         methods measure a result with a tester; the JSON document of one test
-    verdicts                 thresholds, claims of the draft, results that others published
-    testbed                  machines, ports and CPUs in use: builds the systems under test
-    dataplanes               one file a data plane
-    pods, testers            pod runtimes and forwarders; the senders and receivers of test traffic
-    kernel, quietness        features of a host's kernel; foreign work on the measuring CPUs
-    hosts                    the places where a command runs
-    topology                 the values of a topology file
-    documents, progress      YAML checked against a schema; the progress that a person sees during a run
-    metrics                  the table of metrics, and a figure of one
-    model and the rest       values and text, without I/O; the properties of a terminal
+    __main__                   `python -m podperf`: the commands that a user types
+    run                        one run of the suites: its machines, limits and baselines, and the test that runs now
+    cleanup, preflight         the commands `clean` and `check`
+    counted_machine            the machine in QEMU whose clock counts instructions
+    report, virtual_worker     reports from records; a worker in QEMU
+    history                    figures of many runs: trends, change points, bounds for thresholds
+    methods, records           methods measure a result with a tester; the JSON document of one test
+    verdicts                   thresholds, claims of the draft, results that others published
+    testbed                    machines, ports and CPUs in use: builds the systems under test
+    dataplanes                 one file a data plane
+    pods, testers              pod runtimes and forwarders; the senders and receivers of test traffic
+    kernel, quietness          features of a host's kernel; foreign work on the measuring CPUs
+    hosts                      the places where a command runs
+    topology                   the values of a topology file
+    cpu_plan, documents        the CPUs of each role; YAML checked against a schema
+    metrics, progress          the table of metrics, and a figure of one; the progress that a person sees during a run
+    model                      the values of a measurement: chains, frames, traffic, trials, latencies
+    addressing, cpu_lists      test addresses and MACs; CPU lists as text
+    errors, figures, forecast  the errors of users; figures as text; the time that a run still takes
+    nearness, noise            the known names next to a mistyped one; the amount of foreign work
+    ownership, terminal        the owner of result files; the properties of a terminal
+    third_party                parts that other packages bring
+    printable                  text of others, made safe for a terminal, a log and a page
 """
 
 __version__ = "0.1.0"

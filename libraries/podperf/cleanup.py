@@ -15,7 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import end_processes, namespaces_named, remove_namespace
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
-from podperf.hosts.way_back import JOURNAL, changes, go_back
+from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
 from podperf.ownership import hand_over_killed
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
@@ -44,15 +44,27 @@ def put_back(host: Host, *, keep: bool = False) -> list[str]:
         free_shared_memory(host)
         return []
 
+    lost_with_namespaces = True  # until the journal is known to need none of them
+
+    def take_back() -> list[str]:
+        nonlocal lost_with_namespaces
+        try:
+            found = go_back(host)
+        except NotTakenBack as error:
+            lost_with_namespaces = error.in_namespace
+            raise
+        lost_with_namespaces = False
+        return found
+
     def remove_namespaces() -> list[str]:
-        if any(change.in_namespace for change in changes(host)):
+        if lost_with_namespaces:
             return []
         for namespace in namespaces:
             remove_namespace(host, namespace)
         return namespaces
 
     try:
-        found = _each_of(shared_memory, lambda: go_back(host), remove_namespaces)
+        found = _each_of(shared_memory, take_back, remove_namespaces)
     except PodperfError:
         if not keep:
             host.do("rm", "-rf", JOURNAL, directory)

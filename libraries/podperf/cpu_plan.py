@@ -6,7 +6,7 @@ here. Drivers and records read a role by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -46,7 +46,7 @@ class CpuPlan:
     """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
 
     apart: bool = False
-    """Whether the tester's CPUs are another machine's."""
+    """Whether the tester's CPUs belong to another machine than the worker's."""
 
     @property
     def beside_switch(self) -> tuple[int, ...]:
@@ -59,6 +59,16 @@ class CpuPlan:
         Neighbouring ports share a poller. With two CPUs, one polls the left half of the chain, and one the right half.
         """
         return [self.switch[place * len(self.switch) // ports] for place in range(ports)]
+
+    @property
+    def main_and_workers(self) -> tuple[int, tuple[int, ...]]:
+        """The CPU of a main thread that shares its CPU with no worker thread, and the CPUs of the worker threads.
+
+        If the switch leaves no other CPU, the main thread has the switch's first CPU. With a single CPU there is no
+        worker thread, and the main thread polls.
+        """
+        main, *workers = self.switch if self.main in self.switch else (self.main, *self.switch)
+        return main, tuple(workers)
 
     @property
     def roles(self) -> Mapping[str, tuple[int, ...]]:
@@ -85,6 +95,11 @@ class CpuPlan:
         return {cpu: roles for cpu, roles in sorted(by_cpu.items()) if len(roles) > 1}
 
 
+def roles_as_record(plans: Iterable[CpuPlan]) -> list[dict[str, list[int]]]:
+    """The CPUs of each role on each worker, from left to right, in the form of records."""
+    return [{role: list(cpus) for role, cpus in each.roles.items()} for each in plans]
+
+
 def plan_cpus(placement: Placement, pods: int, *, with_switch: bool) -> CpuPlan:
     """The roles of a chain of `pods` pods in the usual placement, from the lowest CPU of the worker to the highest.
 
@@ -102,8 +117,8 @@ def give_roles(
 ) -> CpuPlan:
     """The roles of a chain. `switch` has its switch's CPUs, if any. `beside` has the CPUs of pods and control.
 
-    The pods have the first CPUs of `beside`. Control has the other ones, or shares those of the pods. `receives` has
-    the CPU of the left and of the right port.
+    The pods have the first CPUs of `beside`. Control has the other ones. If none is left, it shares the CPUs of the
+    pods. `receives` has the CPU of the left and of the right port.
     """
     left, right = receives
     return CpuPlan(

@@ -224,7 +224,7 @@ def rates() -> list[Metric]:
 
 
 def headlines() -> list[Metric]:
-    """The rates by which data planes are ranked and runs compared, the most important first."""
+    """The rates for the ranking of data planes and the comparison of runs, the most important first."""
     return sorted((each for each in rates() if each.headline), key=lambda each: each.headline)
 
 
@@ -238,6 +238,7 @@ class Signs:
 
 
 IN_TEXT = Signs(">= ", "< ")
+IN_WORDS = Signs("at least ", "below ")
 IN_COLUMN = Signs(">=", "<")  # of a terminal, which has little room
 ON_PAGE = Signs("≥ ", "< ")
 

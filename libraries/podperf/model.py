@@ -147,19 +147,22 @@ class TrafficProfile:
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed loop: bursts of `burst` frames, each sent when the one before has arrived, for so many `windows`."""
+    """A closed loop: bursts of `burst` frames. A burst is sent when the previous one has arrived.
+
+    A trial has `windows` windows of WINDOW frames each.
+    """
 
     burst: int  # a power of two, at most WINDOW
     windows: int
 
-    WINDOW: ClassVar[int] = 64  # frames whose time is told together
+    WINDOW: ClassVar[int] = 64  # frames of which the tester tells the common time
 
 
 @dataclass(frozen=True)
 class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
-    With `loop`, frames go in a closed loop, at no load of their own. `duration` is then the most that it may take.
+    With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
     `train` frames leave together (a power of two, at most 64), at the same mean load.
     """
 

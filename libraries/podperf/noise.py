@@ -40,8 +40,8 @@ class Speed:
 class Noise:
     """Other work on the measuring CPUs during one or more windows. Amounts are CPU seconds. Two values can be added.
 
-    `foreign` has the time of each process, as "name (pid)", on the measuring CPUs, without the tester, the system under
-    test and the suite itself. `resolution` is the tick in which the amounts of one window are counted. The amounts may
+    `foreign` has the time of each foreign process on the measuring CPUs, by "name (pid)". Tester, system under test and
+    the suite itself are not foreign. The kernel counts in ticks of `resolution` seconds. So an amount of one window can
     be wrong by one tick.
     """
 

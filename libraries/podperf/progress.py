@@ -17,7 +17,7 @@ from podperf.printable import printable
 from podperf.terminal import columns
 
 LEAST_NAME = 8  # characters of a test's name; if they do not fit, the line leaves out the remaining time
-LINE_INTERVAL = 5.0  # seconds between lines where the output is no terminal
+LINE_INTERVAL = 5.0  # seconds between lines, if the output is no terminal
 WAITING_INTERVAL = 0.2  # seconds between two lines about the CPUs' speed, which is measured hundreds of times a second
 
 
@@ -55,7 +55,7 @@ class Progress:
         self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
 
     def waiting(self, speed: Speed) -> None:
-        """A trial waits until the machine is quiet. `speed` is that of the measuring CPUs now."""
+        """A trial waits until the machine is quiet. `speed` is the present speed of the measuring CPUs."""
         if time.monotonic() - self._last_waiting >= WAITING_INTERVAL:
             self._last_waiting = time.monotonic()
             self._show("waiting for a quiet machine", printable(" and ".join(speed.shortfalls)))
@@ -69,9 +69,9 @@ class Progress:
         self._write(text, stays=True)
 
     def test_ends(self, verdict: str, figures: str = "", reason: str = "") -> None:
-        """A test has ended: its verdict in the table, its figures in a line, or the reason why it has none.
+        """A test has ended. `verdict` is the word of the table, and `figures` is one line.
 
-        The reason of a skip is cut at the edge of a terminal. The table has it in full.
+        A test without figures has a `reason`. On a terminal the line is cut. The table has the whole reason.
         """
         seconds, reason = time.monotonic() - self._test_began, printable(reason)
         self.forecast.test_ended(self._number - 1, seconds)

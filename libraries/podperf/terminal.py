@@ -1,4 +1,4 @@
-"""How wide the lines of a stream are, and whether the stream shows colours."""
+"""The width of a stream's lines, and whether the stream shows colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TextIO
 
-USUAL_COLUMNS = 80  # where there is no terminal
+USUAL_COLUMNS = 80  # the default width, without a terminal
 
 
 def columns(stream: TextIO) -> int:

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    The bare path, which every other result is compared with, and the black box of an external topology.
-...              On the bare path the tester's ports are plugged into each other: results are its own limits.
+...              On the bare path the tester's ports are plugged into each other. Results show the tester's own limits.
 
 Resource         ../../resources/networking_model.resource
 

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    User-space, kernel-bypass networking model (draft section 4.1.2).
-...              Frames pass the kernel by: a process polls the ports, and pods are joined by shared memory.
+...              Frames bypass the kernel: a process polls the ports, and shared memory joins the pods.
 ...              The other data planes, sizes, directions, chains and forwarders: 4.1.2_user_space_sweep.robot.
 
 Resource         ../../resources/networking_model.resource

@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    Model combination (draft section 4.1.5).
-...              North/south frames pass SR-IOV virtual functions, east/west frames a user-space switch between
+...              North/south frames cross SR-IOV virtual functions. East/west frames cross a user-space switch between
 ...              the pods. The other sizes, directions, chains and VPP: 4.1.5_model_combination_sweep.robot.
 
 Resource         ../../resources/networking_model.resource

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Claims about networking models and chains of pods: do they hold on this testbed? The draft makes most
-...              of them, the hackathon's slides one, and podperf expects one. A verdict is confirmed, refuted or
-...              inconclusive, and none of them fails a test; see docs/findings.md.
+...              of them, the hackathon's slides make one, and one is podperf's own expectation. A verdict is confirmed,
+...              refuted or inconclusive. No verdict fails a test; see docs/findings.md.
 
 Resource         ../../resources/finding.resource
 

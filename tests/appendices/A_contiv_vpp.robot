@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    The experiment of appendix A of the draft: VPP with VRFs, and pods on exclusive CPUs, on shared CPUs
-...              or on any CPU. Its figures are in resources/published/appendix_a_contiv_vpp.yaml, its lab is
-...              topologies/appendix_a_contiv_vpp.yaml. docs/appendices.md explains what is compared.
+...              or on any CPU. The published figures are in resources/published/appendix_a_contiv_vpp.yaml. The lab is
+...              topologies/appendix_a_contiv_vpp.yaml. docs/appendices.md explains the comparison.
 
 Resource         ../../resources/published_order.resource
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    The experiment of appendix B of the draft: pods run DPDK on virtual functions, on exclusive CPUs, on
-...              shared CPUs or on any CPU. Its figures are in resources/published/appendix_b_sriov_dpdk.yaml, its lab
-...              is topologies/appendix_b_sriov_dpdk.yaml. docs/appendices.md explains what is compared.
+...              shared CPUs or on any CPU. The published figures are in resources/published/appendix_b_sriov_dpdk.yaml.
+...              The lab is topologies/appendix_b_sriov_dpdk.yaml. docs/appendices.md explains the comparison.
 
 Resource         ../../resources/published_order.resource
 

@@ -1,8 +1,8 @@
 *** Settings ***
-Documentation    The experiment of appendix C of the draft: two pods behind OVS-DPDK or VPP with memif. S1 to S6 are its
-...              placements of switch, first and second pod on two NUMA nodes (C.3). Its figures are in
-...              resources/published/appendix_c_multi_pod.yaml, its lab is topologies/appendix_c_multi_pod.yaml;
-...              docs/appendices.md explains what is compared.
+Documentation    The experiment of appendix C of the draft: two pods behind OVS-DPDK or VPP with memif. S1 to S6 are the
+...              experiment's placements of switch, first and second pod on two NUMA nodes (C.3). The published figures
+...              are in resources/published/appendix_c_multi_pod.yaml. The lab is topologies/appendix_c_multi_pod.yaml.
+...              docs/appendices.md explains the comparison.
 
 Resource         ../../resources/published_order.resource
 

@@ -1,8 +1,9 @@
 *** Settings ***
 Documentation    The experiment of the IETF 113 hackathon: chains of 2, 4 and 6 pods on one node, and of 4 pods on two
 ...              nodes (1n2p, 1n4p, 1n6p, 2n4p), with virtual functions at their ends and VPP between the pods. Other
-...              rows repeat it with other data planes. Its statements are in resources/published/hackathon_113.yaml,
-...              its lab is topologies/hackathon_113.yaml. docs/appendices.md explains what is compared.
+...              rows repeat the experiment with other data planes. The published statements are in
+...              resources/published/hackathon_113.yaml. The lab is topologies/hackathon_113.yaml. docs/appendices.md
+...              explains the comparison.
 
 Resource         ../../resources/published_order.resource
 

@@ -1,5 +1,7 @@
-"""The counted machine's image: a kernel, and one initramfs with everything else. It is built and kept as the virtual
-worker's image is."""
+"""The counted machine's image: a kernel, and one initramfs with everything else.
+
+podperf builds and stores it in the same way as the virtual worker's image.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ NOT_PACKED = {
     *("boot", "usr/lib/x86_64-linux-gnu/perl", "usr/share/perl"),
     *("var/cache", "var/lib/apt", "var/lib/dpkg/info"),
 }
-# A machine that waits skips the time until the next event, so that the time to log in would be over at once.
+# The clock of a waiting machine jumps to the next event. With a limit, the time to log in would be over at once.
 COUNTED_SSHD = f"{SSHD}LoginGraceTime 0\n"
 
 

@@ -19,7 +19,7 @@ ip link set dev lo up
 modprobe --all virtio_pci virtio_console || say "the kernel has no serial port of virtio"
 port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name) && port=/dev/$(basename "${port%/name}")
 say ready
-# Each connection to the serial port gets an SSH server of its own.
+# Each connection to the serial port starts a new SSH server.
 while :; do
     /usr/sbin/sshd -i -E /run/sshd.log <>"$port" >&0
     sleep 0.2

@@ -17,7 +17,8 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
-from podperf.hosts.linux import dedicate_receive_processing, write_attribute
+from podperf.hosts.linux import write_attribute
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod

@@ -87,7 +87,7 @@ class Worker:
 
 
 class Perishable(Protocol):
-    """A part of a data plane with processes of its own, which can end in mid-trial."""
+    """A part of a data plane that has processes. A process can end in mid-trial."""
 
     def check(self) -> None:
         """Raises PodperfError with the name of a process that has ended. Called after every trial, so be quick."""

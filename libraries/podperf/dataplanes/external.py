@@ -16,4 +16,4 @@ class External(Wire):
     name: ClassVar[str] = "external"
     cabling: ClassVar[Cabling] = Cabling.EXISTING
     cpu_users: ClassVar[Sequence[CpuUser] | None] = None
-    path: ClassVar[str] = "the tester's existing ports; what stands between them is not known to podperf"
+    path: ClassVar[str] = "the tester's existing ports; podperf does not know the system between them"

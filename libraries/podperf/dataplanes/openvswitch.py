@@ -13,8 +13,9 @@ from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.json_answer import json_answer
-from podperf.hosts.linux import await_success, held_to, threads_named
+from podperf.hosts.linux import await_success
 from podperf.kernel.thread_time import CpuUser, Cycles
+from podperf.kernel.threads import held_to, threads_named
 
 PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # its path on Debian and Ubuntu

@@ -9,9 +9,9 @@ from typing import Any
 
 from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
-from podperf.hosts.linux import threads_named
 from podperf.kernel.poller_sharing import take_turns
 from podperf.kernel.thread_time import CpuUser
+from podperf.kernel.threads import threads_named
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Application, Forwarder, Share

@@ -1,15 +1,21 @@
-"""Virtual functions (VFs) of the worker's ports along a chain, and DPDK on them."""
+"""Virtual functions (VFs) of the worker's ports along a chain, and the pods that use them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
+from podperf.addressing import left_of
 from podperf.dataplanes.base import Worker
+from podperf.dataplanes.polling_pods import PollingPods
+from podperf.dataplanes.segments import neighbours, start_pods, static_address
 from podperf.errors import Unavailable
 from podperf.hosts.way_back import WayBack
-from podperf.kernel import pci, sriov
+from podperf.kernel import interrupts, pci, sriov
 from podperf.kernel.sriov import PhysicalFunction, VirtualFunction
+from podperf.model import Chain
+from podperf.pods.base import Pod
 from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
@@ -62,3 +68,45 @@ def describe_vfs(worker: Worker, functions: Sequence[VirtualFunction]) -> dict[s
             for vf in functions
         ],
     }
+
+
+def start_kernel_pods(worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], undo: ExitStack) -> list[Pod]:
+    """Pods with the VFs' kernel interfaces."""
+    names = [f"vf{place}" for place in range(len(functions))]
+    for vf, name in zip(functions, names, strict=True):
+        pci.move_into_namespace(worker.host, pci.give_to_kernel(worker.host, vf.address), worker.namespace, name)
+
+    def plugins(segment: int, address: str) -> list[dict[str, Any]]:
+        place = 2 * segment - (address == left_of(segment))
+        return [{"type": "host-device", "device": names[place], "ipam": static_address(address)}]
+
+    pods = start_pods(worker, chain, plugins, undo)
+    for place, vf in enumerate(functions):
+        pod, interface = pods[place // 2], ("net1", "net2")[place % 2]
+        sriov.set_queues(pod.host, interface, worker.sriov.queues)
+        # A driver requests its interrupts when its interface is brought up. So steer them only now.
+        its = list(interrupts.affinities(worker.host, vf.address))
+        interrupts.steer(worker.host, its, worker.cpus.pods[place // 2])
+    for number, pod in enumerate(pods):
+        sriov.await_links(pod.host, dict(zip(("net1", "net2"), functions[2 * number :], strict=False)))
+    return pods
+
+
+def start_testpmd_pods(
+    worker: Worker, chain: Chain, functions: Sequence[VirtualFunction], polling: PollingPods, undo: ExitStack
+) -> list[Pod]:
+    """Pods whose testpmd drives the VFs."""
+    for vf in functions:
+        pci.give_to_user_space(worker.host, vf.address)
+    pods = []
+    for number in range(chain.pods):
+        pod = worker.pods.start(f"pod{number + 1}", [], undo)
+        for name, vf in zip(("net1", "net2"), functions[2 * number :], strict=False):
+            pod.add_device(name, vf.mac)
+        pods.append(pod)
+    left_macs, right_macs = neighbours(pods, worker)
+    for number, pod in enumerate(pods):
+        net1, net2 = (vf.address for vf in functions[2 * number : 2 * number + 2])
+        forwarder = on_to({net1: left_macs[number], net2: right_macs[number + 1]}, worker.sriov.queues)
+        polling.start(forwarder, pod, [net1, net2])
+    return pods

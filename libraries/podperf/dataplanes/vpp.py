@@ -10,11 +10,12 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Completed, Host, Process
-from podperf.hosts.linux import threads_named, unix_socket
+from podperf.hosts.linux import unix_socket
 from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
 from podperf.kernel.thread_time import CpuUser
+from podperf.kernel.threads import threads_named
 
 START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; on a free core VPP answers after 0.5 to 1 s
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
@@ -29,8 +30,8 @@ _WITHOUT_MEMIF = (
 )
 
 # VPP ends at its start if it does not know a keyword. All releases since 2021 know these keywords.
-# Buffers are in ordinary pages unless podperf has reserved hugepages. Otherwise VPP would add hugepages to those of the
-# machine, and leave them behind.
+# Buffers are in hugepages only if podperf has reserved hugepages. Otherwise VPP would reserve hugepages of its own, and
+# leave them behind.
 _START_UP = """\
 unix {{ nodaemon nosyslog nocolor runtime-dir {directory} cli-listen {directory}/cli.sock log {directory}/vpp.log }}
 socksvr {{ socket-name {directory}/api.sock }}
@@ -128,7 +129,7 @@ class Vpp:
         return _lines(self._host.ask(*self._command_line(question), timeout=ANSWER_TIMEOUT))
 
     def do(self, command: str) -> list[str]:
-        """Change something at its command line. Returns the answer in lines."""
+        """Run a command that changes VPP. Returns the lines of the answer."""
         self.check()
         return _lines(self._host.do(*self._command_line(command), timeout=ANSWER_TIMEOUT))
 
@@ -144,7 +145,7 @@ class Vpp:
     def create(self, command: str, name: str) -> None:
         """Create the interface `name` by `command`, and bring it up."""
         answer = self.do(command)
-        if answer not in ([], [name]):  # some commands answer with the name, some not at all
+        if answer not in ([], [name]):  # some commands answer with the name, others not at all
             raise PodperfError(f"VPP refused `{command}`: {' '.join(answer)}")
         self.configure(f"set interface state {name} up")
 

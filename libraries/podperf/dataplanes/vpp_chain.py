@@ -55,10 +55,8 @@ class VppChain(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
-        # With workers, VPP's main thread only answers questions. No worker may be on its core. So if the switch leaves
-        # no other CPU, the main thread has the switch's first CPU. With a single CPU there are no workers.
-        switch, main = worker.cpus.switch, worker.cpus.main
-        main, *workers = switch if main in switch else (main, *switch)
+        # With workers, VPP's main thread only answers questions. No worker may be on its core.
+        main, workers = worker.cpus.main_and_workers
         beside = self._ends.beside_switch(chain) if self._ends else {}
         devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
         polling = PollingPods(worker, chain, undo, switch_memory=SWITCH_MEMORY * bool(devices))

@@ -10,8 +10,11 @@ from podperf.dataplanes.base import Worker, WorkerPort
 
 @dataclass(frozen=True)
 class VppInterface:
-    """An interface of VPP. `neighbour` is the next MAC behind it: the tester's, or that of VPP's interface at the far
-    side of the pod, because the pod forwards frames unchanged."""
+    """An interface of VPP. `neighbour` is the next MAC behind the interface.
+
+    Behind a port this is the tester's MAC. Behind a pod it is the MAC of VPP's interface on the other side of the pod,
+    because the pod forwards frames unchanged.
+    """
 
     name: str
     mac: str

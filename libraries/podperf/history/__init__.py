@@ -1,5 +1,5 @@
-"""The history of a testbed: what earlier runs found, and what the newest run says against it.
+"""The history of a testbed: the figures of earlier runs, and the verdict on the newest run.
 
-`runs` reads a folder, `fingerprint` says which records may be compared, `trends` puts their figures in order, `changes`
-is the arithmetic, and `judgement` has the words. Only `runs` and `acknowledgements` touch files.
+`runs` reads a folder. `fingerprint` decides which records can be compared. `trends` puts their figures in order.
+`changes` has the arithmetic, and `judgement` the words. Only `runs` and `acknowledgements` touch files.
 """

@@ -1,4 +1,4 @@
-"""Known regressions: a file in which people say which ones they know, why, and until when."""
+"""Known regressions: a file in which people list them, each with a reason and a last day."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _schema() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A regression of this test that is known. Without a metric or a testbed it is for all of them.
+    """A known regression of a test. Without a metric or a testbed, it is for all metrics or all testbeds.
 
-    A change of more than `at_most` (a share) is another one, which nobody knows of. `until` is the last day.
+    A change of more than `at_most` (a share) is a new regression. `until` is the last day.
     """
 
     test: str
@@ -57,7 +57,7 @@ class Acknowledgement:
     testbed: str | None = None
 
     def covers(self, judgement: Judgement) -> bool:
-        """Whether it is about this change, on whatever day."""
+        """Whether the acknowledgement is about this change. The date does not matter here."""
         change, row = judgement.change, judgement.row
         return (
             change is not None
@@ -70,7 +70,7 @@ class Acknowledgement:
 
 
 def read_acknowledgements(path: Path) -> list[Acknowledgement]:
-    """PodperfError, with a line for each problem, when the file is not such a file."""
+    """Read the file. Raises PodperfError, with a line for each problem, if the file has another form."""
     document = read_yaml(path)
     problems = [*document.problems, *schema_problems(document, _schema()).values()]
     found = []
@@ -98,7 +98,8 @@ def read_acknowledgements(path: Path) -> list[Acknowledgement]:
 def acknowledge(
     judgements: Iterable[Judgement], known: Sequence[Acknowledgement], today: date
 ) -> tuple[list[Judgement], list[str]]:
-    """The judgements with what is known as such, and a sentence for each acknowledgement that has ended or is idle."""
+    """The judgements, with known regressions marked. Also a sentence for each acknowledgement that has ended or has no
+    use."""
     found, used, ended = [], set(), set()
     for each in judgements:
         covering = [one for one in known if one.covers(each)]

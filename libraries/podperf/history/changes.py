@@ -1,6 +1,6 @@
-"""Change points of a series of figures, and what its newest figures are beside those before. Pure arithmetic.
+"""Finds change points in a series of figures, and compares the newest figures with the figures before. Pure arithmetic.
 
-The figures are of equal fingerprint, more than 0, and in the order of their runs.
+The figures have equal fingerprints, are more than 0, and are in the order of their runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jumpavg import classify
 
 from podperf.history.student import quantile
 
-LEAST = 5  # runs that a change is measured against
+LEAST = 5  # the fewest runs that a change is compared with
 TOGETHER = (3, 8, 2, 1)  # newest runs that are looked at together where there is no change point; the first tells X
 NEW = 20  # runs for which a change is told; after as many it is what later runs are measured against
 WINDOW = 80  # newest figures of a series among which change points are looked for
@@ -32,15 +32,15 @@ class Group:
     mean: float
 
     def __len__(self) -> int:
-        """How many figures it has."""
+        """The number of figures."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class Change:
-    """The newest figures beside those before: a share, less than 0 for a drop, and the interval that it lies in.
+    """The newest figures compared with those before: a share (less than 0 for a drop), and its interval.
 
-    `found` is whether there is a change. `confirmed` is whether more than one run shows it.
+    `found`: there is a change. `confirmed`: more than one run shows it.
     """
 
     share: float
@@ -53,12 +53,13 @@ class Change:
 
     @property
     def most(self) -> float:
-        """No change is larger than this share, in either direction."""
+        """The largest possible change in either direction, as a share."""
         return max(abs(self.low), abs(self.high))
 
 
 def groups(figures: Sequence[float]) -> tuple[Group, ...]:
-    """The figures between change points, in their order. Its time grows with their square: see WINDOW."""
+    """The groups of figures between change points, in order. The time grows with the square of their number: see
+    WINDOW."""
     return _groups(tuple(figures))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from podperf.dataplanes import DATA_PLANES
 from podperf.metrics import Metric
 from podperf.records import Record
 
@@ -31,11 +32,11 @@ _GIB = 2**30
 
 
 def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -> Fingerprint:
-    """The parts of `PARTS` that are known, without the `ignored` ones.
+    """The known parts of `PARTS`, without the `ignored` ones.
 
-    Versions of packages, of podperf and of the distribution are no parts: they may be what is under test.
+    Versions of packages, of podperf and of the distribution are no parts, because a user may test different versions.
     """
-    chain, traffic, placement = record["chain"] or {}, record["traffic"] or {}, record["placement"] or {}
+    chain, traffic = record["chain"] or {}, record["traffic"] or {}
     environment, tester = record["environment"] or {}, record["tester"] or {}
     further = environment.get("further_workers") or {}
     workers = {"": environment, **{f"{name}: ": each for name, each in further.items() if isinstance(each, Mapping)}}
@@ -49,7 +50,7 @@ def fingerprint(record: Record, metric: Metric, ignored: Collection[str] = ()) -
         "frame": str(traffic["frame"]["name"]) if traffic else "",
         "traffic": f"{' and '.join(traffic['directions'])}, flows {traffic['flows']}" if traffic else "",
         "link": f"{link:g} bit/s" if link else "",
-        "placement": _words(**placement),
+        "placement": _placement(record),
         "tester": _words(name=tester.get("name"), version=tester.get("version"), engine=tester.get("engine")),
         "method": _method(record, metric),
     }  # fmt: skip
@@ -77,7 +78,7 @@ def _cpu(worker: Mapping[str, Any]) -> str:
 
 
 def _memory(worker: Mapping[str, Any]) -> str:
-    """In whole GiB: a kernel tells a few pages more or less than another."""
+    """The memory in whole GiB. Two kernels can differ by a few pages."""
     size = (worker.get("memory") or {}).get("total_bytes")
     return f"{size / _GIB:.0f} GiB" if size else ""
 
@@ -105,8 +106,19 @@ _OF_A_WORKER = {
 }
 
 
+def _placement(record: Record) -> str:
+    """The CPUs of tester, system under test and switch. The pods have the other CPUs of the system under test.
+
+    Records of earlier versions name a CPU of the switch also for a data plane without a switch.
+    """
+    placement, chain = record["placement"] or {}, record["chain"] or {}
+    kind = DATA_PLANES.get(str(chain.get("data_plane")))
+    left_out = {"pods"} if kind is None or kind.switch_has_cpus else {"pods", "switch"}
+    return _words(**{key: cpus for key, cpus in placement.items() if key not in left_out})
+
+
 def _method(record: Record, metric: Metric) -> str:
-    """How the figure was found: the number and length of trials, the preset of a search."""
+    """The method of the figure: the number and length of trials, the preset of a search."""
     found = record["methods"].get(metric.method) or {}
     preset = (found.get("preset") or {}) if isinstance(found.get("preset"), Mapping) else {}
     settings = {key: found.get(key) for key in ("trial_count", "trial_duration", "share", "of")}
@@ -114,7 +126,7 @@ def _method(record: Record, metric: Metric) -> str:
 
 
 def _words(**values: Any) -> str:
-    """`pods 1, forwarder kernel`; what is not known is left out."""
+    """`pods 1, forwarder kernel`. Unknown values are left out."""
     return ", ".join(f"{name.replace('_', ' ')} {_word(each)}" for name, each in values.items() if each is not None)
 
 

@@ -18,14 +18,14 @@ class Verdict(StrEnum):
 
     REGRESSION = "regression"
     FAILED = "failed"
-    SUSPECTED = "suspected"  # one run alone differs
-    ACKNOWLEDGED = "acknowledged"  # a regression that somebody knows of
+    SUSPECTED = "suspected"  # only one run differs
+    ACKNOWLEDGED = "acknowledged"  # a known regression
     PROGRESSION = "progression"
     NO_CHANGE = "no change"
-    NOT_COMPARABLE = "not comparable"  # the fingerprint is a new one
+    NOT_COMPARABLE = "not comparable"  # the fingerprint is new
     TOO_FEW = "too few runs"
-    NOT_JUDGED = "not judged"  # noisy, or a bound
-    NOT_MEASURED = "not measured"  # in the newest run
+    NOT_JUDGED = "not judged"  # the figure is noisy, or a bound
+    NOT_MEASURED = "not measured"  # the newest run has no figure
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def comparable(points: Sequence[Point]) -> list[Point]:
 
 
 def beginning(points: Sequence[Point]) -> str:
-    """Where the newest series began, and what changed then; empty where all points have one fingerprint."""
+    """The place where the newest series began, and the difference of the fingerprints. Empty if all points have one."""
     for before, after in zip(points[-2::-1], points[:0:-1], strict=True):
         if before.fingerprint != after.fingerprint:
             return f"new series since {after.run}: {difference(before.fingerprint, after.fingerprint)}"
@@ -103,7 +103,7 @@ def _verdict(change: Change, metric: Metric) -> Verdict:
 
 
 def is_worse(change: Change, metric: Metric) -> bool:
-    """Less of what should be much, or more of what should be little."""
+    """Less of a metric of which more is better, or more of one of which less is better."""
     return (change.share < 0) == metric.quantity.more_is_better
 
 

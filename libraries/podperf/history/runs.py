@@ -14,14 +14,14 @@ from podperf.records import Record, read_record, record_files
 
 @dataclass(frozen=True)
 class PastRun:
-    """The records of one run, without their trials, in the order in which the tests started."""
+    """The records of one run, without their trials, in the order of the tests' start."""
 
-    name: str  # of the folder around the records, relative to the history
+    name: str  # the name of the folder around the records, relative to the history
     records: tuple[Record, ...]
 
     @property
     def started(self) -> str:
-        """When the first test started (ISO 8601, UTC)."""
+        """The start of the first test (ISO 8601, UTC)."""
         return str(self.records[0]["started"])
 
 
@@ -35,7 +35,7 @@ class History:
 
 
 def read_history(folder: Path) -> History:
-    """PodperfError when there is no such folder, or no run in it."""
+    """The history in a folder. Raises PodperfError if there is no such folder, or if it has no run."""
     if not folder.is_dir():
         raise PodperfError(f"{folder}: no such folder; give a folder of results folders, like results")
     runs, problems = [], []
@@ -57,7 +57,7 @@ def read_history(folder: Path) -> History:
 
 
 def _folders_of_records(folder: Path) -> Iterator[Path]:
-    """Links such as results/latest are not followed: what they lead to would count twice."""
+    """Links such as results/latest are not followed. Otherwise a run would count twice."""
     for path, folders, _ in os.walk(folder):
         folders.sort()
         if Path(path).name == "records":

@@ -1,4 +1,4 @@
-"""The figures of a history: for each test and metric, what every run found, oldest first. Pure."""
+"""The figures of a history: one for each test, metric and run, oldest first. Pure."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ TestKey = tuple[str, str, str]  # testbed, suite, name
 
 @dataclass(frozen=True)
 class Point:
-    """One metric in one run. A figure is judged where nothing is `doubtful` about it.
+    """One metric in one run. A figure is judged if it is not `doubtful`.
 
-    `figure` is None where the test failed, or was interrupted, without one: that is no rate of 0.
+    `figure` is None if the test failed, or was interrupted before it had a figure. This is not a rate of 0.
     """
 
     run: str
     started: str
-    version: str  # under test, as the user named it; empty where the user did not
+    version: str  # the user's name of the version under test; empty without such a name
     fingerprint: Fingerprint
     figure: Measured | None
-    doubtful: str = ""  # why the figure, if any, says nothing about the system under test
-    failed: str = ""  # why the test failed, where there is no figure
+    doubtful: str = ""  # the reason why the figure, if there is one, says nothing about the system under test
+    failed: str = ""  # the reason why the test failed and has no figure
 
     @property
     def judged(self) -> float | None:
-        """The figure, where it can be compared."""
+        """The figure if it can be compared, otherwise None."""
         return self.figure.value if self.figure and not self.doubtful else None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One test on one testbed. `trends` has the points of each metric; `outcome` and `reason` are the newest run's.
+    """One test on one testbed. `trends` has the points of each metric. `outcome` and `reason` are those of the newest
+    run.
 
-    `outcome` is empty where the newest run on this testbed has not run the test.
+    `outcome` is empty if the newest run on this testbed has not run the test.
     """
 
     testbed: str
@@ -76,7 +77,7 @@ def testbeds(runs: Iterable[PastRun]) -> Mapping[str, PastRun]:
 
 
 def test_of(record: Record) -> TestKey:
-    """The test of a record, as a history tells tests apart."""
+    """The key that tells one test of a history from another."""
     return _testbed(record), record["test"]["suite"], record["test"]["name"]
 
 
@@ -107,7 +108,7 @@ def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Co
 
 
 def _figure(record: Record, metric: Metric) -> Measured | None:
-    """A figure of 0 is none: nothing came back."""
+    """A figure of 0 is no figure, because no frame came back."""
     found = record["results"].get(metric.name)
     if not found or found[metric.quantity.key] <= 0:
         return None

@@ -94,7 +94,7 @@ class Host(Protocol):
         """
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
-        """Start a process, held to `cpus` where given. It dies with this program, or with the way to the host."""
+        """Start a process, pinned to `cpus` if given. It ends with this program, or with the connection to the host."""
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file on the host; folders are made."""

@@ -1,4 +1,4 @@
-"""The configuration items of a host that RFC 8204 section 3.3 and the draft want beside every result.
+"""The configuration items of a host that RFC 8204 section 3.3 and the draft ask for beside every result.
 
 Everything is read through the Host. A value that a host does not have or does not show is null, never an error. Names
 of hosts and interfaces are collected. Addresses of the management network and environment variables are not.

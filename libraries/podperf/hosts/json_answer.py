@@ -15,13 +15,12 @@ MOST_QUOTED = 200  # characters of a wrong answer in a message
 
 
 def json_answer(host: Host, program: str, said: str, read: Callable[[Any], Value]) -> Value:
-    """The value that `read` finds in the answer of a program.
+    """The value that `read` takes from a program's answer in JSON.
 
-    PodperfError, with the name of the host and of the program, if the answer is no JSON, or if `read` does not find in
-    it what it needs.
+    Raises PodperfError, with the names of host and program, if the answer is no JSON, or if `read` lacks something.
     """
     try:
         return read(json.loads(said))
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
         quoted = repr(said[:MOST_QUOTED])
-        raise PodperfError(f"on {host.name}, `{program}` gave an answer that is none: {quoted}") from error
+        raise PodperfError(f"on {host.name}, `{program}` gave no valid answer: {quoted}") from error

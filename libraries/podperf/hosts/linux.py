@@ -1,8 +1,8 @@
-"""Links, addresses, threads and kernel settings of any Linux host."""
+"""Links, addresses and kernel settings of any Linux host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,6 @@ _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05;
 _INTERFACE = 'mount --make-rprivate / && mount -t sysfs sysfs /sys/class && cd "/sys/class/class/net/$1" && '
 _WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
 _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
-_THREADS_NAMED = shell_script("threads_named.sh", beside=__file__)
 
 
 def ip(host: Host, *arguments: str) -> None:
@@ -94,49 +93,6 @@ def read_attribute(host: Host, interface: str, attribute: str) -> int:
     return int(host.ask("unshare", "--mount", "sh", "-c", _READ_ATTRIBUTE, "sh", interface, attribute).stdout)
 
 
-def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
-    """Let one CPU do all the work for frames that arrive at this veth, as an interrupt of a NIC would.
-
-    Without this, the sender's CPU does the receiver's work in the kernel. The load then adapts to the rate of this CPU,
-    and no frame is lost. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. Like an
-    interrupt, the thread has precedence over ordinary processes (sched(7)). Two such threads on one CPU take turns.
-    """
-    host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
-    write_attribute(host, interface, "threaded", 1)
-    threads = threads_named(host, f"napi/{interface}-")
-    # A thread of a removed interface with the same name may be among them. It may have ended by now.
-    refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
-    if len(refusals) == len(threads):
-        raise PodperfError(
-            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: "
-            f"{'; '.join(refusals) or _why_no_thread(host)}"
-        )
-
-
-def _hold(host: Host, thread: int, cpu: int) -> str | None:
-    """Pin a thread to a CPU, with precedence over ordinary processes. Returns the reason of a refusal, or None."""
-    for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
-        done = host.do(*command, str(thread), check=False)
-        if done.exit_code:
-            return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
-    return None
-
-
-def _why_no_thread(host: Host) -> str:
-    if threads_named(host, "kthreadd"):
-        return "the kernel has no threaded NAPI for veth (Linux 5.12 or newer has)"
-    return (
-        "the kernel's threads are not to be seen in a container with process numbers of its own; run podperf with "
-        "those of the host (docker run --pid=host; hostPID: true in a Kubernetes pod)"
-    )
-
-
-def threads_named(host: Host, prefix: str, of: int | None = None) -> list[int]:
-    """The threads of the process `of` whose names start with `prefix`. Without `of`, threads of the kernel."""
-    folder = f"/proc/{of}/task" if of is not None else "/proc"
-    return [int(each) for each in host.ask("sh", "-c", _THREADS_NAMED, "sh", prefix, folder).stdout.split()]
-
-
 def await_success(host: Host, process: Process, timeout: float, *command: str) -> bool:
     """Wait until a command succeeds. False after `timeout` seconds, or if the process has ended."""
     wait = ("timeout", f"{timeout:g}", "sh", "-c", _UNTIL_SUCCESS, "sh", str(process.pid))
@@ -189,23 +145,6 @@ def module_as_before(host: Host, module: str) -> Iterator[None]:
     yield
     if not loaded:
         host.do("sh", "-c", unloading(module))
-
-
-def held_to(host: Host, threads: Iterable[int]) -> list[str]:
-    """The CPU lists on which these threads may run, read from the kernel. A thread that has ended is left out."""
-    return sorted(set(_status(host, threads, "Cpus_allowed_list")))
-
-
-def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
-    """The number of preemptions of each of these threads so far. A thread that has ended is left out."""
-    return [int(count) for count in _status(host, threads, "nonvoluntary_ctxt_switches")]
-
-
-def _status(host: Host, threads: Iterable[int], field: str) -> list[str]:
-    """The value of this field of /proc/PID/status (proc(5)) for each thread."""
-    files = [f"/proc/{thread}/status" for thread in threads]
-    lines = host.ask("grep", "-h", f"^{field}:", "/dev/null", *files, check=False).stdout.splitlines()
-    return [line.split()[1] for line in lines]
 
 
 def package_versions(host: Host, packages: Sequence[str]) -> dict[str, str]:

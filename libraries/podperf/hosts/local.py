@@ -19,12 +19,12 @@ from podperf.hosts.base import CommandFailed, Commands, Completed, Process, TooM
 from podperf.hosts.output import Latest, Lines, Overflow, Whole
 
 _TIED_TO_US = ("setpriv", "--pdeathsig", "KILL", "--")  # nothing outlives a killed run; survives exec
-_UMASK = 0o022  # of what a run starts, as root: with the umask 0 of a careless caller anybody could write its files
+_UMASK = 0o022  # of the programs that a run starts as root; with a caller's umask 0, anybody could write their files
 _CHUNK = 65536  # bytes
 
 
 class LocalProcess:
-    """A child process; threads gather what it says, so that reading can time out."""
+    """A child process. Threads read its output, so that a call that waits for a line can time out."""
 
     def __init__(self, host: str, command: Sequence[str], cpus: Sequence[int]) -> None:
         self._host, self._command = host, tuple(command)
@@ -78,7 +78,7 @@ class LocalProcess:
 
     def errors(self) -> str:
         if self._child.poll() is not None:
-            self._gathering_errors.join(1)  # a child of its own may hold the stream open
+            self._gathering_errors.join(1)  # a process that the child started may hold the stream open
         return self._errors.text()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -118,7 +118,7 @@ class LocalHost(Commands):
         parent = Path(path).parent
         if not parent.is_dir():
             self.do("mkdir", "-p", str(parent))
-        whole = Path(f"{path}.new")  # whoever reads finds all of it, or what was there before
+        whole = Path(f"{path}.new")  # a reader finds the whole new content, or the whole old content
         whole.unlink(missing_ok=True)
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
             file.write(content)
@@ -144,8 +144,8 @@ def _start(host: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             umask=_UMASK,
-            # Ctrl-C reaches the harness only, which ends its processes in order; and where the kernel shares CPU
-            # time between sessions (autogroup, sched(7)), a nice value counts only among those of one session.
+            # With its own session, the child gets no Ctrl-C: podperf ends its processes in order. Also, if the kernel
+            # divides CPU time among sessions (autogroup, sched(7)), a nice value only counts within a session.
             start_new_session=True,
         )
     except FileNotFoundError as error:
@@ -153,9 +153,9 @@ def _start(host: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _converse(child: subprocess.Popen[bytes], given: bytes, timeout: float) -> tuple[str, str]:
-    """Give a child all its input and return what it said on both streams, once it has ended.
+    """Give a child its input, wait for its end, and return its output on both streams.
 
-    subprocess.TimeoutExpired when that takes longer, Overflow when it says too much.
+    Raises subprocess.TimeoutExpired after `timeout` seconds, and Overflow if the output is too long.
     """
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None
     deadline = time.monotonic() + timeout
@@ -177,7 +177,7 @@ def _converse(child: subprocess.Popen[bytes], given: bytes, timeout: float) -> t
                     else:
                         waiting.unregister(key.fd)
                     continue
-                with contextlib.suppress(BrokenPipeError):  # it ended without reading all of it
+                with contextlib.suppress(BrokenPipeError):  # the child ended and did not read all of its input
                     left = left[os.write(key.fd, left[: select.PIPE_BUF]) :] if left else left
                     if left:
                         continue
@@ -188,7 +188,7 @@ def _converse(child: subprocess.Popen[bytes], given: bytes, timeout: float) -> t
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill it with all that it started, unless it has ended, and close what connects us."""
+    """Kill a child and the processes that it started, unless it has ended. Close the streams to it."""
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The network namespaces that a run makes. All carry one prefix, so that what a killed run left can be found."""
+"""The network namespaces that a run makes. Their names have one prefix. So podperf finds namespaces of a killed run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from podperf.hosts.network_namespace import NetworkNamespace
 
 PREFIX = "podperf-"
 
-# Run by `sh -c` with a namespace as $1: an end is deleted with its other end, which may be the next one of the list.
+# `sh -c` gets a namespace as $1. Both ends of a pair are deleted together. The other end may be in the list, too; its
+# deletion then fails, and this does no harm.
 _DELETE_PAIRS = (
     'ip -n "$1" -brief link show type veth | while read -r end rest; do ip -n "$1" link del dev "${end%%@*}"; done'
 )
 
 
 def add_namespace(host: Host, name: str, undo: ExitStack) -> NetworkNamespace:
-    """A namespace for test traffic: no IPv6 of its own accord, no reverse path filter, nothing that talks unasked."""
+    """Make a namespace for test traffic: without IPv6, reverse path filters and ICMP redirects."""
     return _of_ours(host, undo, "add", PREFIX + name)
 
 
 def name_namespace(host: Host, name: str, process: int, undo: ExitStack) -> NetworkNamespace:
-    """The same, of the network namespace that a process has. `undo` ends the process."""
+    """Give a name to the network namespace of a process, with the settings of `add_namespace`.
+
+    `undo` ends the process.
+    """
     return _of_ours(host, undo, "attach", PREFIX + name, str(process))
 
 
@@ -44,10 +48,10 @@ def _of_ours(host: Host, undo: ExitStack, how: str, name: str, *process: str) ->
 
 
 def remove_namespace(host: Host, namespace: str) -> None:
-    """End what still runs in a namespace of ours, then delete it with all that is in it. Safe to repeat.
+    """End the processes in one of the run's namespaces, then delete the namespace with its interfaces. Safe to repeat.
 
-    Its veth pairs go first. The kernel takes a namespace apart some time after it is gone, and until then the other
-    end of a pair, which may be elsewhere, keeps its name from the next one.
+    veth pairs are deleted first. The kernel removes a namespace's interfaces some time after its deletion. Until then
+    the other end of a pair keeps its name, and a new pair cannot have that name.
     """
     if namespace not in _namespaces(host):
         return
@@ -57,14 +61,14 @@ def remove_namespace(host: Host, namespace: str) -> None:
 
 
 def end_processes(host: Host, namespace: str) -> None:
-    """End what still runs in a namespace of ours."""
+    """End the processes in one of the run's namespaces."""
     processes = host.ask("ip", "netns", "pids", namespace, check=False).stdout.split()
     if processes:
         host.do("kill", "-KILL", *processes, check=False)
 
 
 def namespaces_named(host: Host, prefix: str = PREFIX) -> list[str]:
-    """The namespaces whose names begin so; by default all that a run makes."""
+    """The namespaces with names that begin with `prefix`. By default all namespaces of runs."""
     return [name for name in _namespaces(host) if name.startswith(prefix)]
 
 

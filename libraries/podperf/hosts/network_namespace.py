@@ -11,7 +11,7 @@ from podperf.hosts.local import LocalHost
 
 
 class NetworkNamespace:
-    """A network namespace of a host, by its name under /run/netns. Only the network is another one."""
+    """A network namespace of a host, by its name under /run/netns. It shares everything else with the host."""
 
     def __init__(self, namespace: str, host: Host | None = None) -> None:
         self._host = host or LocalHost()

@@ -9,18 +9,18 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.shell_script import shell_script
 
-RUN_DIRECTORY = Path("/run/podperf")  # there while a chain stands
-SHARED_MEMORY = "podperf"  # what programs of a run call theirs begins so; one that is killed leaves it
+RUN_DIRECTORY = Path("/run/podperf")  # exists while a chain is set up
+SHARED_MEMORY = "podperf"  # the prefix of files in shared memory; a killed program leaves its files there
 _FREE = shell_script("free_shared_memory.sh", beside=__file__)
 
 
 def shared_memory_prefix() -> str:
-    """How the shared memory of one program begins: nobody can have put a file of that name there before it."""
+    """A random prefix for the shared memory of one program. Nobody can guess it and make a file of this name before."""
     return f"{SHARED_MEMORY}-{token_hex(4)}"
 
 
 def free_shared_memory(host: Host) -> None:
-    """Remove what programs that have ended left. PodperfError, in one line, when something cannot be removed."""
+    """Remove shared memory of programs that have ended. Raises PodperfError, in one line, if something is left."""
     done = host.do("sh", "-c", _FREE, "sh", SHARED_MEMORY, check=False)
     if done.exit_code:
         raise PodperfError(f"shared memory of an earlier run stays on {host.name}: {' '.join(done.stderr.split())}")

@@ -14,7 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Commands, Completed, Process, TooMuchOutput
 from podperf.hosts.output import MOST
 from podperf.hosts.shell_script import shell_script
-from podperf.hosts.ssh_command import NOT_INSTALLED, Command, ConnectionLost, SshProcess
+from podperf.hosts.ssh_command import NOT_INSTALLED, ConnectionLost, SshCommand, SshProcess
 from podperf.hosts.ssh_login import Login, log_in
 
 AGAIN_AFTER = 20.0  # seconds after a failed login without another try
@@ -31,7 +31,7 @@ class SshHost(Commands):
 
     def __init__(self, login: Login) -> None:
         self.name = login.address if login.port == 22 else f"{login.address} port {login.port}"
-        self.servers: set[int] = set()  # processes of the SSH server, the parents of what we run
+        self.servers: set[int] = set()  # PIDs of the SSH server's processes, the parents of this object's commands
         self.login = login
         self._connections: list[_Connection] = []
         self._losses = 0
@@ -40,7 +40,7 @@ class SshHost(Commands):
         self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
-        started = Command(self.name, command, self._channel(), stdin=stdin or "")
+        started = SshCommand(self.name, command, self._channel(), stdin=stdin or "")
         try:
             started.wait(timeout)
         except TimeoutError:
@@ -66,7 +66,7 @@ class SshHost(Commands):
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []
-        started = Command(self.name, [*pinned, *command], self._channel(), lines=True)
+        started = SshCommand(self.name, [*pinned, *command], self._channel(), lines=True)
         pid = started.await_start(self.login.timeouts.step)
         if started.server is not None:
             self.servers.add(started.server)
@@ -114,7 +114,7 @@ class SshHost(Commands):
         self._connections.clear()
         self._files = None
 
-    def _kill(self, started: Command) -> None:
+    def _kill(self, started: SshCommand) -> None:
         """Kill a command and the processes that it started, if the machine can still be reached."""
         if started.pid is not None and started.connected:
             with contextlib.suppress(PodperfError):
@@ -142,7 +142,7 @@ class SshHost(Commands):
 
     def _name(self, channel: paramiko.Channel) -> str:
         """The machine's name for the connection of this channel."""
-        asked = Command(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
+        asked = SshCommand(self.name, ["sh", "-c", 'echo "$SSH_CONNECTION"'], channel, stdin="")
         asked.wait(self.login.timeouts.step)
         channel.close()
         asked.raise_if_lost()

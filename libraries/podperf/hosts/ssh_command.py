@@ -31,7 +31,7 @@ class ConnectionLost(PodperfError):
     """The machine no longer answers. Its commands have ended, or end when its SSH server notices the loss."""
 
 
-class Command:
+class SshCommand:
     """A command that runs on a channel. Its output is kept as a whole, or with `lines` as a queue of lines.
 
     If its output is larger than the limit, podperf closes the channel, and `overflowed` is true. With `lines` some
@@ -179,7 +179,7 @@ class Signalling(Protocol):
 class SshProcess:
     """A process in the background on a machine behind SSH."""
 
-    def __init__(self, host: Signalling, name: str, command: Command, pid: int) -> None:
+    def __init__(self, host: Signalling, name: str, command: SshCommand, pid: int) -> None:
         assert command.lines is not None
         self.pid = pid
         self._host, self._name, self._command, self._lines = host, name, command, command.lines

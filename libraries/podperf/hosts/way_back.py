@@ -57,7 +57,7 @@ def existing_namespace(name: str) -> Thing:
 
 
 def existing_interface(name: str, inside: str | None = None) -> Thing:
-    """An interface, in a network namespace of that name or in the machine's own. It is gone when that is."""
+    """The interface `name` in the network namespace `inside`, or in the machine's own. It ends with its namespace."""
     return ("ip", *(("-n", inside) if inside else ()), "link", "show", "dev", name)
 
 
@@ -72,15 +72,24 @@ def inside(namespace: str, *command: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Change:
+class NotedChange:
     """One change of a machine, and the way to take it back: a command, or a function of podperf."""
 
     changed: str
     command: Sequence[str] = ()
-    of: Thing = ()  # what was changed, if it may go away: then there is nothing to take back
+    of: Thing = ()  # the changed thing, if it can disappear; without the thing there is nothing to take back
     function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    in_namespace: bool = False  # what was changed may be in a namespace of the run, and would end with the namespace
+    in_namespace: bool = False  # the changed thing may be in a namespace of the run, and would end with the namespace
+
+
+class NotTakenBack(PodperfError):
+    """Changes of a machine that could not be taken back."""
+
+    def __init__(self, host: Host, failures: Sequence[str], in_namespace: bool) -> None:
+        """`in_namespace`: what one of them changed may be in a namespace of the run, and would end with it."""
+        super().__init__(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+        self.in_namespace = in_namespace
 
 
 class WayBack:
@@ -88,15 +97,15 @@ class WayBack:
 
     def __init__(self, host: Host, undo: ExitStack, journal: str = JOURNAL) -> None:
         self._host, self._journal = host, journal
-        self._numbers: list[int] = []  # of its own entries in the journal
+        self._numbers: list[int] = []  # of this set-up's entries in the journal
         undo.callback(self._go_back)
 
     def note(self, changed: str, *command: str, of: Thing = ()) -> None:
-        """Write down what is about to be changed, and the command that takes it back.
+        """Write the next change into the journal, with the command that takes it back.
 
         If `of` is gone when the command fails, nothing has to be taken back.
         """
-        self._write(Change(changed, command, of))
+        self._write(NotedChange(changed, command, of))
 
     def note_call(
         self,
@@ -113,9 +122,9 @@ class WayBack:
         """
         name = _name_of(function)
         assert name in _MARKED, name
-        return self._write(Change(changed, (), (), name, arguments, in_namespace), instead_of)
+        return self._write(NotedChange(changed, (), (), name, arguments, in_namespace), instead_of)
 
-    def _write(self, change: Change, number: int | None = None) -> int:
+    def _write(self, change: NotedChange, number: int | None = None) -> int:
         if number is None:
             number = max(_numbers(self._host, self._journal), default=0) + 1
             self._numbers.append(number)
@@ -134,7 +143,7 @@ def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
         WayBack(host, undo).note(f"the kernel's module {module}", "sh", "-c", unloading(module))
 
 
-def changes(host: Host, journal: str = JOURNAL) -> list[Change]:
+def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
     """The changes of this machine that are not taken back yet, the oldest first."""
     return [_read(host, journal, number) for number in _numbers(host, journal)]
 
@@ -142,34 +151,38 @@ def changes(host: Host, journal: str = JOURNAL) -> list[Change]:
 def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
     """Take back all changes of this machine, the last one first. Returns what was changed.
 
-    If a change cannot be taken back, all others are. Then PodperfError says what is not as it was before, and the
-    journal keeps those changes.
+    If a change cannot be taken back, podperf still takes back the others. NotTakenBack then names the remaining
+    changes, and the journal keeps them.
     """
     numbers = _numbers(host, journal)
     return _take_back(host, journal, numbers) if numbers else []
 
 
 def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
-    taken_back, failures = [], []
+    taken_back: list[str] = []
+    failures: list[str] = []
+    in_namespace = False
     for number in reversed(numbers):
         try:
             change = _read(host, journal, number)
         except PodperfError as error:
             failures.append(str(error))
+            in_namespace = True  # for all that is known
             continue
         if (why := _why_not(host, change)) is not None:
             failures.append(f"{change.changed} ({why})")
+            in_namespace |= change.in_namespace
             continue
         host.do("rm", "-f", _file(journal, number))
         taken_back.append(change.changed)
     if failures:
-        raise PodperfError(f"on {host.name}, not everything is as it was before: {'; '.join(failures)}")
+        raise NotTakenBack(host, failures, in_namespace)
     if numbers:
         host.do("rmdir", "--ignore-fail-on-non-empty", journal, check=False)
     return taken_back
 
 
-def _why_not(host: Host, change: Change) -> str | None:
+def _why_not(host: Host, change: NotedChange) -> str | None:
     """Take one change back. Returns the reason if that is not possible."""
     try:
         if change.function:
@@ -185,7 +198,7 @@ def _why_not(host: Host, change: Change) -> str | None:
 
 def _function(name: str) -> Callable[..., None]:
     module, _, function = name.partition(":")
-    if module.startswith("podperf."):  # to import a module is to run it, so that no other one is imported either
+    if module.startswith("podperf."):  # an import runs a module's code, so only podperf's own modules are imported
         with suppress(ImportError, TypeError, ValueError):
             import_module(module)
     if name not in _MARKED:
@@ -203,9 +216,9 @@ def _file(journal: str, number: int) -> str:
     return f"{journal}/{number}"
 
 
-def _read(host: Host, journal: str, number: int) -> Change:
+def _read(host: Host, journal: str, number: int) -> NotedChange:
     try:
-        return Change(**json.loads(host.get(_file(journal, number))))
+        return NotedChange(**json.loads(host.get(_file(journal, number))))
     except (TypeError, ValueError):
         raise PodperfError(
             f"{_file(journal, number)} is no entry of podperf's journal: look at it, and delete it"

@@ -2,7 +2,7 @@
 
 The scheduler's own time slices last milliseconds. In that time a ring of a few hundred frames overflows, and the result
 describes the scheduler. The helper `podperf-rotation` (tester/rotation.c) gives each poller a slice that is short
-enough for its ring. It makes regular pauses for other tasks on the CPU. It ends with the program that started it.
+enough for its ring. The helper makes regular pauses for other tasks on the CPU, and ends with its parent process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
-from podperf.hosts.linux import held_to, preemptions
 from podperf.hosts.programs import on_host
 from podperf.kernel.thread_time import CpuUser
+from podperf.kernel.threads import held_to, preemptions
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps, 100 frames arrive in this time, and a veth's ring holds 256
@@ -86,7 +86,7 @@ class Turns:
 
 
 def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> Turns:
-    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A single one gets the nice value -20."""
+    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A lone poller gets the nice value -20."""
     return Turns([_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()])
 
 

@@ -1,12 +1,51 @@
-"""Tries whether the kernel's receive threads of veth pairs can be pinned to a CPU of a host."""
+"""The kernel's receive threads of veth pairs, each pinned to a CPU."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import add_veth, dedicate_receive_processing
+from podperf.hosts.linux import add_veth, write_attribute
 from podperf.hosts.namespaces import add_namespace
+from podperf.kernel.threads import threads_named
+
+
+def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
+    """Let one CPU do all the work for frames that arrive at this veth, as an interrupt of a NIC would.
+
+    Without this, the sender's CPU does the receiver's work in the kernel. The load then adapts to the rate of this CPU,
+    and no frame is lost. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. Like an
+    interrupt, the thread has precedence over ordinary processes (sched(7)). Two such threads on one CPU take turns.
+    """
+    host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
+    write_attribute(host, interface, "threaded", 1)
+    threads = threads_named(host, f"napi/{interface}-")
+    # A thread of a removed interface with the same name may be among them. It may have ended by now.
+    refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
+    if len(refusals) == len(threads):
+        raise PodperfError(
+            f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: "
+            f"{'; '.join(refusals) or _why_no_thread(host)}"
+        )
+
+
+def _hold(host: Host, thread: int, cpu: int) -> str | None:
+    """Pin a thread to a CPU, with precedence over ordinary processes. Returns the reason of a refusal, or None."""
+    for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):
+        done = host.do(*command, str(thread), check=False)
+        if done.exit_code:
+            return " ".join(done.stderr.split()) or f"{command[0]} ended with exit code {done.exit_code}"
+    return None
+
+
+def _why_no_thread(host: Host) -> str:
+    if threads_named(host, "kthreadd"):
+        return "the kernel has no threaded NAPI for veth (Linux 5.12 or newer has)"
+    return (
+        "the kernel's threads are not to be seen in a container with process numbers of its own; run podperf with "
+        "those of the host (docker run --pid=host; hostPID: true in a Kubernetes pod)"
+    )
 
 
 def refuse_unpinnable(host: Host, cpu: int) -> None:

@@ -221,7 +221,7 @@ def set_queues(host: Host, interface: str, queues: int) -> None:
 def await_links(host: Host, links: Mapping[str, VirtualFunction]) -> None:
     """Wait until the links of VFs stay up. PodperfError if they do not.
 
-    `links` has the VFs of a pod by their interfaces, which are up. `host` is that of the pod.
+    `links` has the VFs of a pod by the names of their interfaces, which are up. `host` is the pod's host.
 
     The driver igbvf waits 0.1 s for an answer of the PF. On a busy machine the answer may come too late. The driver
     then takes the link down at its next look, for ten seconds or for good. It starts again when the interface is set

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from podperf.cpu_time import CpuTime
 from podperf.hosts.base import Host
-from podperf.hosts.linux import threads_named
+from podperf.kernel.threads import threads_named
 
 _LINE = re.compile(r"^/proc/(\d+)/schedstat:(\d+) \d+ (\d+)", re.MULTILINE)
 # The configuration of a running kernel: in the kernel itself, or where packages install it.

@@ -1,29 +1,32 @@
-"""Methods measure a result with a tester. Those of the topology's settings are in `METHODS`."""
+"""Methods measure a result with a tester. Those that a topology has settings for are made here."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-from podperf.errors import PodperfError
-from podperf.methods.base import Method
-from podperf.methods.mrr import Mrr
-from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.cost import ONLY_COST, CostResult
+from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare, not_delivered
+from podperf.methods.latency import LatencyAtShare
+from podperf.methods.mrr import Mrr, MrrResult
+from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
 from podperf.topology import MethodSettings
 
-METHODS: Mapping[str, Callable[[MethodSettings], Method]] = MappingProxyType(
-    {
-        "mrr": lambda settings: Mrr(settings.mrr_trials, settings.mrr_trial_duration),
-        "ndrpdr": lambda settings: NdrPdr(preset(settings.search)),
-    }
-)
+__all__ = [
+    "ONLY_COST",
+    "TRAIN",
+    "CostResult",
+    "CpuTimeAtShare",
+    "LatencyAtShare",
+    "MrrResult",
+    "SearchResult",
+    "mrr_by",
+    "not_delivered",
+    "search_by",
+]
 
 
-def method(name: str, settings: MethodSettings) -> Method:
-    """The method of this name, with the testbed's settings. For an unknown name, raises PodperfError with all names."""
-    try:
-        make = METHODS[name]
-    except KeyError:
-        raise PodperfError(f"there is no method {name!r}; choose one of: {', '.join(METHODS)}") from None
-    return make(settings)
+def mrr_by(settings: MethodSettings) -> Mrr:
+    """The maximum receive rate, with the trials of these settings."""
+    return Mrr(settings.mrr_trials, settings.mrr_trial_duration)
+
+
+def search_by(settings: MethodSettings) -> NdrPdr:
+    """The search for NDR and PDR, with the preset of these settings."""
+    return NdrPdr(preset(settings.search))

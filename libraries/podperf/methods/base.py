@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from podperf.metrics import Metrics
 from podperf.model import TrialResult
@@ -32,12 +32,15 @@ class MethodResult(Protocol):
         """The result in JSON types for the record: values, bounds, and all parameters of the method."""
 
 
-class Method(Protocol):
+Result_co = TypeVar("Result_co", bound=MethodResult, covariant=True)
+
+
+class Method(Protocol[Result_co]):
     """One way of measuring, with its parameters fixed."""
 
     @property
     def name(self) -> str:
         """The name of the method in records and on the screen."""
 
-    def run(self, source: TrialSource) -> MethodResult:
+    def run(self, source: TrialSource) -> Result_co:
         """Measure. Raises PodperfError if there is no trustworthy result."""

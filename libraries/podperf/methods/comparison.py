@@ -31,7 +31,7 @@ class ComparisonResult:
 
     contenders: tuple[str, ...]
     rounds: tuple[Round, ...]
-    maximum_loads: Mapping[str, float]  # what the tester can send to each contender
+    maximum_loads: Mapping[str, float]  # the tester's maximum load across each contender
     seed: int
 
     @property

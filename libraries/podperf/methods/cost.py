@@ -21,6 +21,7 @@ LoopSource = Callable[[Loop], TrialResult]
 Build = Callable[[], AbstractContextManager[LoopSource]]
 """Sets a chain up, and takes it down again at the end of the context."""
 
+ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 BURSTS = {1: "cost", 32: "cost_in_bursts"}  # frames in flight, and the metric that they are of
 WINDOWS = 32
 SAME = 0.01 / 100  # figures that differ by no more than this share are the same
@@ -35,7 +36,7 @@ class Builds:
 
     @property
     def least(self) -> float:
-        """The figure of the chain: that of a build in which no entry of a hash table stands behind another one."""
+        """The figure of the chain. In this build, no entry of a hash table stands behind another one."""
         return min(self.figures)
 
     @property

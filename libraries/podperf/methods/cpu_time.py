@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from podperf.cpu_time import CpuTime
+from podperf.errors import TrialNotDelivered
 from podperf.methods.base import TrialSource
 from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.metrics import CPU_TIME, METRICS, Measured, Metrics
@@ -67,13 +68,13 @@ class CpuTimeResult:
             "parts": {name: nanoseconds / frames for name, nanoseconds in self.cpu_time.parts.items()},
             "frames_per_run": self.at.trial.received / runs if runs else None,
             "polls": list(self.cpu_time.polling),
-            "missing": missing(self.missing) if self.missing else {},
+            "missing": {METRICS[NAME].label: f"not read: {self.missing}"} if self.missing else {},
         }
 
 
-def missing(reason: str) -> Mapping[str, str]:
-    """What a record says of a CPU time that could not be read."""
-    return {METRICS[NAME].label: f"not read: {reason}"}
+def not_delivered(error: TrialNotDelivered) -> Mapping[str, Any]:
+    """The result in the record, if the tester could not deliver the trial."""
+    return {"method": NAME, "missing": {METRICS[NAME].label: f"not read: {error}"}}
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ BETWEEN_TRIALS = 0.2
 LATENCY = 1.5
 CPU_TIME = 1.0
 CHECK = 0.2  # a test without traffic
-BUILDS_OF_COST = 6.0  # of a chain, on a counted machine, each of which takes longer than elsewhere
-COUNTED_CHAIN = 6.0
+BUILDS_OF_COST = 6.0  # the number of times that a counted machine builds a chain
+COUNTED_CHAIN = 6.0  # to build a chain on a counted machine
 SEARCH = 0.5  # share of its preset's time limit that a search takes
 BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the limit
 

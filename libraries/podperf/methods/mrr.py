@@ -22,7 +22,7 @@ from podperf.testers.base import PACED_SHARE, UNPACED, limited_by_tester
 class MrrResult:
     """The trials of one MRR measurement. Rates are frames per second and direction.
 
-    `mean` and `deviation` are those of a population, as in CSIT's jumpavg, which tells a trend from noise.
+    `deviation` is the standard deviation of a population. CSIT's jumpavg, which tells a trend from noise, wants it so.
     """
 
     trials: tuple[TrialResult, ...]

@@ -18,7 +18,7 @@ from podperf.errors import PodperfError, TrialNotDelivered
 from podperf.methods.base import TrialSource
 from podperf.methods.presets import Goal, Preset
 from podperf.methods.trials import latency_record
-from podperf.metrics import METRICS, Measured, Metrics
+from podperf.metrics import IN_WORDS, METRICS, Measured, Metrics
 from podperf.model import Latency, TrialResult
 from podperf.noise import Noise, total
 from podperf.testers.base import PACED_SHARE, TESTER_LIMIT_SHARE
@@ -29,7 +29,7 @@ _NO_LIMIT = 1e9  # seconds; MLRsearch's own clock must not end the search, becau
 
 
 @dataclass(frozen=True)
-class Bound:
+class SearchBound:
     """A load that was classified as a lower or upper bound of a goal.
 
     `good_seconds` and `bad_seconds` are the durations of the full-length trials at this load, with the time around the
@@ -55,8 +55,8 @@ class GoalResult:
     """
 
     goal: Goal
-    lower: Bound | None
-    upper: Bound | None
+    lower: SearchBound | None
+    upper: SearchBound | None
     rate: float | None
     latency: Latency | None  # of the last trial at the lower bound
     tester_limited: bool
@@ -67,10 +67,10 @@ class GoalResult:
         """The result in words."""
         unfinished = "" if self.complete else ", search not finished"
         if self.lower is None:
-            where = f"below {self.upper.load:,.0f} frames/s" if self.upper is not None else "not found"
+            where = f"{IN_WORDS.below}{self.upper.load:,.0f} frames/s" if self.upper is not None else "not found"
             return f"{self.goal.name} {where}{unfinished}"
         limited = ", as much as the tester can tell" if self.tester_limited else ""
-        at_least = "at least " if self.tester_limited or self.upper is None else ""
+        at_least = IN_WORDS.at_least if self.tester_limited or self.upper is None else ""
         return f"{self.goal.name} {at_least}{self.rate:,.0f} frames/s{limited}{unfinished}"
 
     @property
@@ -223,7 +223,7 @@ class NdrPdr:
         """Search. If the time limit or the tester ends the search early, the result has the bounds so far, marked so.
 
         If the tester cannot deliver the maximum load, the search tries a lower one, up to four times. Raises
-        TrialNotDelivered if that does not help, or if the tester fails before there is any bound.
+        TrialNotDelivered if the tester delivers none of them, or fails before there is any bound.
         """
         started, maximum_load = self.clock(), source.maximum_load
         if all(each.name in self.withheld for each in self.preset.goals):
@@ -247,7 +247,7 @@ class NdrPdr:
         """The result in this range of loads, and the tester's error that ended the search early, if any."""
         measurer = _Measurer(source, maximum_load, lambda: self.clock() - started > self.preset.search_duration_max)
         goals = {goal: _search_goal(goal) for goal in self.preset.goals if goal.name not in self.withheld}
-        # Also a slow tester must leave a range of loads to search.
+        # With a slow tester, the preset's minimum load could be above the maximum load.
         minimum_load = min(self.preset.minimum_load, maximum_load / 10)
         search = MultipleLossRatioSearch(_config(self.preset, tuple(goals.values()), minimum_load, maximum_load))
         incomplete: str | None = None
@@ -321,7 +321,7 @@ class _Phases:
         return bool(final.clo and final.chi and float(final.clo) >= float(final.chi) * (1 - self._width))
 
     def bounds(self, finished: bool) -> tuple[Any, Any]:
-        """Lower and upper bound of the final phase. A bound that it lacks is that of an earlier phase that agrees."""
+        """Lower and upper bound of the final phase. If it lacks a bound, an earlier phase gives one that fits."""
         target = self._final
         found = self._database.get_relevant_bounds(target=target)
         low, high = found.clo, found.chi
@@ -334,14 +334,14 @@ class _Phases:
                 high = found.chi
         return low, high
 
-    def bound(self, stat: Any, measurer: _Measurer) -> Bound | None:
+    def bound(self, stat: Any, measurer: _Measurer) -> SearchBound | None:
         """One of `bounds`, with the measurements at its load."""
         if not stat:
             return None
         load = float(stat)
         ((target, counts),) = stat.target_to_stat.items()
         results = measurer.results[load]
-        return Bound(
+        return SearchBound(
             load,
             fmean(each.achieved_load for each in results),
             counts.good_long,

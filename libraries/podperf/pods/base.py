@@ -69,6 +69,14 @@ class PodRuntime(Protocol):
     def unavailable(host: Host) -> str | None:
         """The reason why this host cannot run pods of this kind, with a remedy if there is one. None if it can."""
 
+    @staticmethod
+    def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+        """The pod in which a command of this runtime runs another one, by its name on the worker, and the other one.
+
+        None if the command runs none in a pod. So a plan shows where a command runs.
+        """
+        return None
+
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
         """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
 

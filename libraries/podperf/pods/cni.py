@@ -15,7 +15,7 @@ PLUGIN_DIRECTORY = "/usr/lib/cni"
 
 
 class CniPlugins:
-    """The plug-ins of Debian's packages, run in the worker's network."""
+    """The CNI plug-ins of Debian's packages. They run in the worker's network namespace."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -32,7 +32,7 @@ class CniPlugins:
         )
 
     def add(self, container: str, namespace: str, attachment: Attachment) -> PodInterface:
-        """ADD along the list, each plug-in given the result of the one before."""
+        """Call ADD of each plug-in of the list in order. Each plug-in gets the result of the previous one."""
         result: Any = None
         for plugin in attachment.plugins:
             answer = self._call("ADD", plugin, container, namespace, attachment, result)
@@ -40,7 +40,7 @@ class CniPlugins:
         return interface_of(result, attachment.interface)
 
     def delete(self, container: str, namespace: str, attachment: Attachment) -> None:
-        """DEL along the list, backwards."""
+        """Call DEL of each plug-in of the list in reverse order."""
         for plugin in reversed(attachment.plugins):
             self._call("DEL", plugin, container, namespace, attachment, None)
 
@@ -81,7 +81,10 @@ class CniPlugins:
 
 
 def interface_of(result: Mapping[str, Any], name: str) -> PodInterface:
-    """The pod's interface in a CNI ADD result: the one of that name that lies in a sandbox."""
+    """The pod's interface in a CNI ADD result: the interface of this name that has a sandbox.
+
+    Raises PodperfError if the result has no such interface.
+    """
     interfaces = result.get("interfaces", [])
     ours = [number for number, each in enumerate(interfaces) if each.get("sandbox") and each["name"] == name]
     if not ours:
@@ -92,5 +95,5 @@ def interface_of(result: Mapping[str, Any], name: str) -> PodInterface:
         name=name,
         mac=interfaces[ours[0]]["mac"],
         address=addresses[0]["address"].split("/")[0] if addresses else None,
-        host_interface=host_ends[-1] if host_ends else None,  # a bridge comes before its port
+        host_interface=host_ends[-1] if host_ends else None,  # a result lists a bridge before its port
     )

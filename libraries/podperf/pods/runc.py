@@ -1,7 +1,7 @@
-"""Pods as containers of runc: each has a root file system, process numbers and a network of its own.
+"""Pods as containers of runc: each has its own root file system, process numbers and network.
 
-The root file system has the worker's programs, for reading only. A container may do what a program of root may do on
-the worker (docker calls that privileged), because its application drives network cards.
+The root file system has the worker's programs, read-only. The application of a pod drives network cards. So a container
+has all rights of root on the worker (docker calls such a container privileged).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
 START_TIMEOUT = 30.0  # seconds, on an emulated CPU
 # Folders of the worker that a pod reads its programs and their settings from.
 PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
-# runc makes a control group for each container. It would switch on controllers for the whole machine then, a pod's
-# pollers could not have the real-time priority by which they take turns, and the groups of a killed run would stay.
-# With groups that cannot be written, runc goes on without them, as it does for users who are not root.
+# Containers have no control groups. For a group, runc would switch on controllers for the whole machine. A poller in a
+# group could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind.
+# If runc cannot write control groups, it works without them, as for users who are not root.
 _RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 
 
@@ -45,14 +45,21 @@ class RuncPods(PodRuntime):
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
         return None
 
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Container:
+    @staticmethod
+    def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+        start = len(_EXECUTE)
+        if tuple(command[:start]) != _EXECUTE or len(command) < start + 2:
+            return None
+        return command[start + 1], command[start + 2 :]  # after the file for the process number
+
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> RuncContainer:
         bundle = f"{BUNDLES}/{name}"
         # A file of an earlier container of this name would have the number of a process that is somebody else's now.
         self._machine.do("rm", "-rf", bundle)
         self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
-        pod = Container(name, name_namespace(self._machine, name, process, undo), self._machine)
+        pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine)
         self._networks.attach(pod, attachments, undo)
         return pod
 
@@ -80,7 +87,7 @@ class RuncPods(PodRuntime):
         }
 
 
-class Container(NetworkedPod):
+class RuncContainer(NetworkedPod):
     """A pod that is a container."""
 
     def __init__(self, name: str, host: NetworkNamespace, machine: Host) -> None:
@@ -89,13 +96,13 @@ class Container(NetworkedPod):
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         pid_file = f"{BUNDLES}/{self.name}/application{next(self._numbers)}.pid"
-        process = self._machine.spawn(*_runc("exec", "--pid-file", pid_file, PREFIX + self.name, *command))
+        process = self._machine.spawn(*_EXECUTE, pid_file, PREFIX + self.name, *command)
         undo.callback(process.stop)
         return ProcessInside(process, _number(self._machine, process, pid_file))
 
 
 class ProcessInside(Process):
-    """A process in a container, to which `runc exec` passes on its input and signals, and from which its output."""
+    """A process in a container. `runc exec` passes input and signals on to the process, and passes its output back."""
 
     def __init__(self, passed_on: Process, pid: int) -> None:
         self._passed_on, self.pid = passed_on, pid
@@ -156,6 +163,9 @@ def _capabilities(dump: str) -> list[str]:
 
 def _runc(*arguments: str) -> tuple[str, ...]:
     return ("unshare", "--mount", "sh", "-c", _RUNC, "sh", "--root", STATE, *arguments)
+
+
+_EXECUTE = _runc("exec", "--pid-file")
 
 
 def _number(machine: Host, runc: Process, pid_file: str) -> int:

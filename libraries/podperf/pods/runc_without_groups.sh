@@ -1,5 +1,5 @@
 #!/bin/sh
-# Arguments: those of runc. Runs runc in a mount namespace of its own, where control groups cannot be written.
+# Runs runc with these arguments. The caller has made a separate mount namespace; here control groups become read-only.
 findmnt -rno TARGET -t cgroup,cgroup2 | while read -r group; do
     mount -o remount,bind,ro "$group" || exit
 done || exit

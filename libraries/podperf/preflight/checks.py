@@ -13,7 +13,6 @@ from pathlib import Path
 
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
 from podperf.cpu_lists import format_cpu_list
-from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -24,16 +23,17 @@ from podperf.model import Placement
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
-from podperf.preflight.measuring import check_left_behind, check_measuring, check_worker_ports
+from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
-from podperf.preflight.observation import NEEDS_ROOT, Observation, State
+from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.quietness.machines import watch
 from podperf.testbed.access import behind_ssh, lock, log_in
+from podperf.testbed.known_topology import read_topology
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.software import TESTER_BINARY
-from podperf.topology import Topology, load_topology
+from podperf.topology import Topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
 
 # Command, Debian package, and whether every run needs it.
@@ -85,28 +85,31 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
     except PodperfError as error:  # checks would disturb the trials of the run that has the machine
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
-    tester, worker, *others = machines
-    if tester is not host and tester is not worker:
+    tester, *workers = machines
+    if tester is not host and tester not in workers:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
-    if worker is not host:
-        yield from (replace(each, area="commands of the worker") for each in _check_commands(worker))
-    yield from _check_machine(worker, root or worker is not host)
-    first, *next_ones = (replace(topology, workers=(each,)) for each in topology.workers)
-    yield from _check_testbed(first, tester, worker, root, undo)
-    for alone, machine in zip(next_ones, others, strict=True):
-        yield from _check_next_worker(alone, tester, machine)
+    placements = []
+    for settings, machine in zip(topology.workers, workers, strict=True):
+        alone = replace(topology, workers=(settings,))
+        observations, placement = _check_worker(alone, tester, machine, host, root)
+        yield from of_worker(topology, settings, observations)
+        placements.append(placement)
+    if None not in placements:
+        yield from _check_testbed(topology, tester, workers, root, undo)
 
 
-def _check_next_worker(alone: Topology, tester: Host, worker: Host) -> Iterator[Observation]:
-    """The checks of a worker after the first one. `alone` is the topology with only this worker."""
-    (settings,) = alone.workers
-    observations, placement = _check_placement(alone, tester, worker)
-    observations += [*_check_commands(worker), *_check_machine(worker, root=True), _check_hugepages(worker)]
-    observations.append(_check_pods(alone, worker))
+def _check_worker(
+    alone: Topology, tester: Host, worker: Host, here: Host, root: bool
+) -> tuple[list[Observation], Placement | None]:
+    """The checks of one worker, and its CPUs. `alone` is the topology with only this worker."""
+    commands = _check_commands(worker) if worker is not here else ()
+    observations = [replace(each, area="commands of the worker") for each in commands]
+    observations += _check_machine(worker, root or worker is not here)
+    placed, placement = _check_placement(alone, tester, worker)
+    observations += [*placed, _check_hugepages(worker), _check_pods(alone, worker)]
     if placement is not None:
         observations += look_for_mistakes(alone, placement, read_cpus(worker), worker)
-    observations += [*check_left_behind(worker), *check_worker_ports(alone.path, settings, worker)]
-    yield from (replace(each, area=f"{each.area} of {settings.key}") for each in observations)
+    return observations, placement
 
 
 def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observation], Sequence[Host] | None]:
@@ -147,28 +150,22 @@ def _check_machine(worker: Host, root: bool) -> Iterator[Observation]:
 
 
 def _check_testbed(
-    topology: Topology, tester: Host, worker: Host, root: bool, undo: ExitStack
+    topology: Topology, tester: Host, workers: Sequence[Host], root: bool, undo: ExitStack
 ) -> Iterator[Observation]:
-    observations, placement = _check_placement(topology, tester, worker)
-    observations += [_check_hugepages(worker), _check_pods(topology, worker)]
-    if placement is not None:
-        observations += look_for_mistakes(topology, placement, read_cpus(worker), worker)
-        sut = placement.sut if worker is tester else ()
-        quietness = watch(tester, sut=sut, tester=placement.tester, undo=undo)
-        quietness.start()
-        observations += check_measuring(LiveTestbed.on(topology, tester, [worker]), root)
-        reason = quietness.stop().reason
-        quiet = Observation(
-            "machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check"
-        )
-        busy = Observation("machine", "quietness", State.WARNING, reason or "", "end what else runs, or expect spread")
-        observations.append(busy if reason else quiet)
-    yield from observations
+    testbed = LiveTestbed.on(topology, tester, workers)
+    sut = [cpu for each in testbed.workers if each.host is tester for cpu in each.placement.sut]
+    quietness = watch(tester, sut=sut, tester=testbed.tester_cpus, undo=undo)
+    quietness.start()
+    yield from check_measuring(testbed, root)
+    reason = quietness.stop().reason
+    quiet = Observation("machine", "quietness", State.OK, "nothing else kept the measuring CPUs busy during this check")
+    busy = Observation("machine", "quietness", State.WARNING, reason or "", "end other programs, or expect spread")
+    yield busy if reason else quiet
 
 
 def _check_topology(path: str) -> tuple[list[Observation], Topology | None]:
     try:
-        topology = load_topology(path, DATA_PLANES, POD_RUNTIMES)
+        topology = read_topology(path)
     except PodperfError as error:
         state = State.WRONG if Path(path).exists() else State.MISSING
         return [Observation("topology", "file", state, each, needed=True) for each in str(error).splitlines()], None

@@ -14,13 +14,13 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
-from podperf.pods import POD_RUNTIMES
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
+from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.topology import SCHEMA_PATH, load_topology
+from podperf.topology import SCHEMA_PATH
 
 SMALLEST = FrameSize.parse(64)
 ALL = "all"
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
-    parser.add_argument("--forwarder", metavar="NAME", help="what moves frames within the pods of that plan")
+    parser.add_argument("--forwarder", metavar="NAME", help="the program that forwards in the pods of that plan")
     parser.add_argument(
         "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
     )
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
-    topology = load_topology(options.topology, DATA_PLANES, POD_RUNTIMES)
+    topology = read_topology(options.topology)
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None

@@ -192,7 +192,7 @@ class Question:
     stdin: str
 
 
-# --- answers, and what is remembered of commands ----------------------------------------------------------------------
+# --- answers to commands, and the changes that commands make ----------------------------------------------------------
 
 
 def _links(question: Question) -> str:
@@ -231,11 +231,11 @@ def _plugin_result(question: Question) -> str:
 
 
 def _threads(question: Question) -> str:
-    """One thread, or as many as a switch has pollers."""
+    """One thread. For the pollers of a switch: as many threads as the switch has pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
     if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
-        return ""  # a real card's driver has no threads of its own
+        return ""  # the driver of a real card has no threads
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in range(len(process.cpus) - 1))
     if prefix == "pmd-c" and process is not None:

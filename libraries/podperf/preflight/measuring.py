@@ -1,8 +1,9 @@
-"""Whether test frames cross the testbed, and which data planes can be measured there. Found out by trying."""
+"""Checks by trials whether test frames cross the testbed, and which data planes can be measured there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane
@@ -13,41 +14,39 @@ from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.way_back import JOURNAL
 from podperf.model import Chain, FrameSize, TrafficProfile
 from podperf.preflight.mistakes import offers_virtual_functions, trex_on_vfs
-from podperf.preflight.observation import NEEDS_ROOT, Observation, State
+from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.run_lock import CHECK, RunLock
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import TesterFacts
-from podperf.topology import Topology, WorkerSettings
+from podperf.topology import Topology
 
 SMALLEST = FrameSize.parse(64)
 
 
 def check_measuring(testbed: LiveTestbed, root: bool) -> Iterator[Observation]:
-    """The checks that only root can make, on a testbed with one worker, while no run measures."""
-    (machine,) = testbed.workers
-    topology, host, worker = testbed.topology, testbed.tester_host, machine.host
+    """The checks that only root can make, while no run measures."""
+    topology, tester = testbed.topology, testbed.tester_host
     if not root:
         yield Observation("measuring", "test frames", State.UNCHECKED, NEEDS_ROOT, needed=True)
         yield Observation("measuring", "data planes", State.UNCHECKED, NEEDS_ROOT, needed=True)
         return
     try:
         with RunLock(CHECK):
-            yield from check_left_behind(host)
-            if worker is not host:
-                yield from check_left_behind(worker)
+            for machine in dict.fromkeys((tester, *(each.host for each in testbed.workers))):
+                yield from _check_left_behind(machine)
             if topology.existing_ports:
-                yield from _check_ports(topology, host, worker)
+                yield from _check_ports(testbed)
             yield _check_receive_threads(testbed)
             yield from _check_bare_path(topology, testbed)
             yield from _check_data_planes(testbed)
-    except PodperfError as error:  # another run has the machine
+    except PodperfError as error:  # for example: another run has the machine
         yield Observation("measuring", "test frames", State.UNCHECKED, str(error), needed=True)
 
 
-def check_left_behind(host: Host) -> Iterator[Observation]:
-    """A warning where a killed run has left something."""
+def _check_left_behind(host: Host) -> Iterator[Observation]:
+    """A warning if a killed run has left something."""
     folders = (str(RUN_DIRECTORY), JOURNAL)
     there = [each for each in folders if not host.ask("test", "-e", each, check=False).exit_code]
     left = [*namespaces_named(host), *there]
@@ -58,17 +57,15 @@ def check_left_behind(host: Host) -> Iterator[Observation]:
         )
 
 
-def _check_ports(topology: Topology, host: Host, worker: Host) -> Iterator[Observation]:
-    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, host, ssh=session_to(host)))
-    (settings,) = topology.workers
-    if settings.left is not None:
-        yield from check_worker_ports(topology.path, settings, worker)
-
-
-def check_worker_ports(file: str, settings: WorkerSettings, worker: Host) -> Iterator[Observation]:
-    """Whether the ports of a worker in a topology file, which exist, are nobody else's."""
-    session = session_to(worker)
-    yield from _refusals("worker ports", lambda: refuse_shared_worker_ports(file, settings, worker, session))
+def _check_ports(testbed: LiveTestbed) -> Iterator[Observation]:
+    """Checks that nothing else uses the existing ports of the tester and of the workers."""
+    topology, tester = testbed.topology, testbed.tester_host
+    yield from _refusals("tester ports", lambda: refuse_shared_ports(topology, tester, ssh=session_to(tester)))
+    for worker in testbed.workers:
+        if worker.settings.left is not None:
+            refuse = partial(refuse_shared_worker_ports, topology.path, worker.settings, worker.host)
+            found = _refusals("worker ports", partial(refuse, session_to(worker.host)))
+            yield from of_worker(topology, worker.settings, found)
 
 
 def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
@@ -82,7 +79,7 @@ def _refusals(ports: str, refuse: Callable[[], None]) -> Iterator[Observation]:
 
 
 def _check_receive_threads(testbed: LiveTestbed) -> Observation:
-    """Whether the kernel's receive threads can be held to CPUs, which a run wants of those of its ports."""
+    """Checks that the receive threads of the ports can be pinned to CPUs. A run pins them."""
     try:
         testbed.refuse_unpinnable()
     except PodperfError as error:
@@ -93,7 +90,7 @@ def _check_receive_threads(testbed: LiveTestbed) -> Observation:
 
 
 def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
-    """A tester whose ports cannot be plugged into each other: it answers, and its links are up."""
+    """Checks a tester with ports of its own: does it answer, and are its links up? Its ports cannot be joined here."""
     try:
         tester = testbed.tester_with_ports().facts
     except PodperfError as error:
@@ -103,7 +100,7 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
         testbed.close()
     detail = f"{tester.name} {tester.version} at {tester.server}"
     down = [f"the link of its {side} port is down" for side, port in tester.ports.items() if not port.link_up]
-    # A run sets the worker's ports up, and many a card has no link before.
+    # A run brings the worker's ports up. Before that, many cards have no link.
     to_be_set_up = not testbed.topology.external
     state = (State.WARNING if to_be_set_up else State.MISSING) if down else State.OK
     remedy = "plug in the cable" + (", if it stays down once the worker's ports are up" if to_be_set_up else "")
@@ -115,7 +112,7 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
 
 
 def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Observation:
-    """TRex as it calls itself: the topology's label may be out of date, or missing."""
+    """Checks the version that TRex itself tells. A label in the topology may be out of date, or missing."""
     offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
     return trex_on_vfs(tester.version, offered)
 
@@ -158,6 +155,6 @@ def _why_not(testbed: LiveTestbed, kind: type[DataPlane]) -> str | None:
         testbed.demand(Chain(kind.name, kind.least_pods))
     except Unavailable as reason:
         return str(reason)
-    (worker,) = testbed.workers
+    worker, *_ = testbed.workers  # where a chain on one worker stands
     ports = (worker.settings.left, worker.settings.right)
     return kind.refused(worker.host, [port.interface for port in ports if port is not None])

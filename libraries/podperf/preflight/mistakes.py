@@ -74,17 +74,17 @@ def switch_beside_nic(switch: Sequence[int], cpus: Cpus, node: int) -> Observati
 
 
 @dataclass(frozen=True)
-class Container:
+class KubernetesContainer:
     """The requests and limits of a container of a Kubernetes pod, by resource: `cpu`, `memory`."""
 
     requests: Mapping[str, str]
     limits: Mapping[str, str]
 
 
-def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Observation:
-    """Pods that the kubelet's static CPU manager cannot pin: all but Guaranteed ones with whole CPUs.
+def unpinned_pods(pods: Mapping[str, Sequence[KubernetesContainer]]) -> Observation:
+    """The kubelet's static CPU manager must be able to pin the pods. It only pins Guaranteed pods with whole CPUs.
 
-    A pod is Guaranteed when each container has limits for CPU and memory, and requests no less.
+    A pod is Guaranteed if each of its containers has limits for CPU and memory, and requests as much.
     """
     reasons = {name: why for name, containers in pods.items() if (why := _why_unpinned(containers))}
     if not reasons:
@@ -94,7 +94,7 @@ def unpinned_pods(pods: Mapping[str, Sequence[Container]]) -> Observation:
     return _mistake("pods", f"not pinned to CPUs: {detail}", remedy)
 
 
-def _why_unpinned(containers: Sequence[Container]) -> str | None:
+def _why_unpinned(containers: Sequence[KubernetesContainer]) -> str | None:
     for each in containers:
         for resource in ("cpu", "memory"):
             limit = each.limits.get(resource)
@@ -134,7 +134,7 @@ def _of_ports(functions: Mapping[str, Sequence[int]]) -> str:
 def interrupt_balancer(running: bool) -> Observation:
     """irqbalance must not run. After seconds it moves the ports' interrupts away from the CPUs that the run has set."""
     if not running:
-        return _sound("interrupts", "no irqbalance moves those of the ports")
+        return _sound("interrupts", "irqbalance does not run")
     detail = "irqbalance runs, and moves the ports' interrupts away from the CPUs that a run gives them"
     return _mistake("interrupts", detail, "systemctl stop irqbalance, for as long as you measure")
 
@@ -144,7 +144,7 @@ def trex_on_vfs(version: str, virtual_functions: bool) -> Observation:
     found = version.lower().removeprefix("v")
     better = TREX_DROPS_ON_VFS.get(found)
     if better is None or not virtual_functions:
-        return _sound("TRex", f"{found}: nothing is known against it here")
+        return _sound("TRex", f"{found}: no problem is known")
     detail = f"TRex {found} drops frames on SR-IOV virtual functions, which would count as the worker's loss"
     return _mistake("TRex", detail, f"TRex {better}, with which the same lab works")
 
@@ -162,7 +162,7 @@ def _cpus(mask: str) -> set[int]:
     return {cpu for cpu in range(number.bit_length()) if number >> cpu & 1}
 
 
-# --- what they are functions of ---------------------------------------------------------------------------------------
+# --- reading the values that the checks are functions of --------------------------------------------------------------
 
 
 def look_for_mistakes(topology: Topology, placement: Placement, cpus: Cpus, host: Host) -> Iterator[Observation]:
@@ -233,7 +233,7 @@ def parse_ovs_settings(table: Mapping[str, Any]) -> OvsSettings:
 _KLOG = re.compile(r"^[EFIW]\d{4} .*\n?", re.MULTILINE)
 
 
-def read_pods(host: Host) -> dict[str, list[Container]]:
+def read_pods(host: Host) -> dict[str, list[KubernetesContainer]]:
     """The pods of the cluster with additional interfaces; only these forward.
 
     Raises Unavailable with the reason if the host cannot ask the cluster.
@@ -248,11 +248,11 @@ def read_pods(host: Host) -> dict[str, list[Container]]:
     return json_answer(host, " ".join(question), done.stdout, parse_pods)
 
 
-def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[Container]]:
-    """The same pods, from the answer of `kubectl get pods --output=json`."""
+def parse_pods(answer: Mapping[str, Any]) -> dict[str, list[KubernetesContainer]]:
+    """The pods with additional interfaces in the answer of `kubectl get pods --output=json`."""
     return {
         pod["metadata"]["name"]: [
-            Container(resources.get("requests", {}), resources.get("limits", {}))
+            KubernetesContainer(resources.get("requests", {}), resources.get("limits", {}))
             for resources in (each.get("resources", {}) for each in pod["spec"]["containers"])
         ]
         for pod in answer["items"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from podperf.topology import Topology, WorkerSettings
 
 NEEDS_ROOT = "needs root"  # the detail of a check that was left out because only root can do it
 
@@ -34,3 +37,12 @@ class Observation:
     def in_the_way(self) -> bool:
         """True if the quick run cannot be measured because of this check."""
         return self.needed and self.state in {State.MISSING, State.WRONG, State.UNCHECKED}
+
+
+def of_worker(topology: Topology, worker: WorkerSettings, observations: Iterable[Observation]) -> Iterator[Observation]:
+    """Observations of one worker. If the topology has several workers, the area names the worker."""
+    if len(topology.workers) == 1:
+        yield from observations
+        return
+    for each in observations:
+        yield replace(each, area=f"{each.area.removesuffix(' of the worker')} of {worker.key}")

@@ -61,9 +61,9 @@ def plan(
 ) -> Plan:
     """The steps of a run to set the chain up and to take it down. Raises PodperfError if the run would refuse that.
 
-    `worker` has the worker's CPUs. Without it, the plan assumes the CPUs that the topology names, on one NUMA node, or
-    on two for a scenario that places switch and pods. It assumes that existing ports of the worker belong to a NIC,
-    unless their driver in the topology is veth.
+    `worker` has the worker's CPUs. Without `worker`, the plan assumes the CPUs that the topology names, on one NUMA
+    node, or on two nodes if a scenario places switch and pods. The plan assumes that existing ports of the worker
+    belong to a NIC, unless the topology gives veth as their driver.
     """
     refuse_unknown_ports(topology)
     recording = Recording()
@@ -109,11 +109,10 @@ def record(
     return recording.steps
 
 
-def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> list[CpuPlan]:
+def _cpu_plans(testbed: LiveTestbed, chain: Chain, scenario: Scenario | None) -> Sequence[CpuPlan]:
     if DATA_PLANES[chain.data_plane].cabling is not Cabling.WORKER:
         return []
-    placed = None if scenario is None else testbed.place_scenario(scenario, chain).cpus
-    return testbed.cpu_plans(chain) if placed is None else [placed]
+    return testbed.cpu_plans(chain) if scenario is None else testbed.place_scenario(scenario, chain).cpus
 
 
 def _cpus_of(worker: WorkerSettings, topology: Topology, scenario: Scenario | None) -> Cpus:
@@ -133,7 +132,7 @@ def _imaginary_cpus(*named: tuple[int, ...] | None) -> Cpus:
 
 
 def _two_nodes(named: Sequence[int] | None) -> Cpus:
-    """CPUs on two NUMA nodes. The CPUs that the topology names are on the NIC's node, and lower ones on the other node.
+    """CPUs on two NUMA nodes. CPUs that the topology names are on the NIC's node. Lower numbers are on the other node.
 
     Each node has at least UNNAMED_CPUS CPUs. Additional CPUs have higher numbers than all others.
     """
@@ -196,7 +195,7 @@ def render(plan: Plan) -> str:
     placed = f", placed as in {plan.scenario.name}" if plan.scenario is not None else ""
     lines = [
         f"{plan.chain}{placed}, on {plan.topology.name}: what a run would do, in this order. No host was touched.",
-        "[name] is a network namespace, <name> what only the host knows. Commands that only ask are left out.",
+        "[name] is a network namespace, <name> a value that only the host knows. Commands that only ask are left out.",
         *plan.assumptions,
         *(line for number, each in enumerate(plan.cpus, start=1) for line in _roles(each, number, len(plan.cpus))),
     ]
@@ -213,7 +212,7 @@ def render(plan: Plan) -> str:
 
 
 def _roles(cpus: CpuPlan, number: int, workers: int) -> Iterator[str]:
-    """Which CPU has which role on one of so many workers, and which CPUs have several."""
+    """The roles of the CPUs of one worker, and a remark on CPUs with several roles."""
     worker = f"worker {number}" if workers > 1 else "the worker"
     known = [f"{role} {format_cpu_list(each)}" for role, each in cpus.roles.items()]
     yield f"CPUs of {worker}: {', '.join(known)}."

@@ -1,7 +1,8 @@
-"""What is done to hosts, step by step: written down while it is done, or while it is only planned.
+"""Records each change of a host, in a run or in a plan.
 
-A RecordingHost passes everything on to another host and writes down what changes something. Numbers and MACs that the
-kernel chose are written as what they belong to, so that two recordings of the same set-up are equal, and readable.
+A RecordingHost passes each call on to another host, and records the calls that change something. The kernel chooses
+numbers and MACs anew each time. So the recording has a name in place of such a value (`<MAC of net1 in pod1>`). Two
+recordings of the same set-up are then equal.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from pathlib import PurePosixPath
 
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
+from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 
 NO_MAC = "00:00:00:00:00:00"
 
 
 class Kind(StrEnum):
-    """What a step does."""
+    """The kind of a step."""
 
     RUN = "run"
     START = "start"
@@ -35,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that is done. `text` is a command line or a path, `content` what goes in: standard input or a file."""
+    """One change. `text` is a command line or a path. `content` is the standard input, or the content of the file."""
 
     phase: str
     host: str
@@ -47,7 +49,7 @@ class Step:
 
 @dataclass
 class Recording:
-    """The steps on all hosts, in their order. `phase` is that of the steps to come."""
+    """The steps on all hosts, in their order. The next steps belong to `phase`."""
 
     steps: list[Step] = field(default_factory=list)
     phase: str = ""
@@ -56,12 +58,18 @@ class Recording:
     def write(
         self, host: str, namespace: str, kind: Kind, what: str | Sequence[str], content: str = "", remark: str = ""
     ) -> None:
-        """A step: a command line in words, or else a path or a process. What was learnt replaces numbers and MACs."""
+        """Add a step. `what` is a command line as a list of words, or a path, or the name of a process.
+
+        Names that `learn` got replace the values in command line and content.
+        """
         text = what if isinstance(what, str) else shlex.join(map(self._readable, what)) + remark
         self.steps.append(Step(self.phase, host, namespace, kind, text, self._readable(content)))
 
     def learn(self, value: object, name: str) -> None:
-        """A value that the kernel chose, and what it belongs to. A MAC keeps its first name, numbers come again."""
+        """From now on, write `name` in place of `value`, which the kernel chose.
+
+        A MAC keeps its first name. A number gets the latest name, because the kernel uses numbers again.
+        """
         if ":" not in str(value) or str(value) not in self._names:
             self._names[str(value)] = f"<{name}>"
 
@@ -72,7 +80,7 @@ class Recording:
 
 
 class RecordingHost:
-    """A host of which everything that changes something is written down. What only asks is not."""
+    """A host that records the calls that change something. It does not record calls that only ask."""
 
     def __init__(self, host: Host, recording: Recording) -> None:
         self._host, self._recording = host, recording
@@ -80,7 +88,7 @@ class RecordingHost:
         self._interfaces: dict[tuple[str, int], str] = {}  # by namespace and index
 
     def _with_target(self, namespace: str, command: Sequence[str]) -> Sequence[str]:
-        """Where a BPF program is told to send frames, as the interface that it is."""
+        """The command; if it writes a BPF program's target interface, with the interface's name for its number."""
         if command[:4] != ("bpftool", "map", "update", "id"):
             return command
         index = int.from_bytes(bytes(map(int, command[-4:])), sys.byteorder)
@@ -130,7 +138,7 @@ class RecordingHost:
 
 
 class _RecordingProcess:
-    """A process of such a host."""
+    """A process of a RecordingHost."""
 
     def __init__(self, process: Process, recording: Recording, host: str, namespace: str, name: str) -> None:
         self._process, self._recording, self._where, self._name = process, recording, (host, namespace), name
@@ -143,7 +151,7 @@ class _RecordingProcess:
 
     def receive(self, timeout: float) -> str:
         line = self._process.receive(timeout)
-        with suppress(ValueError, KeyError, TypeError):  # a TRex names its ports' MACs, and many lines are no JSON
+        with suppress(ValueError, KeyError, TypeError):  # only TRex's answer has MACs; many lines are no JSON
             for number, port in enumerate(json.loads(line)["ready"]["ports"]):
                 self._recording.learn(port["mac"], f"MAC of TRex port {number}")
         return line
@@ -162,11 +170,11 @@ class _RecordingProcess:
 
 
 def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The network namespace or the container in which a command is run, by its name, and the command itself."""
+    """The name of the network namespace or pod that runs a command, and the command itself."""
     namespace, words = "", tuple(command)
-    if words[:2] == ("unshare", "--mount") and "exec" in words:  # runc exec [options] CONTAINER COMMAND
-        place = next((place for place, word in enumerate(words) if word.startswith(PREFIX)), len(words))
-        namespace, words = words[place], words[place + 1 :]
+    for runtime in POD_RUNTIMES.values():
+        if (inside := runtime.within(words)) is not None:
+            namespace, words = inside[0], tuple(inside[1])
     while len(words) > 3 and words[0] == "nsenter" and words[1].startswith("--net=") and words[2] == "--":
         path = PurePosixPath(words[1].removeprefix("--net="))
         namespace, words = path.name if path.parent == PurePosixPath("/run/netns") else "", words[3:]
@@ -174,7 +182,7 @@ def within(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _named(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """See `within`. The path of bpftool depends on the distribution, so that only its name is written down."""
+    """See `within`. bpftool's path depends on the distribution, so only the name `bpftool` is recorded."""
     namespace, inner = within(command)
     if inner and PurePosixPath(inner[0]).name == "bpftool":
         inner = ("bpftool", *inner[1:])
@@ -182,16 +190,16 @@ def _named(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def program(command: Sequence[str]) -> str:
-    """The name of the program that a command line starts, behind `env`, an interpreter and the like."""
+    """The name of the program that a command line starts. `env`, interpreters and the like are skipped."""
     for word in command:
         name = PurePosixPath(word).name
         if name not in {"env", "stdbuf", "taskset", "setpriv", "--", "python3"} and not re.match(r"-|\w+=", word):
-            return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # copies on other machines are named by their digest
+            return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # a copy on another machine has its digest in its name
     return command[0]
 
 
 def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tuple[object, str]]:
-    """Values in an answer that the kernel or a plug-in chose, and what they belong to."""
+    """Values in an answer that the kernel or a plug-in chose, each with a name for it."""
     line = " ".join(command)
     with suppress(ValueError, KeyError, IndexError, TypeError):
         if line.startswith("ip -json") and re.search(r" (link|address) show( dev \S+)?$", line):
@@ -201,7 +209,7 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
         elif line.startswith("env CNI_COMMAND=ADD"):
             yield from _learnt_from_plugin(json.loads(answer), line)
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
-            # DPDK's name for them depends on its version.
+            # DPDK's name for its polling threads depends on its version.
             whose = "those of DPDK that poll" if command[4] in POLLING_THREADS else f"those named {command[4]}*"
             for number, thread in enumerate(answer.split(), start=1):
                 yield thread, f"thread {number} of {whose}"

@@ -37,11 +37,11 @@ def _row(observation: Observation, subject_width: int, width: int | None, colour
 
 
 def conclusion(observations: Collection[Observation]) -> str:
-    """One sentence: whether the quick run can be measured here, and if not, because of what."""
+    """One sentence that says whether the quick run can be measured here. If not, it names the obstacles."""
     in_the_way = [each for each in observations if each.in_the_way]
     if not in_the_way:
         return "The quick run can be measured here."
-    # What is known to be amiss comes first; it often is the reason why the rest could not be checked.
+    # If something is known to be wrong, only that is named. It often is the reason why other things are not checked.
     causes = [each for each in in_the_way if each.state is not State.UNCHECKED] or in_the_way
     obstacles = dict.fromkeys(each.subject for each in causes)
     return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."

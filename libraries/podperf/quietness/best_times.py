@@ -22,7 +22,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def remembered(path: Path = KEPT) -> dict[int, Times]:
-    """The shortest times of each CPU (`cpu_speed.times_of`); empty if none are kept for this boot and this Python."""
+    """The shortest times of each CPU (`cpu_speed.times_of`). Empty if none are stored for this boot and this Python."""
     try:
         kept = json.loads(path.read_text())
         best = kept["best"] if kept["of"] == _of() else {}
@@ -32,7 +32,7 @@ def remembered(path: Path = KEPT) -> dict[int, Times]:
 
 
 def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
-    """Keep these times, or shorter ones that are kept already. Without a folder for the file nothing is kept."""
+    """Store these times. A shorter stored time stays. If the folder is missing, nothing is stored."""
     known = remembered(path)
     shortest = {cpu: tuple(map(min, times, known.get(cpu, times))) for cpu, times in {**known, **best}.items()}
     with suppress(OSError):
@@ -42,9 +42,9 @@ def remember(best: Mapping[int, Times], path: Path = KEPT) -> None:
 
 
 def _of() -> list[str]:
-    """The facts for which kept times are valid.
+    """The facts for which stored times are valid: this boot, this Python, and this version of `cpu_speed`.
 
-    After a boot the machine may be on another host. The piece of work depends on this Python and on `cpu_speed`.
+    After a boot, a virtual machine may be on another computer.
     """
     work = sha256(Path(cpu_speed.__file__).read_bytes()).hexdigest()
     return [_BOOT.read_text().strip(), sys.version, work]

@@ -25,8 +25,8 @@ def watch(
 ) -> Quietness:
     """Watch the CPUs of the system under test and of the tester on a machine, and those of `workers` as well.
 
-    The speed of the CPUs is watched if the machine has Python 3. The watch stays on the CPU that it measures last.
-    Pollers may occupy the CPUs of the system under test, so those of the tester are measured last.
+    The speed of the CPUs is watched if the machine has Python 3. After each look, the watching process stays on the
+    last CPU of the list. A poller may occupy a CPU of the system under test. So the tester's CPUs stand last.
     """
     cpus = (*sut, *tester)
     if isinstance(host, LocalHost):
@@ -40,7 +40,7 @@ def watch(
     return Quietness(cpus, own, read_proc_of(host), ticks, there, workers)
 
 
-# Follows the text of podperf.quietness.cpu_speed, which needs only Python's standard library.
+# This text is appended to cpu_speed.py, and both run on the other machine. They only need Python's standard library.
 _ANSWER = """
 import sys
 for line in sys.stdin:

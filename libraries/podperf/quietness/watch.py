@@ -22,8 +22,8 @@ from podperf.quietness.cpu_speed import CpuSpeeds
 
 # Process lines start with a digit, the lines of /proc/stat with a letter: one text holds both, on any host.
 _COMMAND = "cat /proc/stat /proc/[0-9]*/stat 2>/dev/null; true"
-# A user can give his processes any name of 15 bytes, also with line ends and parentheses, or like the beginning
-# of a line. It is too short for the numbers that a line has, so that those tell where the name ends.
+# A user can give a process any name of 15 bytes. The name can have line ends and parentheses, or look like the start of
+# a line. It is too short for the 37 fields that follow a name. So these fields tell where the name ends.
 _PROCESS = re.compile(
     r"^(?P<pid>[0-9]+) \((?P<name>.{0,64}?)\) (?P<fields>\S(?: -?[0-9]+){36,})$", re.MULTILINE | re.DOTALL
 )
@@ -66,7 +66,7 @@ def parse_sample(text: str, taken: float, ticks_per_second: int) -> Sample:
     The line of a process that just ended can be cut short, and is skipped. PodperfError if /proc/stat is missing.
     """
     processes = {int(found["pid"]): _process(found, ticks_per_second) for found in _PROCESS.finditer(text)}
-    of_machine = _PROCESS.sub("", text)  # without what names of processes say
+    of_machine = _PROCESS.sub("", text)  # without the lines of processes: a name could look like a line of /proc/stat
     stolen = {}
     for found in _CPU.finditer(of_machine):
         ticks = found["ticks"].split()
@@ -220,7 +220,7 @@ class Quietness:
     def start(self) -> None:
         """Begin a window.
 
-        A look takes milliseconds. So a window that follows another one at once begins at the end of that one.
+        A sample takes milliseconds. So a window that directly follows another one begins with that one's last sample.
         """
         for each in reversed(self._workers):
             each.start()

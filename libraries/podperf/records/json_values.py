@@ -112,7 +112,7 @@ def trial_from_json(data: Mapping[str, Any], traffic: TrafficProfile) -> TrialRe
 def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
     """The fields of `Noise.as_record`, and those that `noise_from_json` needs in addition.
 
-    A record has each next worker under the `worker` of the one before it.
+    The noise of the second worker is in the `worker` of the first one, the noise of the third in that of the second.
     """
     if noise is None:
         return None

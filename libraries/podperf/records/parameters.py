@@ -7,20 +7,14 @@ of these has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from podperf.cpu_lists import format_cpu_list, parse_cpu_list
-from podperf.cpu_plan import CpuPlan
-from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling
+from podperf.cpu_lists import format_cpu_list
 from podperf.figures import count
-from podperf.model import Chain
-from podperf.pods.forwarders import IN_KERNEL
-
-Data = Mapping[str, Any]
+from podperf.records.set_ups import SetUp, values_of
 
 SPECIAL_CAPABILITY = "special_capability"  # the key of a component that runs only for the benchmark
 # The offloads that decide how many frames the CPU handles, and how often.
@@ -38,69 +32,6 @@ _OFFLOADS = (
     "receive-hashing",
     "hw-tc-offload",
 )
-
-
-@dataclass(frozen=True)
-class SetUp:
-    """The known facts of one chain that was set up.
-
-    `description` is the data plane's. podperf.hosts.host_facts reads `interfaces` and `environment`. `shared` are the
-    CPUs among which the scheduler may move the processes of the pods.
-    """
-
-    chain: Chain | None = None
-    cpus: CpuPlan | None = None
-    shared: Sequence[int] = ()
-    description: Data = field(default_factory=dict)
-    interfaces: Mapping[str, Data] = field(default_factory=dict)
-    environment: Data = field(default_factory=dict)
-
-    @property
-    def runtime(self) -> Data:
-        """The description of the pod runtime."""
-        return self.description.get("runtime") or {}
-
-    @property
-    def in_kernel(self) -> bool:
-        """Whether the kernel forwards in the pods, and not a process."""
-        return self.chain is not None and self.chain.forwarder == IN_KERNEL
-
-    @property
-    def placed(self) -> bool:
-        """Whether podperf has placed the chain, and its data plane describes itself."""
-        kind = DATA_PLANES.get(self.chain.data_plane) if self.chain else None
-        on_worker = kind is not None and kind.cabling is Cabling.WORKER
-        return on_worker and self.cpus is not None and bool(self.description)
-
-    @property
-    def switch_cpus(self) -> Sequence[int]:
-        """The CPUs that switch frames between the pods. Empty if the pods are wired to each other without a switch."""
-        if self.cpus is None:
-            return ()
-        return self.cpus.switch or (self.cpus.sut if self.in_kernel else ())
-
-    @property
-    def pod_cpus(self) -> Sequence[int]:
-        """The CPUs of the pods, in the order of the pods; where the kernel forwards for them, all that may be its."""
-        if self.shared or self.cpus is None:
-            return self.shared
-        return self.cpus.beside_switch if self.in_kernel else self.cpus.pods
-
-    @property
-    def pollers(self) -> Sequence[Data]:
-        """The CPUs with polling threads."""
-        return [each for found in values_of("pollers", self.description) if isinstance(found, list) for each in found]
-
-    @property
-    def sockets(self) -> Sequence[Data]:
-        """The AF_XDP sockets of the switch and of the pods' applications."""
-        return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
-
-    @property
-    def nodes(self) -> Mapping[int, int]:
-        """The NUMA node of each CPU of the worker."""
-        known = self.environment.get("numa_nodes") or ()
-        return {cpu: each["node"] for each in known for cpu in parse_cpu_list(each["cpus"] or "")}
 
 
 def _hosting(found: SetUp) -> str | None:
@@ -288,19 +219,6 @@ def _told(values: Mapping[str, str | None]) -> str | None:
     if len(set(known.values())) <= 1 and len(known) in {0, len(values)}:
         return next(iter(known.values()), None)
     return "; ".join(f"{name}: {value or 'not read'}" for name, value in values.items())
-
-
-def values_of(key: str, data: Any) -> Iterator[Any]:
-    """The values under this key, at any depth."""
-    if isinstance(data, Mapping):
-        for name, value in data.items():
-            if name == key:
-                yield value
-            else:
-                yield from values_of(key, value)
-    elif isinstance(data, list | tuple):
-        for each in data:
-            yield from values_of(key, each)
 
 
 def _nodes_of(cpus: Sequence[int], nodes: Mapping[int, int]) -> str | None:

@@ -21,7 +21,7 @@ _LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a f
 _LONGEST = 10_000  # characters of a shown text; the time to wrap its lines grows with the square of its length
 _HIGHEST = 1e24  # far above every count and time, and small enough for further calculations
 
-_TRIALS = '\n  "trials": ['  # where the trials begin in a record as podperf writes it, which ends with them
+_TRIALS = '\n  "trials": ['  # the trials' key, as podperf writes it; the trials are the end of a record
 
 Place = tuple[str | int, ...]  # keys and positions from the top of the document
 
@@ -67,7 +67,7 @@ def read_record(path: Path, *, trials: bool = True) -> Record:
 
 
 def _without_trials(text: str) -> str:
-    """The same record without its trials, where it has the form in which podperf writes it; otherwise the text."""
+    """The text of a record without its trials. If the text has not the form that podperf writes, it stays as it is."""
     head, found, rest = text.partition(_TRIALS)
     return f"{head}{found}]}}\n" if found and rest.endswith("\n  ]\n}\n") else text
 

@@ -11,8 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from podperf.cpu_plan import CpuPlan, plan_cpus
-from podperf.dataplanes import DATA_PLANES
+from podperf.cpu_plan import CpuPlan, roles_as_record
 from podperf.figures import PHASES
 from podperf.metrics import Metrics
 from podperf.model import Chain, Latency, NetworkingModel, Placement, TrafficProfile
@@ -25,13 +24,14 @@ from podperf.records.json_values import (
     threshold_to_json,
     traffic_to_json,
 )
-from podperf.records.parameters import SetUp, parameters_of, special_capabilities
+from podperf.records.parameters import parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_VERSION
+from podperf.records.set_ups import SetUp, on_each_worker
 from podperf.testbed.scenarios import Placed
 from podperf.testers.base import TesterLimits
 from podperf.topology import Threshold, Topology
 from podperf.verdicts.findings import Finding
-from podperf.verdicts.thresholds import Verdict
+from podperf.verdicts.thresholds import ThresholdVerdict
 
 Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 
@@ -40,8 +40,8 @@ Outcome = Literal["passed", "failed", "skipped", "interrupted"]
 class TestRecord:
     """One test. The test fills its fields in while it runs. An unknown value stays None, and is null in the document.
 
-    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` is that of one
-    trial, which `latency_of` names in words. `baseline` is the id of the record to which ratios compare.
+    The RecordWriter makes `id` unique. `started` and `ended` are seconds since the epoch. `latency` comes from one
+    trial; `latency_of` describes the trial in words. Ratios compare with the record that has the id `baseline`.
     `link_bits_per_second` is None if no port has a link speed. `log` is the test's place in Robot Framework's log, such
     as `log.html#s1-t1`.
     """
@@ -58,10 +58,11 @@ class TestRecord:
     reason: str = ""
     topology: Topology | None = None
     model: NetworkingModel | None = None
-    second_model: NetworkingModel | None = None  # to which the set-up of the chain also belongs
+    second_model: NetworkingModel | None = None  # if the set-up of the chain belongs to two models
     chain: Chain | None = None
     traffic: TrafficProfile | None = None
     placement: Placement | None = None
+    cpu_plans: Sequence[CpuPlan] = ()  # of each worker of the chain, from left to right
     data_plane: Mapping[str, Any] | None = None  # DataPlane.describe()
     tester: Mapping[str, Any] | None = None  # Tester.describe()
     limits: TesterLimits | None = None
@@ -76,7 +77,7 @@ class TestRecord:
     waited: float = 0.0  # seconds of waiting for a quiet machine, and of disturbed trials
     baseline: str | None = None
     thresholds: Sequence[Threshold] = ()
-    verdict: Verdict | None = None
+    verdict: ThresholdVerdict | None = None
     findings: Sequence[Finding] = ()
     log: str | None = None
     version_under_test: str | None = None  # as the user named it
@@ -103,7 +104,8 @@ class TestRecord:
             "networking_model": self.model,
             "chain": None if self.chain is None else asdict(self.chain),
             "traffic": None if self.traffic is None else traffic_to_json(self.traffic),
-            "placement": None if self.placement is None else _placement(self.placement),
+            "placement": None if self.placement is None else _placement(self.placement, self.cpu_plans[:1]),
+            "roles": roles_as_record(self.cpu_plans),
             "data_plane": plain(self.data_plane),
             "tester": plain(self.tester),
             "tester_limits": plain(self.limits),
@@ -135,7 +137,7 @@ class TestRecord:
         environment, descriptions = self.environment or {}, self.data_plane or {}
         if not self.contenders:
             own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
-            return {"": SetUp(self.chain, _usual(self.placement, self.chain), (), descriptions, own, environment)}
+            return on_each_worker(self.chain, self.cpu_plans, (), descriptions, own, environment)
         found = {}
         for name, (chain, placed) in self.contenders.items():
             own = {
@@ -144,8 +146,8 @@ class TestRecord:
                 if key.startswith(f"{name}: ") and not key.startswith(f"{name}: tester ")
             }
             described = descriptions.get(name) or {}
-            cpus = placed.cpus or _usual(placed.placement, chain)
-            found[name] = SetUp(chain, cpus, placed.shared, described, own, environment)
+            parts = on_each_worker(chain, placed.cpus, placed.shared, described, own, environment)
+            found.update({", ".join(filter(None, (name, worker))): each for worker, each in parts.items()})
         return found
 
     def why_noisy(self) -> str | None:
@@ -199,21 +201,12 @@ def _testbed(topology: Topology) -> dict[str, Any]:
     }
 
 
-def _usual(placement: Placement | None, chain: Chain | None) -> CpuPlan | None:
-    """The roles on the first worker of a chain that podperf places."""
-    kind = DATA_PLANES.get(chain.data_plane) if chain else None
-    if placement is None or chain is None or kind is None:
-        return None
-    return plan_cpus(placement, chain.parts[0].pods, with_switch=kind.switch_has_cpus)
-
-
-def _placement(placement: Placement) -> dict[str, Any]:
-    with_switch = plan_cpus(placement, 0, with_switch=True)
+def _placement(placement: Placement, first: Sequence[CpuPlan]) -> dict[str, Any]:
+    """The chosen CPUs. `first` has the roles on the first worker, if podperf has placed the chain."""
     return {
         "tester": list(placement.tester),
         "sut": list(placement.sut),
-        "switch": list(with_switch.switch),
-        "pods": list(with_switch.beside_switch),
+        **{key: list(cpus) for each in first for key, cpus in (("switch", each.switch), ("pods", each.beside_switch))},
         "shared": list(placement.shared),
         "hugepages": placement.hugepages,
         "apart": placement.apart,

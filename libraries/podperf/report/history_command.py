@@ -23,7 +23,8 @@ UNREAD, REGRESSION, FAILED, SUSPECTED = 1, 3, 4, 5  # exit codes; 2 is for a wro
 
 
 def report_history(folder: Path, output: Path | None, acknowledged: Path | None, ignored: Collection[str]) -> int:
-    """Print the verdicts, write the page and the data; returns the exit code. PodperfError when nothing is there."""
+    """Print the verdicts, and write the page and the data. Returns the exit code. Raises PodperfError without any
+    record."""
     report = assess_history(folder, acknowledged, ignored)
     print(history_table(report, columns(sys.stdout)), end="\n\n")
     print(printable(str(_write(report, output or folder))))
@@ -31,7 +32,7 @@ def report_history(folder: Path, output: Path | None, acknowledged: Path | None,
 
 
 def assess_history(folder: Path, acknowledged: Path | None = None, ignored: Collection[str] = ()) -> HistoryReport:
-    """Everything that the report shows. `acknowledged` is a file; by default FILE in the folder, where it exists."""
+    """The content of the report. `acknowledged` is a file. By default it is FILE in the folder, if there is one."""
     history = read_history(folder)
     judgements, remarks = judge_all(rows_of(history.runs, ignored)), list[str]()
     path = acknowledged or folder / FILE
@@ -42,7 +43,7 @@ def assess_history(folder: Path, acknowledged: Path | None = None, ignored: Coll
 
 
 def exit_code(judgements: Iterable[Judgement], *, unread: bool = False) -> int:
-    """The worst that was found: a regression, a failed test, a file that could not be read, a suspicion."""
+    """The exit code of the worst thing: a regression, a failed test, a file that could not be read, a suspicion."""
     verdicts = {each.verdict for each in judgements if each.verdict is not Verdict.SUSPECTED or each.worse}
     codes = {Verdict.REGRESSION: REGRESSION, Verdict.FAILED: FAILED}
     found = next((code for verdict, code in codes.items() if verdict in verdicts), 0)

@@ -1,4 +1,4 @@
-"""A history as one HTML page: what changed first, then every test with its trends."""
+"""A history as one HTML page: changes first, then every test with its trends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from podperf.history.runs import History
 from podperf.history.trends import Point, Row, testbeds
 from podperf.report import cells
 from podperf.report.history_report import HistoryReport
-from podperf.report.html import NOTHING, Content, Html, drawing, element, table, together
-from podperf.report.html import Row as Line
+from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, table, together
 from podperf.report.page_frame import framed
 from podperf.report.trend_plot import steps, trend_plot
 
@@ -44,12 +43,14 @@ def _body(report: HistoryReport) -> Iterator[Html]:
     for each in report.remarks:
         yield element("p", f"{each[0].upper()}{each[1:]}.", class_="note")
     told = [each for verdict in _TOLD for each in report.judgements if each.verdict is verdict]
-    lines = (Line((_link(each.row, report), each.metric.label, cells.state(each.verdict), _why(each))) for each in told)
+    lines = (
+        TableRow((_link(each.row, report), each.metric.label, cells.state(each.verdict), _why(each))) for each in told
+    )
     yield element("h2", "What changed")
     yield table(("Test", "Figure", "Verdict", "The newest run beside those before"), lines) or element(
         "p", "Nothing, as far as these runs can tell."
     )
-    beginnings = [Line((words, "; ".join(names))) for words, names in report.beginnings.items()]
+    beginnings = [TableRow((words, "; ".join(names))) for words, names in report.beginnings.items()]
     if beginnings:
         yield element("h2", "What began a new series")
         yield element("p", "Figures before and after are drawn, and not compared.", class_="muted")
@@ -79,7 +80,7 @@ def _version(version: Content | None) -> str:
 
 def _row(row: Row, judgements: Sequence[Judgement], report: HistoryReport) -> Html:
     worst = min((each.verdict for each in judgements), key=list(Verdict).index)
-    lines = (Line((each.metric.label, cells.state(each.verdict), _why(each))) for each in judgements)
+    lines = (TableRow((each.metric.label, cells.state(each.verdict), _why(each))) for each in judgements)
     plots = (drawing(trend_plot(f"{row.name}: {each.label}", each, points)) for each, points in row.trends.items())
     return element(
         "details",
@@ -108,7 +109,7 @@ def _change_points(row: Row) -> Html:
         for (_, last, before), (first, _, after) in pairwise(found):
             if points[last].fingerprint == points[first].fingerprint:
                 cells_ = (metric.label, _run(points[last]), _run(points[first]), signed(after.mean / before.mean - 1))
-                lines.append(Line((*cells_, str(len(after)))))
+                lines.append(TableRow((*cells_, str(len(after)))))
     found_table = table(("Figure", "Last run before", "First run after", "Change", "Runs after"), lines, numeric=(3, 4))
     return together(element("h3", "Change points"), found_table) if lines else NOTHING
 

@@ -1,4 +1,4 @@
-"""What the report of a history shows, whatever form it has."""
+"""The content of a history's report, in any form."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class HistoryReport:
         return list(found.values())
 
     def name_of(self, row: Row) -> str:
-        """The test's name, with its testbed where there are several."""
+        """The test's name, with its testbed if there are several testbeds."""
         return f"{row.name} ({row.testbed})" if self._several_testbeds and row.testbed else row.name
 
     @cached_property
     def beginnings(self) -> Mapping[str, Sequence[str]]:
-        """Where series of the newest run began, and why, with the names of the tests."""
+        """The places where series of the newest run began, and the reasons, with the names of the tests."""
         found: dict[str, dict[str, None]] = {}
         for each in self.judgements:
             if each.beginning:

@@ -15,13 +15,14 @@ from podperf.report.history_report import HistoryReport
 
 SCHEMA_VERSION = 1
 _WIDEST = 120  # columns of a line that is easy to read
-_LEAST = 40  # columns, also where the terminal has fewer
+_LEAST = 40  # columns, also if the terminal has fewer
 _HEAD = max(map(len, Verdict)) + 2
 _INDENT = "    "
 
 
 def history_table(report: HistoryReport, width: int) -> str:
-    """Every test with a verdict, the worst first; why series began; how many figures have each verdict."""
+    """Every test with a verdict, the worst first; the reasons why series began; the number of figures with each
+    verdict."""
     lines = []
     for verdict in Verdict:
         for row, judgements in report.rows:
@@ -39,7 +40,7 @@ def history_table(report: HistoryReport, width: int) -> str:
 
 
 def _row(verdict: Verdict, name: str, judgements: Sequence[Judgement], width: int) -> list[str]:
-    """The verdict and the test, then a line for each thing that is said of some of its metrics."""
+    """The verdict and the test, then a line for each sentence about some of its metrics."""
     said: dict[str, list[str]] = {}
     for each in judgements:
         # For the many figures without a change the size is enough.
@@ -57,7 +58,7 @@ def _row(verdict: Verdict, name: str, judgements: Sequence[Judgement], width: in
 
 
 def to_json(report: HistoryReport) -> dict[str, Any]:
-    """The same as data, with every figure that was compared."""
+    """The report as data, with every figure that was compared."""
     return {
         "schema_version": SCHEMA_VERSION,
         "runs": [{"name": each.name, "started": each.started} for each in report.history.runs],

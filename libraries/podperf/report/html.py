@@ -50,14 +50,14 @@ def style(css: str) -> Html:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of a table: its cells, and a remark below it."""
 
     cells: Sequence[Content]
     remark: Content = ""
 
 
-def table(heads: Sequence[str], rows: Iterable[Row], *, kind: str = "", numeric: Sequence[int] = ()) -> Html:
+def table(heads: Sequence[str], rows: Iterable[TableRow], *, kind: str = "", numeric: Sequence[int] = ()) -> Html:
     """A table. A narrow screen shows it as a list, because each cell has its heading. NOTHING without rows.
 
     `numeric` columns are aligned to the right. The cells of the first column are the headings of the rows.

@@ -78,7 +78,7 @@ def _axes(loads: Sequence[float], decades: int, x: _Scale, y: _Scale) -> list[st
 def _marks(marks: Mapping[Metric, Record], x: _Scale) -> list[str]:
     """A dashed line for each result, with its name above. Names that would touch are in a second and third row."""
     lines, labels = [], []
-    ends: list[float] = []  # where the last label of each row ends
+    ends: list[float] = []  # the right end of the last label in each row
     for metric, found in sorted(marks.items(), key=lambda each: float(each[1]["frames_per_second"])):
         rate, words = found["frames_per_second"], f"{metric.label} {figure_text(found, RATE)}"
         half = len(words) * 3.3

@@ -1,4 +1,4 @@
-"""The causes of noise, each in one sentence for all rows that have it."""
+"""Words for the causes of noise: one sentence for each cause, with all rows that have this cause."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def noise_words(noises: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """A sentence for each cause of noise, and its rows. `noises` has the label of each row and its reason.
 
     Rows whose reasons differ only in share, processes or phase have one sentence: `CPU 0, 1: memory was at 59 to 64% of
-    its best speed`. If only some figures of a row are noisy, the label names them: `PTP, 64 B (latency)`. A reason in
-    other words is a sentence of its own.
+    its best speed`. If only some figures of a row are noisy, the label names them: `PTP, 64 B (latency)`. A reason of
+    another form stays as it is.
     """
     causes: dict[tuple[str, str, str], _Cause] = {}
     for label, reason in noises:

@@ -16,7 +16,7 @@ from podperf.metrics import RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.html import NOTHING, Content, Html, Row, element, facts, table, together
+from podperf.report.html import NOTHING, Content, Html, TableRow, element, facts, table, together
 from podperf.report.noise_words import noise_words
 from podperf.report.page_frame import framed
 from podperf.report.ranking import rank, ranking
@@ -188,7 +188,7 @@ def _bare_path(record: Record, conformance: Conformance) -> Html:
 
 def _findings(records: Sequence[Record], conformance: Conformance) -> Html:
     rows = (
-        Row(
+        TableRow(
             (
                 cells.named(record, conformance),
                 together(each["claim"], element("div", said_by(each), class_="small muted")),
@@ -210,7 +210,9 @@ def _doubtful(conformance: Conformance) -> Html:
         if verdict_word(each) in _DOUBTFUL and not (each["findings"] and each["outcome"] == "passed")
     ]
     found.sort(key=lambda each: _DOUBTFUL.index(verdict_word(each)))
-    rows = [Row((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found]
+    rows = [
+        TableRow((cells.named(each, conformance), cells.state(verdict_word(each)), explanation(each))) for each in found
+    ]
     failed = any(verdict_word(each) in _DOUBTFUL[:3] for each in found)
     title = "What failed, or is not decided" if failed else "What is not decided"
     return _titled(title, table(("Test", "Verdict", "Why"), rows))
@@ -230,7 +232,7 @@ def _noisy(conformance: Conformance) -> Html:
         ),
         table(
             ("What else went on", "During"),
-            (Row((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
+            (TableRow((cause, "; ".join(names))) for cause, names in noise_words(found).items()),
         ),
     )
 
@@ -252,7 +254,9 @@ def _special(conformance: Conformance) -> Html:
             "each of them needs none.",
             class_="note",
         ),
-        table(("What ran there", "During"), (Row((sentence, "; ".join(names))) for sentence, names in found.items())),
+        table(
+            ("What ran there", "During"), (TableRow((sentence, "; ".join(names))) for sentence, names in found.items())
+        ),
     )
 
 
@@ -261,7 +265,7 @@ def _skipped(records: Sequence[Record]) -> Html:
     for record in records:
         if record["outcome"] == "skipped":
             by_reason.setdefault(explanation(record), []).append(record["test"]["name"])
-    rows = (Row(("; ".join(names), reason)) for reason, names in by_reason.items())
+    rows = (TableRow(("; ".join(names), reason)) for reason, names in by_reason.items())
     if not by_reason:
         return NOTHING
     return together(
@@ -317,7 +321,7 @@ def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:
             cells.limits_met(record),
             cells.verdict(record),
         )
-        rows.append(Row(row, _remark(record)))
+        rows.append(TableRow(row, _remark(record)))
     return table(("Test", *heads, "Limits", "Verdict"), rows, kind="results", numeric=range(1, len(heads) + 1))
 
 
@@ -329,7 +333,7 @@ def _remark(record: Record) -> str:
 
 def _checks_table(records: Sequence[Record], conformance: Conformance) -> Html:
     """Tests without figures."""
-    rows = (Row((cells.named(each, conformance), explanation(each), cells.verdict(each))) for each in records)
+    rows = (TableRow((cells.named(each, conformance), explanation(each), cells.verdict(each))) for each in records)
     return table(("Test", "Why", "Verdict"), rows)
 
 
@@ -340,7 +344,7 @@ def _history_table(records: Sequence[Record], conformance: Conformance) -> Html:
     for record in records:
         past = {run.directory: each for run, each in conformance.history(record)}
         figures = [_past(past.get(run.directory), preset(record)) for run in conformance.runs]
-        rows.append(Row((conformance.name_of(record), *figures)))
+        rows.append(TableRow((conformance.name_of(record), *figures)))
     words = "The tables and charts above show the latest run of each test; all of them:"
     return together(
         element("p", words, class_="small muted"),
@@ -363,7 +367,7 @@ def _past(record: Record | None, latest_preset: str) -> str:
 
 def _calibration(conformance: Conformance) -> Html:
     """The tester's own limits: one row for each kind of traffic on each testbed."""
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], TableRow] = {}
     records = conformance.latest
     for record in records:
         limits, traffic = record["tester_limits"], record["traffic"]
@@ -375,7 +379,7 @@ def _calibration(conformance: Conformance) -> Html:
             engine = str((record["tester"] or {}).get("engine") or "?")
             loss = limits["own_loss_ratio"]
             own = "?" if loss is None else percent(loss)
-            rows[kind, engine] = Row((kind, engine, kpps(limits["maximum_load"]), own, limits["source"]))
+            rows[kind, engine] = TableRow((kind, engine, kpps(limits["maximum_load"]), own, limits["source"]))
     if not rows:
         return NOTHING
     testers = {conformance.told_apart(each): each["tester"] for each in records if each["tester"]}
@@ -428,7 +432,7 @@ def _overview(conformance: Conformance) -> Html:
         if report.records:
             title = element("a", title, href=f"#{_anchor(report)}")
         covered = element("p", section.covered, class_="muted small") if section.covered else NOTHING
-        rows.append(Row((title, together(section.asks, covered), cells.state(report.status), report.reason)))
+        rows.append(TableRow((title, together(section.asks, covered), cells.state(report.status), report.reason)))
     heads = ("Section", "Asks for, and how it is covered", "Result", "Because")
     return together(element("h2", "All sections of the draft"), table(heads, rows, kind="sections"))
 

@@ -12,7 +12,7 @@ from podperf.records.parameters import PARAMETERS
 from podperf.report import cells
 from podperf.report.conformance import Conformance
 from podperf.report.facts import flat, placement_words
-from podperf.report.html import NOTHING, Content, Html, Row, drawing, element, facts, table, together
+from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
 from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by, special_capabilities
 from podperf.report.summary import further_figures, pods_cell
@@ -84,7 +84,7 @@ def _figures(record: Record) -> Html:
     known = [index for index in range(len(heads)) if any(row[index] for row in rows)]
     return table(
         [heads[index] for index in known],
-        (Row([row[index] for index in known]) for row in rows),
+        (TableRow([row[index] for index in known]) for row in rows),
         kind="figures-of-one",
         numeric=range(1, len(known)),
     )

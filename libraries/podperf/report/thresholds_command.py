@@ -1,4 +1,5 @@
-"""`podperf thresholds RESULTS…`: thresholds for a topology file, from what runs found. They are for people to judge."""
+"""`podperf thresholds RESULTS…`: proposes thresholds for a topology file, from the figures of runs. A person judges
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _DIGITS = 3  # significant ones of a bound
 
 
 def main(args: Sequence[str]) -> int:
-    """Print the thresholds. Returns the exit code: 0, or 1 where there is none. PodperfError when nothing is there."""
+    """Print the thresholds. Returns the exit code: 0, or 1 without any threshold. Raises PodperfError without any
+    record."""
     parser = argparse.ArgumentParser(
         prog="podperf thresholds", description="Thresholds for a topology file, from the figures of several runs."
     )
@@ -57,7 +59,7 @@ def _lines(found: Sequence[Bound], runs: int, once_in: int) -> Iterator[str]:
 
 
 def _words(bound: Bound) -> str:
-    """In one line, whatever characters the names have: they stand in a comment."""
+    """A text in one line, because it stands in a comment. The names in it can have any characters."""
     return " ".join(f"{', '.join(bound.tests)}, {bound.metric.label}".split())
 
 

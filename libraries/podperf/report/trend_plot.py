@@ -21,7 +21,7 @@ Step = tuple[int, int, Group]  # a group of figures, with the indices of its fir
 
 
 def trend_plot(title: str, metric: Metric, points: Sequence[Point]) -> str:
-    """An SVG; empty where there is no figure."""
+    """An SVG. Empty if there is no figure."""
     figures = [each.figure.value for each in points if each.figure]
     if not figures:
         return ""

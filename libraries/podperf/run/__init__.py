@@ -2,8 +2,9 @@
 
 Its parts:
 
-    run                                 the tests, one after the other, and the reports at the end
-    session, equipment                  takes the machines and gives them back; the testbed and the watch over noise
+    run, test_sequence, ending          the tests, one after the other; the reports at the end
+    session, booting                    takes the machines and gives them back; boots those that the run makes
+    equipment                           the testbed and the watch over noise
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
     set_up, measurement                 the chain of one test, and the figures of its methods

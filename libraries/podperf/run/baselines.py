@@ -7,7 +7,7 @@ from podperf.metrics import RATIO, Measured, Metrics, Need, rates
 from podperf.records import TestRecord
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.testers.base import TesterLimits
-from podperf.verdicts.thresholds import Verdict, judge
+from podperf.verdicts.thresholds import ThresholdVerdict, judge
 
 
 class Baselines:
@@ -17,7 +17,7 @@ class Baselines:
         self._measured: dict[TrafficKind, Metrics] = {}
         self._records: dict[TrafficKind, str] = {}  # the id of the record with these figures
 
-    def judge(self, record: TestRecord) -> Verdict:
+    def judge(self, record: TestRecord) -> ThresholdVerdict:
         """The verdict on the figures of a test by the testbed's thresholds. The record gets it, too."""
         assert record.chain is not None and record.traffic is not None
         kind = kind_of(record.traffic)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import zip_longest
 from secrets import randbits
 from typing import Any
 
@@ -13,7 +14,6 @@ from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
-from podperf.run.cost import ONLY_COST
 from podperf.run.equipment import Equipment
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
@@ -31,8 +31,7 @@ def compare(
 
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
-    if equipment.testbed.workers[0].settings.counts_instructions:
-        raise Unavailable(ONLY_COST)
+    equipment.refuse_cost_only()
     for contender in order.contenders:
         if contender.chain.data_plane not in DATA_PLANES:
             raise Unavailable(f"this version of podperf has no data plane {contender.chain.data_plane!r}")
@@ -40,10 +39,8 @@ def compare(
     placed = {str(each): _placed(each, equipment) for each in order.contenders}
     record = test.record
     record.contenders = {str(each): (with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
-    cpus = {cpu for each in placed.values() for cpu in each.sut}
-    workers = max(each.chain.workers for each in order.contenders)
-    if workers > 1 or not cpus <= set(equipment.placement.sut):
-        test.quietness = equipment.watch(sorted(cpus), test.undo, workers)
+    suts = [set().union(*each) for each in zip_longest(*(each.suts for each in placed.values()), fillvalue=set[int]())]
+    test.quietness = equipment.watch(suts, test.undo)
     contenders = _Contenders(test, equipment, known, traffics, placed)
     by_name = {str(each): partial(contenders.standing, each) for each in order.contenders}
     result = Comparison().run(by_name, randbits(32))
@@ -105,5 +102,5 @@ class _Contenders:
 
 def _placed(contender: Contender, equipment: Equipment) -> Placed:
     if contender.scenario is None:
-        return Placed(equipment.placement)
+        return Placed(equipment.placement, equipment.testbed.cpu_plans(contender.chain))
     return equipment.testbed.place_scenario(contender.scenario, contender.chain)

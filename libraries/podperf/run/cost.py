@@ -16,7 +16,6 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 
-ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 ATTEMPTS = 3  # of a trial
 MOST_SECONDS = 10.0  # of the machine's own time, for a trial
 
@@ -46,7 +45,7 @@ def measure_cost(
 
     Unavailable for a mix of frame sizes. TrialNotDelivered where frames are lost, or overtake the sender.
     """
-    if not testbed.workers[0].settings.counts_instructions:
+    if not testbed.topology.counts_instructions:
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
@@ -71,7 +70,7 @@ def _standing(
 
 
 def _valid(test: TestInProgress, sut: SystemUnderTest, traffic: TrafficProfile, phase: str, loop: Loop) -> TrialResult:
-    """A trial in which no frame was lost or late."""
+    """A trial without a lost or late frame."""
     why: str | None = None
     for _ in range(ATTEMPTS):
         result = sut.tester.measure(Trial(traffic, UNPACED, MOST_SECONDS, loop))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import collect, podperf_version
 from podperf.kernel.cpus import Cpus, read_cpus
+from podperf.methods import ONLY_COST
 from podperf.model import Placement
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness
+from podperf.testbed.by_worker import as_record
 from podperf.testbed.machines import WorkerMachine
 from podperf.testbed.placement import remarks
 from podperf.testbed.testbed import LiveTestbed
@@ -23,11 +26,12 @@ from podperf.topology import Topology
 class Equipment:
     """The testbed, and the watch over the CPUs of tester and system under test.
 
-    `worker_cpus` are all CPUs of the first worker. `environment` describes the machines in the records.
+    `cpus` are all CPUs of each worker, from left to right. `environment` describes the machines in the records.
+    `quietness` is the watch for a chain on one worker in the usual placement.
     """
 
     testbed: LiveTestbed
-    worker_cpus: Cpus
+    cpus: Sequence[Cpus]
     environment: Mapping[str, Any]
     quietness: Quietness
 
@@ -42,44 +46,54 @@ class Equipment:
         testbed.refuse_shared_ports()
         testbed.refuse_unpinnable()
         undo.callback(testbed.close)
-        quietness = _watch(testbed, testbed.workers[0].placement.sut, undo)
-        return cls(testbed, read_cpus(workers[0]), _environment(testbed, here), quietness)
+        usual = [each.placement.sut for each in testbed.workers[:1]]
+        return cls(testbed, [*map(read_cpus, workers)], _environment(testbed, here), _watch(testbed, usual, undo))
 
     @property
     def placement(self) -> Placement:
-        """The CPUs that a record has: of the tester, and of a chain on one worker."""
+        """The CPUs of the tester, and of a chain on one worker. Such a chain stands on the first worker."""
         return self.testbed.workers[0].placement
 
-    def environment_for(self, directions: int) -> dict[str, Any]:
-        """The environment, with remarks on the placement for a test that sends in `directions` directions."""
-        counted = self.testbed.workers[
-            0
-        ].settings.counts_instructions  # all share one CPU there, and nothing waits for another
-        said = [] if counted else remarks(self.placement, self.worker_cpus, directions)
+    def refuse_cost_only(self) -> None:
+        """Raises Unavailable on a counted machine, where no rate is measured."""
+        if self.testbed.topology.counts_instructions:
+            raise Unavailable(ONLY_COST)
+
+    def environment_for(self, directions: int, workers: int = 1) -> dict[str, Any]:
+        """The environment, with remarks on the placement for a chain on so many workers that gets frames in
+        `directions` directions."""
+        # On a counted machine all share one CPU, and nothing waits for another.
+        placed = () if self.testbed.topology.counts_instructions else self.testbed.workers[:workers]
+        said = [
+            f"{each.host.name}: {remark}" if workers > 1 else remark
+            for each, cpus in zip(placed, self.cpus, strict=False)
+            for remark in remarks(each.placement, cpus, directions)
+        ]
         return {**self.environment, "placement_remarks": said}
 
-    def watch(self, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-        """A watch over the tester's CPUs, CPUs `sut` of the first worker, and those of the next ones, until `undo`."""
-        return _watch(self.testbed, sut, undo, workers)
+    def watch(self, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness:
+        """The watch over the tester's CPUs and CPUs `suts` of the workers, from left to right. It is the usual watch if
+        that one has these CPUs; otherwise it lasts until `undo`."""
+        if len(suts) == 1 and set(*suts) <= set(self.placement.sut):
+            return self.quietness
+        return _watch(self.testbed, suts, undo)
 
 
-def _watch(testbed: LiveTestbed, sut: Sequence[int], undo: ExitStack, workers: int = 1) -> Quietness:
-    tester, (first, *others) = testbed.tester_host, testbed.workers[:workers]
+def _watch(testbed: LiveTestbed, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness:
+    tester = testbed.tester_host
+    workers = [(each.host, sorted(sut)) for each, sut in zip(testbed.workers, suts, strict=False)]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
-    if first.host is tester:
-        return watch(tester, sut=sut, tester=own, undo=undo)
-    beyond = [watch(each.host, sut=each.placement.sut, undo=undo) for each in others]
-    return watch(tester, tester=own, workers=[watch(first.host, sut=sut, undo=undo), *beyond], undo=undo)
+    beside_tester = [cpu for host, sut in workers if host is tester for cpu in sut]
+    elsewhere = [watch(host, sut=sut, undo=undo) for host, sut in workers if host is not tester]
+    return watch(tester, sut=beside_tester, tester=own, workers=elsewhere, undo=undo)
 
 
 def _environment(testbed: LiveTestbed, here: Host) -> dict[str, Any]:
-    tester, (first, *others) = testbed.tester_host, testbed.workers
-    further = {each.host.name: _facts(each) for each in others}
+    tester, workers = testbed.tester_host, testbed.workers
     return {
-        **collect(first.host),
+        **as_record({each.host.name: _facts(each) for each in workers}),
         "podperf": podperf_version(here),
-        **({"tester": collect(tester)} if first.host is not tester else {}),
-        **({"further_workers": further} if further else {}),
+        **({"tester": collect(tester)} if tester not in [each.host for each in workers] else {}),
     }
 
 

@@ -32,7 +32,7 @@ class KnownLimits:
         self._clocks: dict[Engine, Fault | None] = {}  # the fault of each tester's clock, which is checked once
 
     def on_link(self, link: float | None, traffic: TrafficProfile, engine: Engine) -> TesterLimits:
-        """The limits with this traffic on a link of `link` bit/s. None: the link has no limit of its own.
+        """The limits with this traffic on a link of `link` bit/s. None: the link sets no limit.
 
         Frames above the link's rate are no loss of the system under test, so the link limits the load.
         """

@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Literal
 
 from podperf.cleanup import put_back
-from podperf.counted_machine.boot import boot as boot_counted
-from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login, take_password
-from podperf.pods import POD_RUNTIMES
 from podperf.progress import Progress
 from podperf.records import set_aside
+from podperf.run.booting import booted
 from podperf.run.equipment import Equipment
 from podperf.testbed.access import behind_ssh, lock, login_to, machines_of
 from podperf.testbed.run_lock import RUN, RunLock
-from podperf.topology import Topology, load_topology
-from podperf.virtual_worker.boot import boot
+from podperf.topology import Topology
 
 MachineRole = Literal["tester", "worker"]
 
@@ -32,12 +29,12 @@ class Session:
     equipment: Equipment
 
     def __init__(
-        self, topology: Path, results: Path, progress: Progress | None = None, password: str | None = None
+        self, topology: Topology, results: Path, progress: Progress | None = None, password: str | None = None
     ) -> None:
         """podperf offers `password` to machines whose login in the topology is by password. The default is the password
         in the environment, which podperf removes from the environment in any case."""
         take_password()
-        self.topology: Topology = load_topology(topology, DATA_PLANES, POD_RUNTIMES)
+        self.topology = topology
         self.results = results
         self.progress = progress or Progress()
         self._host = LocalHost()
@@ -71,10 +68,7 @@ class Session:
         self._undo.callback(put_back, self._host, keep=True)  # for chains that a signal left behind
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
-        if self.topology.virtual:
-            self.topology = boot(self._host, self.progress.note, self._undo).as_lab(self.topology)
-        if self.topology.counts_instructions:
-            self.topology = boot_counted(self._host, self.progress.note, self._undo).as_lab(self.topology)
+        self.topology = booted(self.topology, self._host, self.progress.note, self._undo)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
         self._take_machines()
 

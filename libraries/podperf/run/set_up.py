@@ -22,11 +22,11 @@ def set_up(test: TestInProgress, chain: Chain, traffic: TrafficProfile, session:
     record, equipment = test.record, session.equipment
     if chain.workers > 1:
         equipment.testbed.demand(chain)
-        test.quietness = equipment.watch(equipment.placement.sut, test.undo, chain.workers)
+        test.quietness = equipment.watch([each.sut for each in equipment.testbed.cpu_plans(chain)], test.undo)
     sut = test.undo.enter_context(equipment.testbed.build(chain, traffic.frame, traffic.directions))
     record.traffic = traffic = addressed(traffic, sut)
     sut.probe(traffic)
-    record.data_plane = sut.describe()
+    record.cpu_plans, record.data_plane = sut.cpu_plans, sut.describe()
     record.second_model = sut.second_model
     record.tester = sut.tester.describe()
     record.interfaces = interfaces_of(sut)

@@ -66,7 +66,7 @@ class TestInProgress:
         sut.check()  # a trial across a chain with a dead part is worthless
 
     def note_noise(self, phase: str, noise: Noise) -> None:
-        """Add the noise around a valid trial to that of its phase."""
+        """Add the noise around a valid trial to the noise of its phase."""
         before = self.record.noises
         self.record.noises = {**before, phase: before[phase] + noise if phase in before else noise}
 

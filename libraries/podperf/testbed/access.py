@@ -16,8 +16,8 @@ from podperf.testbed.isolation import SshSession, ssh_session
 from podperf.testbed.run_lock import FILE, FOLDER, OVER_SSH, RUN, Holder, Taken, once_no_check_has_it
 from podperf.topology import SshSettings, Topology
 
-# Two runs from two machines would measure each other. A server does not notice a connection that went silent, so what
-# holds the lock there ends when it has heard nothing for a while.
+# Runs from two machines would disturb each other on a common worker. So a process on the worker holds a lock. An SSH
+# server does not notice a silent connection. So the process ends if it receives nothing for _SILENCE seconds.
 _BEAT, _SILENCE = 10, 60  # seconds
 _TAKEN = 99
 _TAKE = shell_script("take_lock.sh", beside=__file__)
@@ -25,8 +25,7 @@ _HOLD = shell_script("hold_lock.sh", beside=__file__)
 
 
 def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str | None = None) -> tuple[Host, ...]:
-    """The machines of the tester and of the workers, the same one twice where tester and worker share it. See
-    `log_in`."""
+    """The machines of the tester and of the workers; see `log_in`. A machine that is both is there twice."""
     tester = log_in("tester", topology.tester.ssh, here, undo, password)
     if topology.one_machine:
         return tester, tester
@@ -34,22 +33,22 @@ def machines_of(topology: Topology, here: Host, undo: ExitStack, password: str |
 
 
 def behind_ssh(machines: Iterable[Host]) -> list[SshHost]:
-    """Those of the machines that are others than this one, each once."""
+    """The machines behind SSH among these machines, each once."""
     return [each for each in dict.fromkeys(machines) if isinstance(each, SshHost)]
 
 
 def login_to(host: Host) -> Login:
-    """The login that podperf uses on a machine. PodperfError when that is this machine."""
+    """The login that podperf uses on a machine. Raises PodperfError for this machine, which needs no login."""
     if not isinstance(host, SshHost):
         raise PodperfError("podperf runs on this machine itself: run commands here by the library Process")
     return host.login
 
 
 def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: str | None = None) -> Host:
-    """The machine of a part of the testbed; `here` is this one. Until `undo`.
+    """Log in to the machine of a part of the testbed, until `undo`. Without an SSH address this is `here`.
 
-    Where the topology wants a login by password, that is `password` or else the environment's. No other machine is
-    offered it. PodperfError, in one line, when the machine cannot be reached or the login has not the rights of root.
+    A login by password uses `password`, and otherwise the password in the environment. Logins of another kind do not
+    get it. Raises PodperfError, in one line, if the machine does not answer or the login has not the rights of root.
     """
     if ssh.address is None:
         return here
@@ -74,8 +73,10 @@ def lock(
     beat: float = _BEAT,
     silence: float = _SILENCE,
 ) -> None:
-    """Keep other runs off another machine, until `undo`, which also removes the programs that podperf copied there.
-    Taken when there is one already."""
+    """Keep other runs off another machine until `undo`. `undo` also removes the programs that podperf copied there.
+
+    Raises Taken if another run has the machine.
+    """
     process = once_no_check_has_it(lambda: _take(host, what, silence), say)
     undo.callback(process.stop)
     undo.callback(programs.remove, host)
@@ -103,12 +104,12 @@ def _beat(process: Process, seconds: float, ended: threading.Event) -> None:
     while not ended.wait(seconds):
         try:
             process.send("still here")
-        except PodperfError:  # the connection is lost, which whoever uses it next will say
+        except PodperfError:  # the connection is lost; the next command says so
             return
 
 
 def session_to(host: Host) -> SshSession | None:
-    """The SSH session by which commands arrive at a machine; for this one, that of who runs podperf."""
+    """The SSH session by which commands arrive at a machine. For this machine: the session of podperf's user."""
     if not isinstance(host, SshHost):
         return ssh_session()
     return SshSession.parse(host.ask("sh", "-c", 'echo "$SSH_CONNECTION"').stdout)

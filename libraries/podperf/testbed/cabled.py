@@ -36,7 +36,7 @@ def set_up(
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
-    """A chain between ports that exist already, on both sides. `cpus` has the roles on each of its workers."""
+    """A chain between existing ports of tester and workers. `cpus` has the roles on each worker of the chain."""
     topology, workers = machines.topology, machines.workers[: chain.workers]
     machines.refuse_shared_ports(chain.workers)
     left, right = topology.tester.left, topology.tester.right
@@ -50,18 +50,18 @@ def set_up(
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     parts = [
-        PartOfChain(each, one.received_by, worker.host.name)
+        PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus)
         for each, one, worker in zip(running, taken, workers, strict=True)
     ]
     ports, patience = _tester_ports(machines), _await_links(machines)
-    if data_plane.uses_virtual_functions:  # a driver may give their links up, and those of DPDK are not seen
+    if data_plane.uses_virtual_functions:  # their links may be lost again, and the kernel does not show DPDK's links
         patience = CARRIER_PATIENCE
     sut = SystemUnderTest(chain, tester, parts, entries, ports, patience)
     return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 
 def black_box(machines: Machines, chain: Chain, undo: ExitStack) -> SystemUnderTest:
-    """Whatever stands between two ports of the tester that exist already."""
+    """A black box between two existing ports of the tester."""
     machines.refuse_shared_ports()
     left, right = machines.topology.tester.left, machines.topology.tester.right
     entries = {Direction.LEFT_TO_RIGHT: _entry(left), Direction.RIGHT_TO_LEFT: _entry(right)}
@@ -74,9 +74,10 @@ def black_box(machines: Machines, chain: Chain, undo: ExitStack) -> SystemUnderT
 
 
 def _await_links(machines: Machines) -> float:
-    """Wait until the tester's ports have a link: a card loses it for seconds when it gets a program or another driver.
+    """Wait until the tester's ports have a link. A card loses its link for seconds when its program or driver changes.
 
-    Returns how many seconds more it may take where that cannot be seen, because the ports are TRex's own.
+    Returns the seconds that the links may still take. This is 0 unless the ports are TRex's own: nobody else sees
+    their links.
     """
     ports = (machines.topology.tester.left, machines.topology.tester.right)
     for port in ports:
@@ -91,18 +92,18 @@ def _entry(port: PortSettings) -> Entry:
 
 
 def _tester_ports(machines: Machines) -> dict[str, Host]:
-    """The interfaces that the topology names, and where each is seen; empty for a TRex with ports of its own."""
+    """The tester's interfaces in the topology, each with its host. Empty for a TRex with ports of its own."""
     ports = (machines.topology.tester.left, machines.topology.tester.right)
     return {port.interface: _seen_from(machines.tester_host, port) for port in ports if port.interface is not None}
 
 
 def _seen_from(host: Host, port: PortSettings) -> Host:
-    """The host on which a tester port is seen: its namespace, where it has one."""
+    """The host that has a tester port: the port's namespace if the topology names one, and otherwise the machine."""
     return NetworkNamespace(port.namespace, host) if port.namespace else host
 
 
 def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
-    """For what is changed of the tester's ports, by the tester, too."""
+    """The journal for changes of the tester's ports. It has an entry for the change that the tester itself can make."""
     way_back = WayBack(machines.tester_host, undo)
     for port in (machines.topology.tester.left, machines.topology.tester.right):
         _note_offload(machines, port, way_back)
@@ -112,8 +113,8 @@ def _way_back(machines: Machines, undo: ExitStack) -> WayBack:
 def _tester(machines: Machines, engine: Engine, way_back: WayBack, undo: ExitStack, why: str | None = None) -> Tester:
     """The tester on its two ports. `why` is the reason for this engine.
 
-    Where the tester receives copies, the kernel goes on with the frames themselves: where it forwards, they would leave
-    by its default route. So it is to drop them.
+    A tester that receives copies leaves the frames to the kernel. A kernel that forwards would send them to its default
+    route. So podperf lets the kernel drop them.
     """
     ports = {"left": machines.topology.tester.left, "right": machines.topology.tester.right}
     tester = undo.enter_context(machines.tester(ports["left"], ports["right"], engine, why))
@@ -125,9 +126,9 @@ def _tester(machines: Machines, engine: Engine, way_back: WayBack, undo: ExitSta
 
 
 def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayBack) -> None:
-    """Let the kernel drop what arrives at a port, once packet sockets have had it."""
+    """Let the kernel drop frames that arrive at a port. Packet sockets get the frames before that."""
     host = _seen_from(machine, port)
-    gone = f"add table netdev {table}; delete table netdev {table}"  # no error where it never came to be
+    gone = f"add table netdev {table}; delete table netdev {table}"  # no error if there was no such table
     there = existing_namespace(port.namespace) if port.namespace else ()
     way_back.note(f"the packet filter of {port.interface}", *_in_namespace(port), "nft", gone, of=there)
     chain = f'chain arriving {{ type filter hook ingress device "{port.interface}" priority -500; policy drop; }};'
@@ -135,7 +136,7 @@ def _drop_arriving(machine: Host, port: PortSettings, table: str, way_back: WayB
 
 
 def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) -> None:
-    """A tester port that is up and takes frames of this size."""
+    """Bring a tester port up, with at least this MTU."""
     if port.interface is None:
         return
     host = _seen_from(machine, port)
@@ -149,7 +150,10 @@ def _bring_up(machine: Host, port: PortSettings, mtu: int, way_back: WayBack) ->
 
 
 def _note_offload(machines: Machines, port: PortSettings, way_back: WayBack) -> None:
-    """The software tester takes it off a veth when it sends by packet rings, and may be killed with the run."""
+    """Note in the journal that a veth's segmentation offload is on.
+
+    The software tester switches the offload off when it sends by packet rings. A killed run cannot switch it on again.
+    """
     if port.interface is None or machines.topology.tester.engine not in {"auto", "packet-ring"}:
         return
     host = _seen_from(machines.tester_host, port)
@@ -167,7 +171,7 @@ def _in_namespace(port: PortSettings) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Taken:
-    """A worker whose ports are in its namespace, and who receives on them."""
+    """A worker with its ports in its namespace. `received_by` says by port which thread or driver receives."""
 
     worker: Worker
     ports: WorkerPorts
@@ -175,8 +179,7 @@ class _Taken:
 
 
 def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: int, undo: ExitStack) -> _Taken:
-    """The worker with its existing ports in its namespace, and up. What is at the other ends of their cables, and
-    whether anything is, is not known yet."""
+    """The worker with its existing ports in its namespace, in state up. Nobody has looked yet at their links."""
     settings = worker.settings
     assert settings.left is not None and settings.right is not None
     host = add_namespace(worker.host, "worker", undo)
@@ -191,7 +194,7 @@ def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: i
 def _by_an_engine_that_sends(
     machines: Machines, sut: SystemUnderTest, directions: tuple[Direction, ...], way_back: WayBack, undo: ExitStack
 ) -> SystemUnderTest:
-    """The same with the tester's other engine, where it has one and frames cross only by that."""
+    """The system under test with the tester's fallback engine if no frame crosses with the present one."""
     fallback = sut.tester.facts.fallback
     if fallback is None or machines.imaginary:
         return sut

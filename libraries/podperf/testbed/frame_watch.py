@@ -12,7 +12,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 
-ENOUGH = 100  # frames, after which more would only cost CPU time
+ENOUGH = 100  # the most frames that are kept; more would only cost CPU time
 START_TIMEOUT = 5.0
 
 
@@ -25,8 +25,8 @@ def addresses_in_test_network(host: Host) -> list[str]:
 class FrameWatch:
     """tcpdump on every interface of a host, for addresses of the test network. Ends with `undo` at the latest.
 
-    It ignores frames on `ports`, where test frames belong, and frames from or to the addresses `but_for`, which others
-    use.
+    It ignores frames on `ports`, which belong to the testbed, and frames from or to the addresses `but_for`, which
+    other traffic uses.
     """
 
     def __init__(self, host: Host, undo: ExitStack, but_for: Sequence[str] = (), ports: Sequence[str] = ()) -> None:

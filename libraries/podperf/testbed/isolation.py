@@ -107,7 +107,7 @@ def _sharing_the_wire(port: Link, links: Sequence[Link]) -> Iterator[tuple[Link,
 
 
 def _carried(link: Link, network: Network, ssh: SshSession | None) -> Iterator[str]:
-    """The things that this link carries and that a test network must not have."""
+    """The uses of this link that a test network must not have: a default route, an SSH session, an address."""
     name = link["ifname"]
     addresses = [each for each in link.get("addr_info", ()) if "local" in each]
     if any(_is_default(route) and name in _devices(route) for route in network.routes):

@@ -1,4 +1,4 @@
-"""The machines of a testbed, and what every system under test on them needs."""
+"""The machines of a testbed: their CPUs, their testers, and the checks before a system under test is built on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from podperf.topology import Engine, PortSettings, Topology, WorkerSettings
 
 @dataclass(frozen=True)
 class WorkerMachine:
-    """A worker of a testbed: what the topology says of it, its machine, and the CPUs of the system under test there."""
+    """A worker of a testbed: its settings in the topology, its machine, and the CPUs of the system under test there."""
 
     settings: WorkerSettings
     host: Host
@@ -37,27 +37,27 @@ class WorkerMachine:
     number: int = 0  # counted from the left
 
     def make_run_directory(self, undo: ExitStack) -> None:
-        """The run directory on the worker, until `undo`. Nobody but root has a look at its sockets."""
+        """Make the run directory on the worker, until `undo`. Only root can open its sockets."""
         self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
         undo.callback(self.host.do, "rm", "-rf", str(RUN_DIRECTORY))
 
 
 class Machines:
-    """The tester's machine and the workers, from left to right, and which of their CPUs are whose."""
+    """The tester's machine and the workers, from left to right, with the roles of their CPUs."""
 
-    imaginary = False  # True: no frame crosses them
+    imaginary = False  # True: the machines of a plan, which no frame crosses
 
     def __init__(self, topology: Topology, workers: Sequence[WorkerMachine], tester_host: Host | None = None) -> None:
-        """`tester_host` is the machine of the tester, this one by default."""
+        """`tester_host` is the machine of the tester, by default this machine."""
         self.topology, self.workers = topology, workers
         self.tester_host: Host = tester_host or LocalHost()
         self._lasting: list[Tester] = []  # the tester with ports of its own
 
     @classmethod
     def on(cls, topology: Topology, tester: Host, workers: Sequence[Host]) -> Self:
-        """The testbed of a topology on these machines, with its CPUs placed. The tester's machine can be the worker's.
+        """The testbed of a topology on these machines. Chooses the CPUs. Tester and worker can be one machine.
 
-        PodperfError if CPUs that the topology names cannot be had.
+        Raises PodperfError if a CPU that the topology names cannot be used.
         """
         cpus = read_cpus(tester)
         found = []
@@ -68,19 +68,21 @@ class Machines:
 
     @property
     def tester_cpus(self) -> tuple[int, ...]:
-        """The CPUs of the tester, which the placement of each worker has."""
-        return self.workers[0].placement.tester
+        """The CPUs of the tester. The placement of each worker has the same ones."""
+        (cpus,) = {each.placement.tester for each in self.workers}
+        return cpus
 
     def refuse_shared_ports(self, workers: int | None = None) -> None:
-        """PodperfError, one line a reason, unless the existing ports of the tester and of so many workers, or of all,
-        are the testbed's own."""
+        """Raises PodperfError, one line for each reason, if anything else uses the tester's or workers' existing ports.
+
+        `workers` is the number of workers to look at, from left to right. None: all.
+        """
         refuse_shared_ports(self.topology, self.tester_host, ssh=session_to(self.tester_host))
         for each in self.workers[:workers]:
             refuse_shared_worker_ports(self.topology.path, each.settings, each.host, session_to(each.host))
 
     def refuse_unpinnable(self) -> None:
-        """PodperfError, with the remedy, where threads of the kernel receive on a worker's ports and cannot be held to
-        a CPU."""
+        """Raises PodperfError with the remedy if receive threads of a worker's ports cannot be pinned to a CPU."""
         for each in self.workers:
             if not self.topology.external and received_by_threads(each.settings, each.host):
                 refuse_unpinnable(each.host, min(each.placement.sut))
@@ -88,7 +90,7 @@ class Machines:
     def tester(
         self, left: PortSettings, right: PortSettings, engine: Engine, engine_remark: str | None = None
     ) -> AbstractContextManager[Tester]:
-        """A tester on these ports, or the one that brings its own along."""
+        """A tester on these ports, or the tester with ports of its own if the topology has such a tester."""
         if self.topology.tester.kind.has_ports_of_its_own:
             return nullcontext(self.tester_with_ports())
         ends = _tester_port(left), _tester_port(right)
@@ -100,7 +102,7 @@ class Machines:
         return TESTERS[self.topology.tester.kind.type]
 
     def tester_with_ports(self) -> Tester:
-        """The tester that brings its ports along. It stands until it breaks, or this testbed is closed."""
+        """The tester with ports of its own. It runs until it breaks or until this testbed is closed."""
         if self._lasting and self._lasting[0].broken:
             self.close()
         if not self._lasting:
@@ -109,13 +111,15 @@ class Machines:
         return self._lasting[0]
 
     def close(self) -> None:
-        """Give back what outlasts single chains. Safe to repeat."""
+        """Close the tester with ports of its own, if there is one. Safe to repeat."""
         while self._lasting:
             self._lasting.pop().close()
 
     def go_back(self, workers: int) -> None:
-        """Take back the changes that an earlier set-up could not take back, on the tester's machine and on so many
-        workers. PodperfError if that fails again: a set-up begins on machines that are as they were before all."""
+        """Take back changes that an earlier set-up left, on the tester's machine and on the first `workers` workers.
+
+        Raises PodperfError if that fails again: a set-up starts only if no earlier change is left.
+        """
         for host in dict.fromkeys((self.tester_host, *(each.host for each in self.workers[:workers]))):
             go_back(host)
 
@@ -128,7 +132,7 @@ class Machines:
         cpus: CpuPlan,
         mtu: int,
     ) -> Worker:
-        """A worker as data planes see it, with these ports in this namespace, and these roles of its CPUs."""
+        """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
         pods = POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace)
         return Worker(
             namespace,

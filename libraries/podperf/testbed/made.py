@@ -1,4 +1,4 @@
-"""Systems under test between ports that the run makes: veth pairs from the tester's namespace to the worker's."""
+"""Builds systems under test between ports that the run makes: veth pairs between tester's and worker's namespaces."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, ExitStack
 from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import DataPlane, Worker, WorkerPort
 from podperf.dataplanes.wire import Wire
-from podperf.hosts.linux import add_veth, dedicate_receive_processing, mac_address
+from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
@@ -20,8 +21,8 @@ from podperf.topology import Engine, PortSettings
 def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: ExitStack) -> SystemUnderTest:
     """Two tester ports plugged into each other, in a namespace of this name.
 
-    Receiving is left to the sender's CPU here, as there is no system under test whose work must be kept apart: the
-    other CPU's neighbours would show as the tester's own loss.
+    The sender's CPU also receives here. Foreign work could disturb a second CPU, and its loss would count as the
+    tester's.
     """
     host = add_namespace(machines.tester_host, name, undo)
     add_veth(host, near="left", far="right", mtu=mtu)
@@ -33,12 +34,13 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
 def set_up(
     machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
 ) -> SystemUnderTest:
-    """A chain on one worker, between ports that are made for it."""
+    """A chain on one worker, between new ports."""
     tester_host = add_namespace(machines.tester_host, "tester", undo)
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    return SystemUnderTest(chain, tester, [PartOfChain(running)], running.entries)
+    part = PartOfChain(running, worker=machines.workers[0].host.name, cpus=cpus)
+    return SystemUnderTest(chain, tester, [part], running.entries)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:
@@ -60,7 +62,7 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
     if machine.settings.counts_instructions:
         _receive_at_once(host, "w-left", "w-right")
     else:
-        # The SUT's CPUs, not the tester's, do what arriving frames cause.
+        # The SUT's CPUs do the work for frames that arrive at the worker, not the tester's CPUs.
         for port, cpu in (("left", cpus.receives_left), ("right", cpus.receives_right)):
             dedicate_receive_processing(host, f"w-{port}", cpu)
     machine.make_run_directory(undo)
@@ -72,6 +74,6 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
 
 
 def _receive_at_once(host: NetworkNamespace, *interfaces: str) -> None:
-    """Let the sender's CPU do all that a frame causes before the sender goes on, as a closed loop needs."""
+    """Let the sender's CPU do the SUT's work for a frame before it sends the next one. A closed loop needs this."""
     for interface in interfaces:
-        host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context, which takes XDP frames
+        host.do("ethtool", "-K", interface, "gro", "on")  # gives the veth a NAPI context, which receives XDP frames

@@ -1,9 +1,10 @@
-"""Which CPUs the tester and the system under test get.
+"""Chooses the CPUs of the tester and of the system under test (SUT).
 
-The automatic rule: the tester has the first CPU, and the system under test as many as directions are sent at once: one
-kernel thread receives each direction; more CPUs would idle, and a result would depend on how many the machine has. They
-are taken from the last CPU down, where interrupts and daemons are least, never from the tester's physical core while
-there is another; of the rest, the tester's NUMA node comes first.
+The automatic rule gives the first CPU to the tester. The SUT gets one CPU for each direction of frames, because one
+kernel thread receives each direction. With more CPUs, a result would depend on the size of the machine.
+
+The SUT's CPUs are chosen from the highest number downwards, because interrupts and daemons mostly use low numbers. A
+CPU of another physical core than the tester's comes first. Then a CPU on the tester's NUMA node comes first.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
 def place(
     topology: Topology, cpus: Cpus, worker: Cpus | None = None, nic_node: int | None = None, number: int = 0
 ) -> Placement:
-    """The CPUs of tester and of the system under test on one worker: what the topology says, else the automatic rule.
+    """The CPUs of the tester and of the system under test on one worker.
 
-    `worker` has the CPUs of a worker on another machine, where those on `nic_node` come first. `number` is that of the
-    worker in the topology. PodperfError when the topology names a CPU that is offline or not allowed.
+    CPUs that the topology names are taken. The automatic rule chooses the others. `cpus` are those of the tester's
+    machine. `worker` has the CPUs of a worker on another machine; there, CPUs on `nic_node` come first. `number` is the
+    worker's place in the topology. Raises PodperfError if the topology names a CPU that is offline or not allowed.
     """
     settings = topology.workers[number]
     theirs = worker or cpus
@@ -84,7 +86,7 @@ def _beside(tester: tuple[int, ...], cpus: Cpus, count: int, home: Collection[in
 
 
 def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
-    """What the reader of a result must know about this placement; nothing when it is sound. `cpus` are the worker's."""
+    """Remarks on a placement that changes the meaning of a result. Empty if it is sound. `cpus` are the worker's."""
     said = []
     if placement.apart:
         pass
@@ -105,13 +107,13 @@ def remarks(placement: Placement, cpus: Cpus, directions: int) -> list[str]:
 
 
 def device_of(host: Host, port: WorkerPortSettings) -> str:
-    """The folder of a port's device in sysfs, which has no alternative names of interfaces."""
+    """The folder of a port's device in sysfs. sysfs does not know alternative names of interfaces."""
     links = [] if port.pci else ip_json(host, "link", "show", "dev", port.interface, check=False)
     return replace(port, interface=links[0].get("ifname", port.interface)).device if links else port.device
 
 
 def nic_node(host: Host, worker: WorkerSettings) -> int | None:
-    """The NUMA node of the card behind the worker's ports; None without a card, or where the kernel knows no nodes."""
+    """The NUMA node of the card behind the worker's ports. None without a card, or if the kernel knows no node."""
     for port in (worker.left, worker.right):
         if port is None:
             return None

@@ -6,14 +6,14 @@ multi-pod test the NIC is on node 1 (appendix C.3). CPU pools are those of CMK (
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
-from podperf.cpu_plan import CpuPlan, give_roles
+from podperf.cpu_plan import CpuPlan, give_roles, roles_as_record
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
@@ -74,24 +74,27 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Placed:
-    """The placement of a chain: the chosen CPUs, and their roles on one worker. Without `cpus`, the roles are the usual
-    ones.
+    """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
 
     When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs.
     """
 
     placement: Placement
+    cpus: Sequence[CpuPlan]
     shared: tuple[int, ...] = ()
-    cpus: CpuPlan | None = None
 
     @property
-    def sut(self) -> set[int]:
-        """All CPUs on which a part of the system under test may run."""
-        return {*self.placement.sut, *self.shared}
+    def suts(self) -> list[set[int]]:
+        """All CPUs on which a part of the system under test may run, for each worker from left to right."""
+        return [{*each.sut, *self.shared} for each in self.cpus]
 
     def as_record(self) -> dict[str, Any]:
         """The chosen CPUs, as records have them."""
-        return {"placement": self.placement.as_record(), "shared": list(self.shared)}
+        return {
+            "placement": self.placement.as_record(),
+            "shared": list(self.shared),
+            "roles": roles_as_record(self.cpus),
+        }
 
 
 def place_scenario(
@@ -130,7 +133,7 @@ def place_scenario(
     beside = (*pool, *control)
     ends = (switch or pool)[0], beside[-1]
     roles = give_roles(placement, pods, receives=ends, switch=switch, beside=beside)
-    return Placed(placement, shared, roles)
+    return Placed(placement, (roles,), shared)
 
 
 class _Choice:

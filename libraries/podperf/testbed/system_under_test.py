@@ -1,4 +1,4 @@
-"""A chain that stands, and whether test frames cross it."""
+"""The system under test: a chain that is set up. A probe tells whether test frames cross the chain."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import RunningDataPlane
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
+from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testers.base import Tester
 
-PROBE_LOAD, PROBE_DURATION, PROBE_PATIENCE = 1000.0, 0.02, 5.0  # the load is the least tester.maximum_load
+PROBE_LOAD = 1000.0  # frames/s and direction: the lowest tester.maximum_load that a topology may name
+PROBE_DURATION, PROBE_PATIENCE = 0.02, 5.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,9 @@ class PartOfChain:
     """The part of a chain that stands on one worker."""
 
     data_plane: RunningDataPlane
-    received_by: Mapping[str, str] = field(default_factory=dict)  # by port: who does what arriving frames cause
+    received_by: Mapping[str, str] = field(default_factory=dict)  # by port: its receiver, in words
     worker: str = ""  # the name of its machine
+    cpus: CpuPlan | None = None  # the roles on the worker; None for a path that podperf does not place
 
 
 @dataclass(frozen=True)
@@ -31,39 +35,46 @@ class PathPort:
     """An interface on the path of the frames."""
 
     interface: str
-    host: Host  # on which it is seen
+    host: Host  # the host that shows the interface
     received_by: str | None
 
 
 @dataclass(frozen=True)
 class SystemUnderTest:
-    """A chain that stands, with the tester plugged into it."""
+    """A chain that is set up between the tester's ports."""
 
     chain: Chain
     tester: Tester
     parts: Sequence[PartOfChain]  # one on each worker, from left to right
     entries: Mapping[Direction, Entry]
-    # The host on which each interface at the tester's end of a cable is seen, by the interface's name.
+    # By the name of a tester port: the host that shows this interface. Only for ports that existed before the run.
     tester_ports: Mapping[str, Host] = field(default_factory=dict)
-    link_patience: float = 0.0  # seconds that links may take to come up which cannot be seen from here
+    link_patience: float = 0.0  # seconds that links may still take to come up, if podperf cannot see these links
 
     @property
     def ports(self) -> Mapping[str, PathPort]:
-        """The ports of the workers by their names. Behind the first worker, the name begins with the worker's."""
-        return {
-            f"{part.worker}: {name}" if place else name: PathPort(name, host, part.received_by.get(name))
-            for place, part in enumerate(self.parts)
-            for name, host in part.data_plane.ports.items()
+        """The ports of the workers by their names. From the second worker on, the worker's name stands before it."""
+        ports = {
+            part.worker: {
+                name: PathPort(name, host, part.received_by.get(name)) for name, host in part.data_plane.ports.items()
+            }
+            for part in self.parts
         }
+        return keys_as_record(ports)
 
     @property
     def data_planes(self) -> list[RunningDataPlane]:
-        """Those of all workers, from left to right."""
+        """The data planes of all workers, from left to right."""
         return [part.data_plane for part in self.parts]
 
     @property
+    def cpu_plans(self) -> list[CpuPlan]:
+        """The roles of the CPUs of each worker, from left to right. Empty for a path that podperf does not place."""
+        return [part.cpus for part in self.parts if part.cpus is not None]
+
+    @property
     def counts(self) -> bool:
-        """Whether processes of the chain count what they do, so that a description at the end says more."""
+        """Whether processes of the chain have counters. A description at the end of the test then shows more."""
         return any(each.parts for each in self.data_planes)
 
     @property
@@ -72,10 +83,8 @@ class SystemUnderTest:
         return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
 
     def describe(self) -> Mapping[str, Any]:
-        """What the data plane says of itself, on each worker. A record has those behind the first by their names."""
-        first, *others = self.parts
-        behind = {part.worker: part.data_plane.describe() for part in others}
-        return {**first.data_plane.describe(), **({"further_workers": behind} if behind else {})}
+        """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
+        return as_record({part.worker: part.data_plane.describe() for part in self.parts})
 
     def cpu_clock(self) -> ThreadClock | None:
         """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""
@@ -88,33 +97,36 @@ class SystemUnderTest:
         return ThreadClock(users) if users else None
 
     def forwards(self, traffic: TrafficProfile) -> bool:
-        """Whether frames cross in each direction, by one short trial."""
+        """Whether frames cross in each direction. Runs one short trial."""
         result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
         return all(each.received for each in result.directions)
 
     def check(self) -> None:
-        """PodperfError, with the cause, when a process that the chain consists of has ended."""
+        """Raises PodperfError with the cause if a process of the chain has ended."""
         for data_plane in self.data_planes:
             data_plane.check()
 
     def probe(self, traffic: TrafficProfile) -> None:
-        """Wait until frames cross in each direction, and that once. PodperfError when they do not within 5 s and what
-        links may take. Unavailable when they cross in another way than the data plane is named after."""
+        """Wait until frames cross in each direction, and each frame arrives once.
+
+        Raises PodperfError if that takes longer than 5 s and `link_patience`. Raises Unavailable if frames cross, but
+        not in the way of this data plane.
+        """
         patience = PROBE_PATIENCE + self.link_patience
         deadline = time.monotonic() + patience
         while True:
             result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
             dead = [each.direction.value for each in result.directions if not each.received]
-            # Of frames that a switch floods one copy comes around the chain, and no loss of the chain would ever show.
+            # A switch that floods sends one copy past the chain. The chain's loss would then be invisible.
             flooded = any(each.duplicated > each.received / 2 for each in result.directions)
             if not dead and not flooded:
                 break
             self.check()
             if time.monotonic() > deadline and not dead:
                 raise PodperfError(
-                    f"test frames arrive twice, so that not all of them came through {self.chain}: a switch between "
-                    "tester and worker floods what is sent to a MAC that it has not learnt; cable the ports directly, "
-                    "or give it the MACs"
+                    f"test frames arrive twice, so not all of them crossed {self.chain}: a switch between tester and "
+                    "worker floods frames to a MAC that it has not learnt; cable the ports directly, or configure the "
+                    "MACs on the switch"
                 )
             if time.monotonic() > deadline:
                 corrupted = sum(each.corrupted for each in result.directions)

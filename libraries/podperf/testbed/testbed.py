@@ -1,8 +1,8 @@
-"""A testbed in use: builds what one test measures, and takes it down again."""
+"""The testbed of a run: builds the system under test of one test, and takes it down again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -21,14 +21,14 @@ from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.topology import Engine
 
 ORDINARY_MTU = 1500
-ETHERNET_BYTES = 18  # header and FCS, which an MTU does not count
+ETHERNET_BYTES = 18  # header and FCS; an MTU does not include them
 
 
 class LiveTestbed(Machines):
-    """Builds systems under test on what a topology names. Nothing stays between two of them."""
+    """Builds systems under test on the machines of a topology, one after the other. Each one is removed completely."""
 
     def demand(self, chain: Chain) -> type[DataPlane]:
-        """The driver of this chain's data plane. Unavailable, with the reason, when this testbed cannot offer it."""
+        """The driver of this chain's data plane. Raises Unavailable with the reason if this testbed lacks something."""
         kind = DATA_PLANES.get(chain.data_plane)
         if kind is None:
             raise PodperfError(f"there is no data plane {chain.data_plane!r}; known: {', '.join(DATA_PLANES)}")
@@ -58,7 +58,7 @@ class LiveTestbed(Machines):
         return kind
 
     def _demand_workers(self, chain: Chain, kind: type[DataPlane]) -> None:
-        """Unavailable when the testbed has not as many."""
+        """Raises Unavailable if the testbed has too few workers for this chain."""
         if chain.workers == 1:
             return
         offered = len(self.workers)
@@ -76,7 +76,7 @@ class LiveTestbed(Machines):
         return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
-        """CPUs of the worker for a published placement. Unavailable, with what is missing, where it lacks them."""
+        """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
         if chain.workers > 1:
             raise Unavailable(f"a published placement is that of one worker, and there are {chain.workers}")
         worker, *_ = self.workers
@@ -102,19 +102,20 @@ class LiveTestbed(Machines):
         chain: Chain,
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
-        cpus: CpuPlan | None = None,
+        cpus: Sequence[CpuPlan] = (),
     ) -> Iterator[SystemUnderTest]:
-        """The chain between the tester's ports, for frames up to this size; gone when the context ends.
+        """Set the chain up between the tester's ports, for frames up to this size. It is removed when the context ends.
 
-        `directions` are those of the frames, by default the topology's: a chain on several workers can have one. `cpus`
-        are the roles on the only worker, by default the usual ones.
+        `directions` are the directions of the frames, by default those of the topology. On several workers there can be
+        only one direction. `cpus` are the roles of the CPUs on each worker, from left to right; by default the usual
+        ones.
         """
         data_plane = self.demand(chain)()
         if data_plane.cabling is Cabling.BACK_TO_BACK:
             with self.bare_path(frame, name="tester") as bare:
                 yield bare
             return
-        plans = self.cpu_plans(chain) if cpus is None else [cpus]
+        plans = cpus or self.cpu_plans(chain)
         self.go_back(chain.workers)
         with ExitStack() as undo:
             if data_plane.cabling is Cabling.EXISTING:
@@ -129,7 +130,7 @@ class LiveTestbed(Machines):
     def build_placed(
         self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
     ) -> Iterator[SystemUnderTest]:
-        """The same with switch and pods where a scenario has them."""
+        """Set the chain up, with switch and pods on the CPUs of a scenario."""
         with self.build(chain, frame, directions, placed.cpus) as sut:
             if placed.shared:
                 for application in (each for part in sut.data_planes for each in part.applications):
@@ -140,7 +141,10 @@ class LiveTestbed(Machines):
     def bare_path(
         self, frame: FrameSize, engine: Engine | None = None, name: str = "bare"
     ) -> Iterator[SystemUnderTest]:
-        """The tester's ports plugged into each other, also beside a chain that stands: what it can do by itself."""
+        """The tester's ports plugged into each other. This is possible while a chain is set up.
+
+        A trial on the bare path shows the tester's own limits.
+        """
         with ExitStack() as undo:
             yield made.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, undo)
 

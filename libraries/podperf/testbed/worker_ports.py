@@ -1,6 +1,6 @@
-"""The worker's ports, where these exist already: moved into the namespace of the system under test, and given back.
+"""Moves the worker's existing ports into the namespace of the system under test, and gives them back.
 
-The state of a port is in the worker's journal before anything is changed, so that the next run can give it back, too.
+The worker's journal gets the state of a port before the first change. So the next run, too, can give the port back.
 """
 
 from __future__ import annotations
@@ -13,28 +13,20 @@ from typing import Any
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import parse_ethtool
-from podperf.hosts.linux import (
-    CARRIER_PATIENCE,
-    await_carrier,
-    dedicate_receive_processing,
-    ip,
-    ip_json,
-    is_veth,
-    read_attribute,
-    write_attribute,
-)
+from podperf.hosts.linux import CARRIER_PATIENCE, await_carrier, ip, ip_json, is_veth, read_attribute, write_attribute
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack, takes_back
 from podperf.kernel import pci as pci_devices
 from podperf.kernel.interrupts import affinities, restore, steer
 from podperf.kernel.queues import receive_queues, set_receive_queues
+from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.topology import WorkerPortSettings, WorkerSettings
 
-# By which a data plane may hold a card's interrupts back while it polls; the kernel keeps them when a port is moved.
+# A polling data plane holds back a card's interrupts by these. The kernel keeps their values when a port is moved.
 INTERRUPT_DEFERRAL = ("napi_defer_hard_irqs", "gro_flush_timeout")
 
-# Run by `sh -c` on the host with namespace, interface, new name: into the network of the host, whichever that is.
+# Moves an interface into the host's own network. `sh -c` gets the namespace, the interface and its new name.
 _MOVE_BACK = 'ip -n "$1" link set dev "$2" down && ip -n "$1" link set dev "$2" netns $$ name "$3"'
 # XDP programs stay on an interface that is moved, unlike queueing disciplines.
 _TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done'
@@ -42,8 +34,11 @@ _TAKE_OFF = 'for mode in xdp xdpgeneric; do ip link set dev "$1" $mode off; done
 
 @dataclass(frozen=True)
 class PortBefore:
-    """What a port was like. `interrupts` has the CPU list of each interrupt of its device at `pci`, `queues` the number
-    of each kind of queue, as ethtool(8) names them, `deferral` how long interrupts are held back."""
+    """The state of a port before a set-up.
+
+    `interrupts` has the CPU list of each interrupt of the device at `pci`. `queues` has the number of queues of each
+    kind, by the names of ethtool(8). `deferral` has the values of INTERRUPT_DEFERRAL.
+    """
 
     interface: str
     mac: str
@@ -52,8 +47,8 @@ class PortBefore:
     up: bool
     gro: bool
     threaded: int  # 1: threads of the kernel receive (threaded NAPI)
-    promiscuous: bool = False  # DPDK's drivers switch it on, and leave it on
-    alias: str = ""  # in which the CNI plug-in host-device notes its name
+    promiscuous: bool = False  # DPDK's drivers switch this mode on, and leave it on
+    alias: str = ""  # the CNI plug-in host-device writes the interface's name there
     pci: str | None = None
     interrupts: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, int] = field(default_factory=dict)
@@ -62,7 +57,7 @@ class PortBefore:
 
 @dataclass(frozen=True)
 class TakenPort:
-    """A port in the namespace of the system under test, and in words who receives there."""
+    """A port in the namespace of the system under test. `received_by` says in words which thread or driver receives."""
 
     interface: str
     mac: str
@@ -71,8 +66,10 @@ class TakenPort:
 
 
 def received_by_threads(settings: WorkerSettings, host: Host) -> bool:
-    """Whether threads of the kernel receive on the ports of the worker, which `host` is: on veths they do, and ports
-    that the run makes are veths."""
+    """Whether threads of the kernel receive on the ports of the worker `host`.
+
+    Threads receive on veths. Ports that the run makes are veths.
+    """
     named = [port.interface for port in (settings.left, settings.right) if port is not None]
     return not named or any(is_veth(_link(host, interface)) for interface in named)
 
@@ -86,9 +83,9 @@ class WorkerPorts:
         self._noted: dict[str, int] = {}  # the number in the journal of each interface
 
     def take(self, settings: WorkerPortSettings, mtu: int, cpu: int) -> TakenPort:
-        """Move a port into the namespace, bring it up, and let `cpu` do what arriving frames cause.
+        """Move a port into the namespace and bring it up. From then on `cpu` does the work for frames that arrive.
 
-        PodperfError when it is not there, is another device than the topology says, or has no carrier.
+        Raises PodperfError if there is no such port, or if its device is not the one of the topology.
         """
         host = self._host
         link = _link(host, settings.interface)
@@ -139,7 +136,7 @@ class WorkerPorts:
         )
 
     def await_carrier(self) -> None:
-        """Wait until each port has a link. PodperfError when one has none after 15 s."""
+        """Wait until each port has a link. Raises PodperfError if a port has none after 15 s."""
         for interface in self._noted:
             if not await_carrier(self._namespace, interface):
                 raise PodperfError(
@@ -150,10 +147,10 @@ class WorkerPorts:
 
 @takes_back
 def give_back(host: Host, **before: Any) -> None:
-    """Give a port back that a set-up took, also one that was killed. `before` has the fields of PortBefore.
+    """Give back a port that a set-up took, also a killed set-up. `before` has the fields of PortBefore.
 
-    A virtual port that somebody has removed meanwhile, or its other end, needs no giving back. PodperfError if the
-    interface of a device is lost.
+    A virtual port that somebody has removed meanwhile is not given back. Raises PodperfError if the interface of a
+    device is lost.
     """
     port = PortBefore(**before)
     for namespace in namespaces_named(host):
@@ -161,13 +158,13 @@ def give_back(host: Host, **before: Any) -> None:
             inside = NetworkNamespace(namespace, host)
             inside.do("sh", "-c", _TAKE_OFF, "sh", name, check=False)
             if read_attribute(inside, name, "threaded") != port.threaded:
-                # A pod gives it back down, and only a veth that is up has a NAPI context to be told so.
+                # A pod gives the interface back in state down. Only a veth in state up accepts the setting `threaded`.
                 ip(inside, "link", "set", "dev", name, "up")
                 write_attribute(inside, name, "threaded", port.threaded)
             host.do("sh", "-c", _MOVE_BACK, "sh", namespace, name, port.interface)
             break
     else:
-        # A data plane may have unbound and bound its driver, or its namespace is gone: then it is back already.
+        # The interface is back already if its namespace is gone, or if a data plane has unbound and bound its driver.
         name = _name_of(port, ip_json(host, "-details", "link", "show"))
         if name is None and port.kind is not None:
             return
@@ -181,7 +178,7 @@ def give_back(host: Host, **before: Any) -> None:
     for attribute, value in port.deferral.items():
         if read_attribute(host, port.interface, attribute) != value:
             write_attribute(host, port.interface, attribute, value)
-    if port.pci is not None:  # a driver that was bound anew may have other interrupts, and others these
+    if port.pci is not None:  # a driver that was bound anew may have other interrupts than before
         now = affinities(host, port.pci)
         restore(host, {number: cpus for number, cpus in port.interrupts.items() if number in now})
     modes = ("promisc", "on" if port.promiscuous else "off", "up" if port.up else "down")
@@ -189,7 +186,7 @@ def give_back(host: Host, **before: Any) -> None:
 
 
 def _name_of(port: PortBefore, links: list[dict[str, Any]]) -> str | None:
-    """What a port is called now: pods may have it under another name. Links on top of it can have its MAC, too."""
+    """The present name of a port. A pod may have renamed it. A link on top of the port can have the same MAC."""
     same = (each for each in links if each.get("address") == port.mac)
     return next((str(each["ifname"]) for each in same if each.get("linkinfo", {}).get("info_kind") == port.kind), None)
 
@@ -204,7 +201,7 @@ def _link(host: Host, interface: str) -> dict[str, Any]:
 
 
 def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: Host) -> str | None:
-    """The address of the device behind a port. PodperfError when the topology says another one."""
+    """The PCI address of a port's device. Raises PodperfError if the topology names another address."""
     said = driver.get("bus-info", "")
     found = said if pci_devices.ADDRESS.fullmatch(said) else None
     if settings.pci is not None and settings.pci != found:
@@ -218,10 +215,10 @@ def _pci_address(settings: WorkerPortSettings, driver: Mapping[str, str], host: 
 def _refuse_another_driver(
     settings: WorkerPortSettings, driver: Mapping[str, str], pci: str | None, host: Host
 ) -> None:
-    """PodperfError when a port's device has another driver than the topology, and with it every plan, says."""
+    """Raises PodperfError if a port's device has not the driver of the topology. Every plan assumes that driver."""
     if settings.driver is None:
         return
-    # The one of a card: that of its interface has another name with some (mlx4_en of mlx4_core).
+    # The driver of the card can differ from the driver of its interface: mlx4_core and mlx4_en.
     found = pci_devices.link(host, pci, "driver") if pci is not None else driver.get("driver")
     if found != settings.driver:
         raise PodperfError(

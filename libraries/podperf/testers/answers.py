@@ -18,5 +18,5 @@ def receive_answer(process: Process, timeout: float, keys: Set[str], who: str) -
     except (ValueError, RecursionError):  # for example a number of 5000 digits, or very deep nesting
         answer = None
     if not isinstance(answer, dict) or not keys & answer.keys():
-        raise PodperfError(f"{who} gave an answer that is none: {line[:200]!r}")
+        raise PodperfError(f"{who} gave no valid answer: {line[:200]!r}")
     return answer

@@ -26,7 +26,7 @@ class TesterLimits:
     confidence, the tester's own loss is at most `own_loss_bound`. `source` is "calibration on the bare path", or names
     its replacement. `faults` are the tester's own errors. Figures that depend on them do not describe the system under
     test.
-    With `held` no more than this load is allowed, so that no trial is sent as fast as the tester can.
+    With `held`, no trial may have more than this load. So no trial is unpaced.
     """
 
     maximum_load: float
@@ -54,7 +54,7 @@ class TesterLimits:
     def cannot_tell(self, loss_ratio: float) -> bool:
         """True if the tester cannot find the highest load with at most this loss ratio.
 
-        For a ratio of 0 this is so with any fault, and for others if the tester's own loss is as large.
+        With a ratio of 0, any fault is enough. With a larger ratio, the tester's own loss must be at least this ratio.
         """
         own = sum(each.looks_like_loss for each in self.faults)
         return bool(self.faults) and (loss_ratio == 0 or loss_ratio <= own)
@@ -63,7 +63,7 @@ class TesterLimits:
         """These limits with at most this load, which comes from `source`. None: no further limit."""
         if load is None:
             return self
-        if load > self.maximum_load:  # which the calibration found, and a trial may go beyond
+        if load > self.maximum_load:  # the calibration found a lower limit, but a trial may exceed that
             return replace(self, held=True)
         return replace(self, maximum_load=load, source=source, held=True)
 
@@ -83,7 +83,7 @@ class PortFacts:
 
 @dataclass(frozen=True)
 class TesterFacts:
-    """The facts about a tester that is ready, on which other parts of podperf act.
+    """Facts about a ready tester. Other parts of podperf act on these facts.
 
     `copies`: the tester receives copies of the frames that arrive at an interface, and the kernel handles the frames
     themselves. `fallback`: another engine; its frames may arrive on interfaces that drop the frames of `engine`.
@@ -91,12 +91,12 @@ class TesterFacts:
 
     name: str
     version: str
-    engine: Engine  # the one that sends, never `auto`
+    engine: Engine  # the engine that sends; never `auto`
     left: PortFacts
     right: PortFacts
     copies: bool
     server: str | None = None  # address and port, if the tester is a server
-    engine_remark: str | None = None  # why the engine is not the requested one
+    engine_remark: str | None = None  # the reason for another engine than the requested one
     fallback: Engine | None = None
 
     @property
@@ -146,11 +146,11 @@ class Site:
 
     host: Host
     settings: TesterSettings
-    engine: Engine  # the settings' own, or another one to try
+    engine: Engine  # the engine of the settings, or another engine to try
     cpus: tuple[int, ...]
     left: TesterPort | None = None
     right: TesterPort | None = None
-    engine_remark: str | None = None  # why the engine is not the settings' own
+    engine_remark: str | None = None  # the reason for another engine than that of the settings
 
 
 class TesterKind(Protocol):

@@ -14,7 +14,7 @@ from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, fault
 STEPS = (PACED_SHARE, 0.9, 0.85, 0.8, 0.7, 0.5)
 ATTEMPTS = 2  # trials at each candidate, because a stall of the machine is not the tester's ceiling
 OWN_TRIALS = 12  # at most, at half the ceiling and below, until one clears the tester; each load has two
-FEWEST_FRAMES = 20_000  # of such a trial, so that it shows a loss of one frame in some thousands
+FEWEST_FRAMES = 20_000  # enough frames in such a trial to show a loss of one frame in some thousands
 
 CLOCK_FRAMES = 500  # of each trial; few enough that a loss of one frame in a thousand spares some trials
 CLOCK_SHORT, CLOCK_LONGER = 0.1, 3.0  # seconds; the long trial is longer by 3 s, or by eight times the shortest trial

@@ -173,7 +173,7 @@ def clock_fault(short_ones: Sequence[Timed], long_ones: Sequence[Timed]) -> Faul
         noise += next_one - least
     if abs(error) <= CLOCK_TOLERANCE + noise / (long_ones[0].told - short_ones[0].told):
         return None
-    off = 1 / (1 + error) - 1  # of what it tells
+    off = 1 / (1 + error) - 1  # as a share of the tester's time
     way = "fast" if off > 0 else "slow"
     return Fault(
         FaultKind.CLOCK,

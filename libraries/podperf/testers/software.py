@@ -24,10 +24,10 @@ ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
 class SoftwareTester:
     """Two interfaces of a host as tester ports.
 
-    `left` and `right` are interfaces, in a network namespace if they name one. `engine` "auto" means XDP. If BPF is not
-    permitted, it means packet rings, which are about ten times slower. `facts` name the engine and the reason, which
-    may be the caller's `engine_remark`. While the tester sends, it uses the first of `cpus` fully. It holds the ports
-    until `close()`.
+    `left` and `right` are interfaces, `left_namespace` and `right_namespace` their network namespaces. The `engine`
+    "auto" uses XDP, or packet rings if BPF is not permitted. Packet rings are about ten times slower. `facts` name the
+    engine and the reason for it. The reason can be the caller's `engine_remark`. While the tester sends, it uses the
+    first of `cpus` fully. It holds the ports until `close()`.
     """
 
     shortest_trial: ClassVar[float] = 0.0
@@ -85,7 +85,7 @@ class SoftwareTester:
         )
 
     def measure(self, trial: Trial) -> TrialResult:
-        """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as it can."""
+        """Send one trial and count. See `testers.base.Tester.measure`. UNPACED means: as fast as the tester can."""
         if self._process is None:
             raise PodperfError("the software tester was stopped; make a new one")
         try:
@@ -193,13 +193,13 @@ def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
 
 
 def _why_open(result: TrialResult, answer: Mapping[str, Any]) -> str:
-    """The reason why a closed loop was none, or nothing."""
+    """The reason why a trial was no closed loop. Empty if it was one, or was not meant to be one."""
     if result.trial.loop is None:
         return ""
     if result.lost:
         return f"{result.lost} of {result.sent} frames of a closed loop were lost"
     if answer["early"]:
-        return f"{answer['early']} bursts of a closed loop began before the one before had arrived"
+        return f"{answer['early']} bursts of a closed loop began before the previous one had arrived"
     return ""
 
 

@@ -124,8 +124,9 @@ class TrexTester:
 
     @property
     def broken(self) -> bool:
-        """True after a trial without an answer, or that the server refused. The server may have been started anew, and
-        not know this client. See `testers.base.Tester`.
+        """True after a trial that the server refused or did not answer. A restarted server does not know this client.
+
+        See `testers.base.Tester`.
         """
         return self._process is None or self._refused
 

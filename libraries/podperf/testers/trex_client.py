@@ -47,19 +47,19 @@ class Refused(Exception):
 def load_api(folder: str | None) -> Any:
     """TRex's client library: the one in this folder, or the interpreter's trex-stl-lib."""
     if folder:
-        if not os.path.isdir(folder):  # noqa: PTH112 - as this program keeps to little
+        if not os.path.isdir(folder):  # noqa: PTH112 - this program imports few modules
             raise Refused("client", f"there is no folder {folder}")
         sys.path.insert(0, folder)
     problems = []
     for name in ("trex.stl.api", "trex_stl_lib.api"):
         try:
             return importlib.import_module(name)
-        except Exception as error:  # whatever its many modules raise
+        except Exception as error:  # the client imports many modules, which can raise anything
             problems.append(f"{name}: {type(error).__name__}: {error}")
     raise Refused("client", "; ".join(problems))
 
 
-class Session:
+class TrexSession:
     """The two ports of a server. The session holds them until `close`."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -342,7 +342,7 @@ def main(options: dict[str, Any]) -> int:
     watched = (options["address"], options["port"])
     threading.Thread(target=end_with_server, args=watched, daemon=True).start()
     try:
-        session = Session(options)
+        session = TrexSession(options)
         facts = session.open()
     except Exception as error:
         say({"error": _text(error), "kind": getattr(error, "kind", "server")})

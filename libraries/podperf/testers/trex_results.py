@@ -19,9 +19,9 @@ from podperf.testers.validity import Account, judged
 
 SIDES = {Direction.LEFT_TO_RIGHT: (0, 1), Direction.RIGHT_TO_LEFT: (1, 0)}  # sending and receiving port
 
-REPORTING_DELAY = 0.03  # seconds at least by which `wall` (from request to reported end) is longer than the traffic
-LONGEST_REPORTING_DELAY = 0.15
-LEAST_SAMPLED = 0.1  # seconds at least between the two samples that show the real rate
+# `wall` (from the request to the reported end) is longer than the traffic, by this many seconds at least and at most.
+REPORTING_DELAY, LONGEST_REPORTING_DELAY = 0.03, 0.15
+LEAST_SAMPLED = 0.1  # seconds: the shortest time between the two samples that show the real rate
 
 
 def trial_result(trial: Trial, counted: Mapping[str, Any], groups: Mapping[Direction, int]) -> TrialResult:

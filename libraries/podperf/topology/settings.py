@@ -61,12 +61,12 @@ class TrexSettings:
 
     @property
     def runs_already(self) -> bool:
-        """True if podperf does not start it. It is then on none of the CPUs in `TesterSettings.cpus`."""
+        """True if podperf does not start the TRex server. The server then uses none of `TesterSettings.cpus`."""
         return self.server is None
 
     @property
     def has_ports_of_its_own(self) -> bool:
-        """True if it drives its ports itself, so that they are no interfaces of the kernel."""
+        """True if TRex drives its ports itself. The ports are then no interfaces of the kernel."""
         return self.server is None or self.server.devices is not None
 
 
@@ -92,7 +92,7 @@ class TesterSettings:
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
-    maximum_load: float | None = None  # frames/s and direction; None: what the tester can do
+    maximum_load: float | None = None  # frames/s and direction; None: the tester's own maximum
     ssh: SshSettings = SshSettings()
 
 

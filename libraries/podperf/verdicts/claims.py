@@ -131,7 +131,7 @@ _CLAIMS = (
         "This tunnel bypasses the network stack in kernel space to provide high-performance raw packet networking",
         (Chain("ovs-afxdp", 1), Chain("ovs-netdev", 1)),
         f"{DRAFT}, section 4.1.3",
-        caveat="the same switch and pods, but AF_XDP ports have a thread that polls them, AF_PACKET ones have not",
+        caveat="switch and pods are the same, but a thread polls AF_XDP ports; no thread polls AF_PACKET ports",
     ),
 )
 

@@ -6,24 +6,17 @@ clearly more there, does it forward more here?
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
 
-from podperf.documents.schema_check import schema_problems, suggestion, with_defaults
-from podperf.documents.yaml_document import Document, Pointer, Problem, read_yaml
 from podperf.errors import PodperfError, Unavailable
 from podperf.figures import short
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.verdicts.findings import Contender
 
-FOLDER = Path(__file__).resolve().parents[3] / "resources" / "published"
-TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 # Two published figures have an order only if they differ by more than this share, because no document says how well the
 # figures repeat.
 CLEAR_DIFFERENCE = 0.1
@@ -31,7 +24,7 @@ RELEVANT_DIFFERENCE = 0.05  # of rates measured here
 
 
 @dataclass(frozen=True)
-class SetUp:
+class PublishedSetUp:
     """The chain that podperf sets up for a row. `scenario` names one of SCENARIOS; None: the usual placement."""
 
     chain: Chain
@@ -39,12 +32,12 @@ class SetUp:
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedRow:
     """A row of a table. Without `figure` the document has none. Without `set_up` podperf cannot measure the row."""
 
     name: str
     figure: float | None = None
-    set_up: SetUp | None = None
+    set_up: PublishedSetUp | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class PublishedOrder:
 
 @dataclass(frozen=True)
 class Table:
-    """A result table and where it was published. `frame` is the size to which the figures belong, None if not given."""
+    """A published result table, with its source. `frame` is the size of its frames. None: the source gives no size."""
 
     path: str
     document: str
@@ -82,7 +75,7 @@ class Table:
     quantity: str
     unit: str | None
     frame: FrameSize | None
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
     statements: tuple[Statement, ...]
 
     def order_of_figures(self, frame: FrameSize, *names: str) -> PublishedOrder:
@@ -142,8 +135,8 @@ class Table:
     def _name(self, *words: str) -> str:
         return "-".join([Path(self.path).stem, *words])
 
-    def _rows(self, names: Sequence[str]) -> list[Row]:
-        found: list[Row] = []
+    def _rows(self, names: Sequence[str]) -> list[PublishedRow]:
+        found: list[PublishedRow] = []
         for name in names:
             row = next((each for each in self.rows if each.name == name), None)
             if row is None:
@@ -152,89 +145,8 @@ class Table:
             found.append(row)
         return found
 
-    def _contender(self, row: Row, frame: FrameSize, label: str = "") -> Contender:
+    def _contender(self, row: PublishedRow, frame: FrameSize, label: str = "") -> Contender:
         if row.set_up is None:
             raise Unavailable(f"{self.document}, {self.section}, does not say how {row.name!r} was set up")
         scenario = SCENARIOS[row.set_up.scenario] if row.set_up.scenario else None
         return Contender(row.set_up.chain, frame, scenario, label or row.name, row.figure)
-
-
-def published_table(name: str) -> Table:
-    """The table of this name: a file of resources/published without .yaml, `Hackathon 113` for hackathon_113."""
-    path = FOLDER / f"{name.lower().replace(' ', '_')}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.yaml")))
-        raise PodperfError(f"there is no table {name!r} in {FOLDER}; there are: {known}")
-    return load_table(path)
-
-
-def load_table(path: Path) -> Table:
-    """Read and check a file of published results. PodperfError has a line for each problem, with file, line and key."""
-    document = read_yaml(path)
-    violations = schema_problems(document, _schema())
-    problems = [*document.problems, *violations.values(), *([] if violations else _disagreements(document))]
-    if problems:
-        ordered = sorted(problems, key=lambda each: (each.line, each.key))
-        raise PodperfError("\n".join(each.render(document.path) for each in ordered))
-    data = with_defaults(_schema(), document.data)
-    source = data["source"]
-    return Table(
-        path=document.path,
-        document=source["document"],
-        section=source["section"],
-        title=source["table"],
-        testbed=data["testbed"],
-        quantity=data["quantity"],
-        unit=data.get("unit"),
-        frame=FrameSize.parse(data["frame"]) if "frame" in data else None,
-        rows=tuple(map(_row, data["rows"])),
-        statements=tuple(
-            Statement(each["name"], each["text"].strip(), float(each["relevant_difference"]))
-            for each in data["statements"]
-        ),
-    )
-
-
-@cache
-def _schema() -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = json.loads((FOLDER / "published.schema.json").read_text(encoding="utf-8"))
-    return schema
-
-
-def _row(data: Mapping[str, Any]) -> Row:
-    figure, set_up = data.get("figure"), data.get("set_up")
-    return Row(data["name"], None if figure is None else float(figure), None if set_up is None else _set_up(set_up))
-
-
-def _set_up(data: Mapping[str, Any]) -> SetUp:
-    chain = Chain(data["data_plane"], int(data["pods"]), workers=int(data["nodes"]))
-    return SetUp(chain, data.get("scenario"))
-
-
-def _disagreements(document: Document) -> Iterator[Problem]:
-    """The problems that a schema cannot find."""
-    data = document.data
-    if not (TOPOLOGIES / f"{data['testbed']}.yaml").is_file():
-        known = sorted(each.stem for each in TOPOLOGIES.glob("*.yaml"))
-        yield _problem(document, ("testbed",), ", ".join(known) + suggestion(data["testbed"], known))
-    for key in ("rows", "statements"):
-        first: dict[str, int] = {}
-        for number, each in enumerate(data.get(key, ())):
-            line = document.line((key, number))
-            if each["name"] in first:
-                yield _problem(document, (key, number, "name"), f"a name that line {first[each['name']]} has not got")
-            first.setdefault(each["name"], line)
-    for number, row in enumerate(data["rows"]):
-        if "figure" in row and "unit" not in data:
-            yield _problem(document, ("rows", number, "figure"), "figures in a table whose `unit` is given")
-        scenario = row.get("set_up", {}).get("scenario")
-        if scenario is not None and scenario not in SCENARIOS:
-            pointer = ("rows", number, "set_up", "scenario")
-            yield _problem(document, pointer, ", ".join(SCENARIOS) + suggestion(scenario, SCENARIOS))
-
-
-def _problem(document: Document, pointer: Pointer, allowed: str) -> Problem:
-    value: Any = document.data
-    for step in pointer:
-        value = value[step]
-    return document.problem(pointer, f"found {document.shown(pointer, value)}; allowed: {allowed}")

@@ -39,7 +39,7 @@ class ThresholdOutcome:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ThresholdVerdict:
     """All thresholds of one test together."""
 
     status: Status
@@ -71,7 +71,7 @@ def judge(
     *,
     noise: str | None = None,
     doubts: Mapping[str, str] = MappingProxyType({}),
-) -> Verdict:
+) -> ThresholdVerdict:
     """The verdict on one test's figures by the thresholds that apply to it.
 
     `baseline` has the same run's figures of the bare path (`wire`) at the same frame size; None: there are none.
@@ -81,7 +81,8 @@ def judge(
     """
     outcomes = tuple(_judge_one(each, frame, metrics, baseline, noise, doubts.get(each.metric)) for each in thresholds)
     if not outcomes:
-        return Verdict(Status.NO_THRESHOLD, "no threshold applies: frames crossed, and their number is not judged")
+        none = "no threshold applies: frames crossed, and their number is not judged"
+        return ThresholdVerdict(Status.NO_THRESHOLD, none)
     found = {each.status for each in outcomes}
     # One failure decides. A threshold that was not judged does not pass, and does not change the verdict of the others.
     severity = (Status.FAILED, Status.INCONCLUSIVE, Status.PASSED, Status.NOT_JUDGED)
@@ -93,7 +94,7 @@ def judge(
         if each.metric in doubts:
             doubted.setdefault(doubts[each.metric], {})[METRICS[each.metric].label] = None
     sentences += [f"{', '.join(names)} not judged: {doubt}" for doubt, names in doubted.items()]
-    return Verdict(status, "; ".join(sentences), outcomes)
+    return ThresholdVerdict(status, "; ".join(sentences), outcomes)
 
 
 def _judge_one(

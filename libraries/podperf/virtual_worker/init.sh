@@ -17,12 +17,12 @@ mounted /dev/hugepages hugetlbfs
 mkdir -p /run/sshd /run/lock /run/netns
 hostname podperf-worker
 
-# Without udev nothing loads a driver when a device appears, so that those of virtual functions must be there before.
+# Without udev, nothing loads a driver when a device appears. So drivers of virtual functions are loaded now.
 for module in virtio_net virtio_rng igb igbvf vfio_pci openvswitch ipvlan macvlan 8021q ipip vxlan tun veth bridge; do
     modprobe "$module" || say "the kernel has no module $module"
 done
 
-# Ports are named as udev names them on a server: by their place on the PCI bus.
+# Ports get the names that udev would give them on a server, by their place on the PCI bus.
 for link in /sys/class/net/*; do
     name=${link##*/}
     case $(basename "$(readlink "$link/device/driver")") in
@@ -40,7 +40,7 @@ done
 ip link set dev lo up
 
 /usr/sbin/sshd -E /run/sshd.log || say "sshd did not start: $(tail -n 1 /run/sshd.log)"
-# It has gone into the background before it listens, and writes this file as soon as it does.
+# sshd goes into the background before it listens. It writes its PID file when it listens.
 until [ -s /run/sshd.pid ]; do sleep 0.1; done
 say ready
 exec tini -- sleep infinity

@@ -1,4 +1,4 @@
-"""Forwarders move frames from one interface of a pod to the other one. A new one is one file and one line here.
+"""Forwarders move frames from one interface of a pod to the other one. A new forwarder is one file and one line here.
 
 Data planes without pods call their forwarder `none`.
 """

@@ -1,6 +1,7 @@
 """The pod is the destination of the frames and sends them on to the next address, as a proxy or load balancer does.
 
-For data planes that deliver a frame by the pod's own address. The pod's kernel rewrites destinations (nftables NAT).
+Some data planes deliver a frame only to the pod that has its destination address. So the pod's kernel rewrites the
+destination of each frame (nftables NAT).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from podperf.addressing import SERVICE_PORT
 from podperf.hosts.linux import sysctl
 from podperf.pods.base import Pod
 
-# Rules match on the side where a frame came in: net1 from the left, net2 from the right.
+# Rules match the interface where a frame arrives: net1 from the left, net2 from the right.
 _RULES = """
 table ip podperf {{
   chain incoming {{
@@ -26,7 +27,10 @@ table ip podperf {{
 
 
 def translate(pod: Pod, next_left: str, next_right: str, *, masquerade: bool) -> None:
-    """Send what comes in on net1 to `next_right`, on net2 to `next_left`; with `masquerade` as the pod's own frames."""
+    """Send frames that arrive on net1 to `next_right`, and frames that arrive on net2 to `next_left`.
+
+    With `masquerade`, the pod's own address becomes their source.
+    """
     sysctl(pod.host, net__ipv4__ip_forward=1)
     source_rule = 'oifname { "net1", "net2" } masquerade' if masquerade else ""
     rules = _RULES.format(port=SERVICE_PORT, next_left=next_left, next_right=next_right, source_rule=source_rule)

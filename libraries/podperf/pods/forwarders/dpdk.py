@@ -1,4 +1,4 @@
-"""What the applications of DPDK have in common: their environment abstraction layer (EAL), and how they end."""
+"""The common parts of DPDK's applications: the arguments of the environment abstraction layer (EAL), start and end."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Share
 
-DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # where Debian and Ubuntu keep them; DPDK loads all
-MAX_LCORES = 128  # Debian's build; more CPUs than that have no lcore of their number
-START_TIMEOUT = 60.0  # seconds, on an emulated CPU; a device may wait for its peer, which tries again every second
+DRIVERS = "/usr/lib/*/dpdk/pmds-*"  # the folders of Debian and Ubuntu; DPDK loads all drivers in them
+MAX_LCORES = 128  # of Debian's build; a CPU with a higher number has no lcore of its number
+START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; a device may also wait 1 s for its peer
 _COMPLAINT = re.compile(r"error|fail|panic|cannot|invalid", re.IGNORECASE)
 
 
 def missing_drivers(host: Host, *drivers: str) -> str | None:
-    """Why applications on this host cannot use these drivers (`net_af_xdp`), with the remedy; or None."""
+    """The reason why this host lacks one of these drivers (such as `net_af_xdp`), with the remedy, or None."""
     for driver in drivers:
         if host.ask("sh", "-c", f"ls {DRIVERS}/librte_{driver}.so*", check=False).exit_code:
-            package = f"librte-{driver.replace('_', '-')}"  # followed by the number of DPDK's binary interface
+            package = f"librte-{driver.replace('_', '-')}"  # the full name ends with the number of DPDK's ABI
             return f"DPDK's driver {driver} is not installed (Debian package {package}…, which comes with dpdk-dev)"
     return None
 
 
 @dataclass(frozen=True)
 class DpdkApplication:
-    """A running one."""
+    """A running application of DPDK."""
 
     pod: Pod
     process: Process
@@ -46,16 +46,16 @@ class DpdkApplication:
 
     @property
     def name(self) -> str:
-        """The pod's."""
+        """The name of the pod."""
         return self.pod.name
 
     @property
     def host(self) -> Host:
-        """The pod's network."""
+        """The pod's network, as a host."""
         return self.pod.host
 
     def settle(self) -> None:
-        """Hold its main thread to its CPU, too; while it starts, any CPU may help."""
+        """Pin the main thread to the application's CPU. While the application starts, the thread may use any CPU."""
         self.host.do("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
 
     @property
@@ -64,28 +64,28 @@ class DpdkApplication:
         return None
 
     def allow(self, cpus: Iterable[int]) -> None:
-        """Let all its threads run on any of these CPUs."""
+        """Let all threads of the application run on any of these CPUs."""
         names = ",".join(map(str, cpus))
         self.host.do("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
 
     def page_size(self) -> int | None:
-        """MiB of the hugepages that its memory is in, read back from the kernel. None: it is in ordinary pages."""
+        """The size in MiB of the application's hugepages, read back from the kernel. None: it has ordinary pages."""
         return hugepages.PAGE_MIB if self.hugepages_mib() else None
 
     def hugepages_mib(self) -> Mapping[str, int]:
-        """MiB of its memory that are in hugepages, by NUMA node, read back from the kernel."""
+        """MiB of the application's memory in hugepages, by NUMA node, read back from the kernel."""
         return hugepages.held(self.host, self.process.pid)
 
     def sockets(self) -> list[dict[str, Any]]:
-        """Its AF_XDP sockets."""
+        """The application's AF_XDP sockets (podperf.kernel.xdp_sockets)."""
         return describe_sockets(self.host, self.process.pid)
 
     def await_file(self, path: str, timeout: float) -> bool:
-        """Wait until the application has made this file. False after `timeout` seconds, or when it has ended."""
+        """Wait until the application has made this file. False after `timeout` seconds, or if the application ends."""
         return await_success(self.host, self.process, timeout, "test", "-e", path)
 
     def check(self) -> None:
-        """PodperfError when it is gone, with the last that it said."""
+        """Raises PodperfError with the last error message if the application has ended."""
         if not self.process.alive():
             complaints = [line for line in self.process.errors().splitlines() if _COMPLAINT.search(line)]
             said = "".join(f": {each}" for each in complaints[-1:])
@@ -102,12 +102,13 @@ def command_line(
     *,
     polls_on_main: bool = False,
 ) -> list[str]:
-    """A program with its EAL arguments. Of the PCI devices it may have those that are named, and no other.
+    """The command line of a program with its EAL arguments. The program gets no other PCI device than `devices`.
 
-    Its main thread may run on any CPU until it is settled: the share's may be busy with pollers that are up already.
-    Unless it `polls_on_main`, a second thread polls, on the share's CPU. DPDK takes an lcore to be on the NUMA
-    node of the CPU with its number, wherever it runs, and puts memory there: so both have numbers of the node of the
-    share's CPU.
+    The main thread may use any CPU until `settle`, because pollers may keep the share's CPU busy. With `polls_on_main`
+    the main thread polls. Otherwise a second thread polls on the share's CPU.
+
+    DPDK takes an lcore's number for a CPU number, and allocates memory on that CPU's node. So both lcores get numbers
+    of CPUs on the node of the share's CPU.
     """
     anywhere = format_cpu_list(allowed_cpus(pod.host.get("/proc/self/status").decode()))
     nodes = numa_nodes(pod.host)
@@ -117,7 +118,7 @@ def command_line(
     main = poller if polls_on_main else next(each for each in numbers if each != poller)
     lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
     memory = ["--no-huge", "-m", str(POD_MEMORY)]
-    if share.hugepages:  # of a node that is named: a thread that may run on any takes its memory from that
+    if share.hugepages:  # with a named node, the place of the memory does not depend on the thread's CPU
         memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{POD_MEMORY}"]
     eal = [
         "--no-telemetry",
@@ -132,12 +133,12 @@ def command_line(
 
 
 def in_port_order(devices: Sequence[str]) -> list[str]:
-    """The devices as DPDK numbers them: those of the PCI bus by their address, then the others as they are given."""
+    """The devices in the order of DPDK's port numbers: PCI devices by address, then the others in the given order."""
     physical = sorted(device.lower() for device in devices if pci.ADDRESS.fullmatch(device))
     return [*physical, *(device for device in devices if not pci.ADDRESS.fullmatch(device))]
 
 
 def spawn(pod: Pod, command: Sequence[str], undo: ExitStack) -> Process:
-    """Start it in the pod, until `undo`."""
-    # DPDK keeps its files under RUNTIME_DIRECTORY; with line buffers, an answer arrives when it is given.
+    """Start a DPDK application in the pod, until `undo`."""
+    # DPDK keeps its files under RUNTIME_DIRECTORY. stdbuf makes the program write each line at once.
     return pod.start_application(["env", f"RUNTIME_DIRECTORY={RUN_DIRECTORY}", "stdbuf", "-oL", *command], undo)

@@ -1,4 +1,4 @@
-"""DPDK's example l2fwd as a pod's application: what the draft's own experiments run in their pods."""
+"""DPDK's example l2fwd as a pod's application. The draft's own experiments run l2fwd in their pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class L2fwdApplication(DpdkApplication):
     """A running l2fwd. It polls on its main thread and answers no questions."""
 
     def begin(self) -> None:
-        """Wait until it forwards. PodperfError, with what it said, when it does not come up."""
+        """Wait until l2fwd forwards. Raises PodperfError with its message if it does not start."""
         deadline = time.monotonic() + START_TIMEOUT
         while UP not in self.process.errors():
             self.check()
@@ -33,11 +33,11 @@ class L2fwdApplication(DpdkApplication):
         self.settle()
 
     def pollers(self) -> list[int]:
-        """Its main thread."""
+        """The number of l2fwd's main thread, which polls."""
         return [self.process.pid]
 
     def describe(self) -> dict[str, object]:
-        """Its command line, and what it said of its ports when it started."""
+        """l2fwd's command line, and its messages about its ports at the start."""
         said = [line.strip() for line in self.process.errors().splitlines()]
         return {
             "command": list(self.command),
@@ -47,10 +47,10 @@ class L2fwdApplication(DpdkApplication):
 
 
 class L2fwd:
-    """l2fwd between two ports, frames passed on as they are (`--no-mac-updating`)."""
+    """l2fwd between two ports. It leaves frames unchanged (`--no-mac-updating`)."""
 
     def missing(self, host: Host) -> str | None:
-        """Why it cannot be run on this host, with the remedy, or None."""
+        """The reason why this host cannot run l2fwd, with the remedy, or None."""
         if host.ask("which", PROGRAM, check=False).exit_code:
             return (
                 "DPDK's example l2fwd is not installed: no package has it; "
@@ -59,7 +59,7 @@ class L2fwd:
         return None
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
-        """Start it; see Forwarder.launch."""
+        """Start l2fwd; see Forwarder.launch."""
         arguments = ["-p", hex(2**PORTS - 1), "-q", str(PORTS), "-T", "0", "--no-mac-updating"]
         command = command_line(PROGRAM, pod, devices, arguments, share, polls_on_main=True)
         return L2fwdApplication(pod, spawn(pod, command, undo), command, share.cpu)

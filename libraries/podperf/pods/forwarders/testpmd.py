@@ -11,16 +11,16 @@ from typing import Literal
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.hosts.linux import threads_named
 from podperf.kernel.thread_time import Cycles
+from podperf.kernel.threads import threads_named
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import START_TIMEOUT, DpdkApplication, command_line, spawn
 
 Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
-MARK = "end-of-answer"  # no command of testpmd: its echo shows that the answer before is complete
-ANSWER_TIMEOUT = 30.0  # seconds, on an emulated CPU
+MARK = "end-of-answer"  # not a command of testpmd; its echo shows that the previous answer is complete
+ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
 # `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`
 _CYCLES = re.compile(r"total cycles=(\d+) / .* at (\d+) MHz")
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
@@ -34,26 +34,26 @@ class Testpmd(DpdkApplication):
     __test__ = False  # not a pytest class
 
     def begin(self) -> None:
-        """Wait until it is up, and let it forward. PodperfError, with what it said, when it does not come up."""
+        """Wait until testpmd is up, and let it forward. Raises PodperfError with its message if it does not start."""
         try:
             self.ask("start", START_TIMEOUT)
         except PodperfError as error:
             raise PodperfError(f"testpmd did not start in {self.host.name}: {error}") from error
-        self.settle()  # from here on its main thread only waits for questions
+        self.settle()  # from now on the main thread only waits for questions
 
     def ask(self, question: str, timeout: float = ANSWER_TIMEOUT) -> list[str]:
-        """What it answers at its prompt, in lines. `timeout` is in seconds and holds for each line."""
+        """The lines of testpmd's answer to this question. `timeout` is in seconds and holds for each line."""
         self.process.send(question)
         self.process.send(MARK)
         answer: list[str] = []
         while (line := self.process.receive(timeout)) != PROMPT + MARK:
             answer.append(line)
-        self.process.receive(timeout)  # it does not know the mark, and says so
+        self.process.receive(timeout)  # testpmd's message that it does not know the command MARK
         asked = answer.index(PROMPT + question) if PROMPT + question in answer else -1
         return answer[asked + 1 :]
 
     def pollers(self) -> list[int]:
-        """Its threads that poll without a pause."""
+        """The numbers of testpmd's polling threads."""
         return [
             thread for prefix in POLLING_THREADS for thread in threads_named(self.host, prefix, of=self.process.pid)
         ]
@@ -68,7 +68,7 @@ class Testpmd(DpdkApplication):
         return parse_cycles(self.ask("show fwd stats all"), time.monotonic())
 
     def describe(self) -> dict[str, object]:
-        """Its command line, and what it says of its forwarding and of its devices."""
+        """testpmd's command line, and its own description of its forwarding, devices and counters."""
         return {
             "command": list(self.command),
             "hugepages_of_mib": self.page_size(),
@@ -86,9 +86,9 @@ def parse_cycles(answer: Sequence[str], now: float) -> Cycles:
 
 @dataclass(frozen=True)
 class TestpmdForwarder:
-    """Testpmd in one of its forwarding modes: `io` passes frames on as they are, the others rewrite their MACs.
+    """testpmd in one of its forwarding modes: `io` leaves frames unchanged, `mac` and `macswap` rewrite their MACs.
 
-    `arguments` are further ones of testpmd itself.
+    `arguments` are additional arguments of testpmd itself.
     """
 
     __test__ = False
@@ -97,15 +97,15 @@ class TestpmdForwarder:
     arguments: tuple[str, ...] = ()
 
     def missing(self, host: Host) -> str | None:
-        """Why it cannot be run on this host, with the remedy, or None."""
+        """The reason why this host cannot run testpmd, with the remedy, or None."""
         if host.ask("which", "dpdk-testpmd", check=False).exit_code:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
-        """Start it; see Forwarder.launch."""
+        """Start testpmd; see Forwarder.launch."""
         arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
         arguments += [*self.arguments, "-i"]
-        arguments += ["--disable-link-check"]  # else it would wait 9 s for a peer that starts only afterwards
+        arguments += ["--disable-link-check"]  # otherwise testpmd waits 9 s for the link of a peer that starts later
         command = command_line("dpdk-testpmd", pod, devices, arguments, share)
         return Testpmd(pod, spawn(pod, command, undo), command, share.cpu)

@@ -1,0 +1,20 @@
+"""Boots the machines of a testbed that a run makes itself: the virtual worker, or the counted machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from podperf.counted_machine.boot import boot as boot_counted
+from podperf.hosts.base import Host
+from podperf.topology import Topology
+from podperf.virtual_worker.boot import boot as boot_virtual
+
+
+def booted(topology: Topology, host: Host, say: Callable[[str], None], undo: ExitStack) -> Topology:
+    """The same testbed with its own machines up, as a lab behind SSH, until `undo`."""
+    if topology.virtual:
+        topology = boot_virtual(host, say, undo).as_lab(topology)
+    if topology.counts_instructions:
+        topology = boot_counted(host, say, undo).as_lab(topology)
+    return topology
