@@ -119,8 +119,10 @@ def write_results(folder: Path, metric: str, figures: dict[str, float]) -> Path:
 def test_rows_that_both_testbeds_have_are_printed_and_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    counted = write_results(tmp_path / "counted", "cost", {"macvlan": 3000, "linux-bridge": 8000, "ptp": 9000, "docker": 1})
-    once = write_results(tmp_path / "once", "cpu_time", {"macvlan": 900, "linux-bridge": 3100, "ptp": 2500, "routed": 2})
+    costs = {"macvlan": 3000.0, "linux-bridge": 8000.0, "ptp": 9000.0, "docker": 1.0}
+    counted = write_results(tmp_path / "counted", "cost", costs)
+    times = {"macvlan": 900.0, "linux-bridge": 3100.0, "ptp": 2500.0, "routed": 2.0}
+    once = write_results(tmp_path / "once", "cpu_time", times)
     again = write_results(tmp_path / "again", "cpu_time", {"macvlan": 1100})
     drawn = tmp_path / "plot.svg"
     words = ["cost_and_cpu_time.py", *map(str, (counted, once, again)), "--svg", str(drawn)]
