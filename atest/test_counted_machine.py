@@ -1,28 +1,33 @@
-"""The counted machine, booted for real: figures repeat, and a single rule of a firewall shows."""
+"""The counted machine, booted for real: figures repeat, and a single rule of a firewall shows, with its function."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from podperf.counted_machine.boot import boot, unavailable
+from podperf.counted_machine import boot
+from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
 from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.methods.cost import Cost, LoopSource
+from podperf.methods.cost import Builds, Cost, StandingChain
+from podperf.methods.functions import Functions, differences, rest
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.testbed.access import log_in
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
-from podperf.topology import load_topology
+from podperf.topology import CountedSettings, load_topology
 from robot_run import ROOT, Robot
 
 TOPOLOGY = ROOT / "topologies" / "counted.yaml"
@@ -39,64 +44,132 @@ pytestmark = [
 
 @pytest.fixture(autouse=True, scope="module")
 def needs_qemu() -> None:
-    if reason := unavailable(LocalHost()):
+    if reason := boot.unavailable(LocalHost()):
         pytest.skip(reason)
 
 
-def figures(folder: Path) -> dict[str, list[float]]:
-    """The figures of a run of three rows, by the test's name."""
+def records(folder: Path) -> list[dict[str, Any]]:
+    """The records of a run of three rows."""
     folder.mkdir()
     chosen = [
         word for each in ("wire", "macvlan", "tc-redirect-peer") for word in ("--include", f"{each}AND64BANDquick")
     ]
     robot = Robot(folder, *chosen, str(ROOT / "tests"), topology=TOPOLOGY.read_text())
     assert robot.wait(RUN_TIMEOUT) == 0, robot.output.read_text()
-    records = robot.records()
+    return robot.records()
+
+
+def figures(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """The figures of a run, by the test's name."""
     return {
-        each["test"]["name"]: [found["instructions_per_frame"] for found in each["results"].values()]
-        for each in records
+        each["test"]["name"]: [figure["instructions_per_frame"] for figure in each["results"].values()]
+        for each in found
     }
 
 
-def test_the_same_command_twice_gives_the_same_figures(tmp_path: Path) -> None:
-    one, other = figures(tmp_path / "one"), figures(tmp_path / "other")
+def test_the_same_command_twice_gives_the_same_figures_and_they_are_told_by_function(tmp_path: Path) -> None:
+    twice = records(tmp_path / "one"), records(tmp_path / "other")
+    one, other = map(figures, twice)
     assert len(one) == 3 and all(len(each) == 2 for each in one.values())
     for name, found in one.items():
         assert other[name] == pytest.approx(found, rel=BETWEEN_BOOTS), name
+    for burst in (burst for run in twice for record in run for burst in record["methods"]["cost"]["bursts"]):
+        assert burst["functions_missing"] is None, "Debian's QEMU takes the plug-in"
+        assert abs(burst["in_no_function"]) < 1, "the sum of the functions is the figure"
+    (tc,) = (each for each in twice[0] if "tc-redirect-peer" in each["test"]["tags"])
+    assert "ip_forward" in tc["methods"]["cost"]["bursts"][0]["functions"], "the pod forwards"
 
 
-@pytest.fixture(scope="module")
-def testbed() -> Iterator[LiveTestbed]:
-    """A testbed on a counted machine."""
+@dataclass(frozen=True)
+class Machine:
+    """A testbed on a counted machine that is up."""
+
+    testbed: LiveTestbed
+    profiler: Profiler
+
+
+@contextmanager
+def booted() -> Iterator[Machine]:
+    """A machine as a run boots it."""
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
-        topology = boot(here, print, undo).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
+        counted = boot.boot(here, CountedSettings(), print, undo)
+        topology = counted.as_lab(load_topology(TOPOLOGY, DATA_PLANES))
         inside = log_in("worker", topology.workers[0].ssh, here, undo)
-        yield LiveTestbed.on(topology, inside, [inside])
+        yield Machine(LiveTestbed.on(topology, inside, [inside]), Profiler(counted.plugin, inside))
 
 
-def with_rules(testbed: LiveTestbed, rules: int) -> float:
-    """Instructions a frame through a pod whose firewall has this many rules. No rule matches the frames."""
+@dataclass(frozen=True)
+class Chained:
+    """A chain that stands on a counted machine."""
 
-    def loop(sut: SystemUnderTest, traffic: TrafficProfile, asked: Loop) -> TrialResult:
-        result = sut.tester.measure(Trial(traffic, UNPACED, 10.0, asked))
+    sut: SystemUnderTest
+    traffic: TrafficProfile
+    profiler: ChainProfiler
+
+    def loop(self, loop: Loop) -> TrialResult:
+        result = self.sut.tester.measure(Trial(self.traffic, UNPACED, 10.0, loop))
         assert result.invalid is None
         return result
 
+    def functions(self, windows: Sequence[int]) -> Functions:
+        return self.profiler.functions(windows)
+
+
+def cost(machine: Machine, standing: Callable[[], AbstractContextManager[SystemUnderTest]]) -> Builds:
+    """The builds of a chain with one frame in flight."""
+
     @contextmanager
-    def build() -> Iterator[LoopSource]:
-        with testbed.build(Chain("macvlan", 1), TRAFFIC.frame) as sut:
-            pod = NetworkNamespace(f"{PREFIX}pod1", testbed.tester_host)
-            drops = "\n".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
-            pod.do("nft", "-f", "-", stdin=FIREWALL.format(drops))
+    def build() -> Iterator[StandingChain]:
+        with standing() as sut:
             traffic = addressed(TRAFFIC, sut)
             sut.probe(traffic)
-            yield partial(loop, sut, traffic)
+            yield Chained(sut, traffic, ChainProfiler(machine.profiler))
 
-    builds, _ = Cost().run(build)
-    return builds[1].least
+    found, _ = Cost().run(build)
+    return found[1]
 
 
-def test_one_rule_more_is_found_by_one_run(testbed: LiveTestbed) -> None:
-    nine, ten = with_rules(testbed, 9), with_rules(testbed, 10)
-    assert 50 < ten - nine < 90, "a rule costs about 70 instructions"
+def with_rules(machine: Machine, rules: int) -> Builds:
+    """A pod whose firewall has so many rules, none of which is about the frames."""
+    drops = "\n".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
+
+    @contextmanager
+    def standing() -> Iterator[SystemUnderTest]:
+        with machine.testbed.build(Chain("macvlan", 1), TRAFFIC.frame) as sut:
+            pod = NetworkNamespace(f"{PREFIX}pod1", machine.testbed.tester_host)
+            pod.do("nft", "-f", "-", stdin=FIREWALL.format(drops))
+            yield sut
+
+    return cost(machine, standing)
+
+
+def test_the_bare_path_costs_the_same_with_the_plugin_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare_path() -> Builds:
+        with booted() as up:
+            return cost(up, partial(up.testbed.bare_path, TRAFFIC.frame))
+
+    with_it = bare_path()
+    monkeypatch.setattr(boot, "plugin_for", lambda *_: Plugin(missing="not wanted here"))
+    without_it = bare_path()
+    assert with_it.figures == without_it.figures
+    assert abs(rest(with_it.least, with_it.functions.values())) < 0.1
+    assert "send_frames [bpf]" in with_it.functions, "the tester's own programs are among them"
+    assert not without_it.functions and without_it.functions_missing == "not wanted here"
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """A machine for the tests below."""
+    with booted() as up:
+        yield up
+
+
+def test_one_rule_more_is_found_by_one_run_with_its_function(machine: Machine) -> None:
+    nine, ten = with_rules(machine, 9), with_rules(machine, 10)
+    more = ten.least - nine.least
+    assert 50 < more < 90, "a rule costs about 70 instructions"
+    found = differences(nine.functions, ten.functions)
+    assert found[0].name == "nft_do_chain [nf_tables]" and 50 < found[0].change < 90
+    assert all(abs(each.change) < 5 for each in found[1:]), "and nothing else"
+    assert abs(rest(more, [each.change for each in found])) < 0.1, "the functions are the difference"

@@ -21,7 +21,7 @@ from podperf.testbed import system_under_test
 from podperf.testbed.system_under_test import addressed
 from podperf.testbed.testbed import LiveTestbed
 
-KERNEL = ["linux-bridge", "ptp", "macvlan", "routed", "docker"]
+KERNEL = ["linux-bridge", "ptp", "macvlan", "routed", "docker", "service", "routed-policy"]
 NOT_IN_EVERY_KERNEL = ["ipvlan", "ipip", "ovs-kernel"]
 FRAME = FrameSize.parse(64)
 

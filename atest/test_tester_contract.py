@@ -128,7 +128,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
                 pytest.skip(f"{TESTER_BINARY} is not built")
             bench = RealBench(undo)
             bench.seconds = 0.3
-            settings = TesterSettings(SoftwareSettings(), "auto", None, PortSettings(), PortSettings())
+            settings = TesterSettings(SoftwareSettings(), None, PortSettings(), PortSettings())
             ports = [TesterPort(side, bench.ports.namespace) for side in ("left", "right")]
             site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), *ports)
             bench.tester = undo.enter_context(closing(TESTERS["software"].at(site)))

@@ -1,7 +1,7 @@
 """Makes the suites that sweep frame sizes, directions and numbers of pods: `.venv/bin/python docs/make_sweeps.py`.
 
-The list below says of each data plane what it is called and how many pods its chains have. Each data plane gets the
-same rows. Rows that stand in the suite beside it, which people write and read (`4.1.1_kernel_space.robot`), are left
+The list below says of each data plane what it is called and how many pods its chains have. Each data plane of a suite
+gets the same rows. Rows of the suite beside it, which people write and read (`4.1.1_kernel_space.robot`), are left
 out. utest/test_suites.py compares the files with the list.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 from robot.api import TestSuite
 
 FOLDER = Path(__file__).parents[1] / "tests" / "4.1_networking_models"
 SIZES = ("64", "128", "256", "512", "1024", "1280", "1518", "IMIX")
 SMALL, LARGE = "64", "1518"
-COLUMNS = ("DATA PLANE", "PODS", "FRAME", "MORE")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Row:
     pods: int
     frame: str
     bidirectional: bool = False
+    flows: int = 1
 
     @property
     def name(self) -> str:
@@ -51,6 +52,7 @@ class Row:
         parts = [self.series.label, self.frame if self.frame == "IMIX" else f"{self.frame} B"]
         parts += [f"{self.pods} pods"] if self.pods > 1 else []
         parts += ["both directions"] if self.bidirectional else []
+        parts += [f"{self.flows} flows"] if self.flows > 1 else []
         parts += [self.series.forwarder.replace("-", " ")] if self.series.forwarder else []
         return ", ".join(parts)
 
@@ -59,6 +61,7 @@ class Row:
         """Its columns, without the name."""
         found = [self.series.data_plane, str(self.pods), self.frame]
         found += ["bidirectional"] if self.bidirectional else []
+        found += [f"flows={self.flows}"] if self.flows > 1 else []
         return found + ([f"forwarder={self.series.forwarder}"] if self.series.forwarder else [])
 
     @property
@@ -76,6 +79,10 @@ class Sweep:
     about: str
     tags: tuple[str, ...]
     series: tuple[Series, ...] = field(default=())
+    template: ClassVar[str] = "Chain Should Forward"
+    methods: ClassVar[Sequence[str]] = ("mrr", "ndrpdr", "full")
+    what: ClassVar[str] = "frame sizes, directions and numbers of pods"
+    columns: ClassVar[Sequence[str]] = ("DATA PLANE", "PODS", "FRAME", "MORE")
 
     def rows(self) -> Iterator[Row]:
         """Every row, also those that stand in the suite beside it; size by size, so that data planes alternate."""
@@ -88,12 +95,27 @@ class Sweep:
         yield from (Row(each, each.pods[0], frame) for each in self.series for frame in each.only)
 
 
+class CostSweep(Sweep):
+    """A suite of what is measured on a counted machine only: longer chains, and many flows."""
+
+    template: ClassVar[str] = "Chain Should Have A Cost"
+    methods: ClassVar[Sequence[str]] = ("sec-4.1", "counted", "64B")
+    what: ClassVar[str] = "chains of three and four pods, and a thousand flows"
+    columns: ClassVar[Sequence[str]] = ("DATA PLANE", "PODS", "MORE")
+
+    def rows(self) -> Iterator[Row]:
+        for pods in (3, 4):
+            yield from (Row(each, pods, SMALL) for each in self.series)
+        yield from (Row(each, each.pods[0], SMALL, flows=1000) for each in self.series)
+
+
 def _forwarders(label: str, data_plane: str, *names: str, pods: int = 1) -> tuple[Series, ...]:
     """Rows that show what another application in the pods changes."""
     return tuple(Series(label, data_plane, (pods, None), each, (SMALL,)) for each in names)
 
 
 _VIRTUAL = ("needs-sriov",)
+_KERNEL, _EBPF = ("kernel-space",), ("ebpf",)
 
 SWEEPS: Mapping[str, Sweep] = MappingProxyType(
     {
@@ -109,6 +131,8 @@ SWEEPS: Mapping[str, Sweep] = MappingProxyType(
                 Series("Docker", "docker"),
                 Series("IPVLAN", "ipvlan"),
                 Series("OVS kernel", "ovs-kernel"),
+                Series("Service", "service"),
+                Series("Policy", "routed-policy"),
             ),
         ),
         "4.1.2_user_space": Sweep(
@@ -132,6 +156,7 @@ SWEEPS: Mapping[str, Sweep] = MappingProxyType(
                 Series("TC redirect", "tc-redirect"),
                 Series("TC redirect peer", "tc-redirect-peer"),
                 Series("XDP redirect", "xdp-redirect"),
+                Series("BPF object", "bpf-object"),
                 Series("AF_XDP", "af-xdp"),
                 Series("AF_XDP busy poll", "af-xdp-busy-poll"),
                 Series("OVS AF_XDP", "ovs-afxdp"),
@@ -145,6 +170,24 @@ SWEEPS: Mapping[str, Sweep] = MappingProxyType(
                 Series("SR-IOV", "sriov", tags=_VIRTUAL),
                 Series("SR-IOV", "sriov", forwarder="kernel", tags=_VIRTUAL),
                 Series("XDP offload", "xdp-offload", (0, None)),
+            ),
+        ),
+        "4.1_cost": CostSweep(
+            "Cost on a counted machine (draft sections 4.1.1 and 4.1.3)",
+            (),
+            (
+                Series("Linux bridge", "linux-bridge", tags=_KERNEL),
+                Series("PTP", "ptp", tags=_KERNEL),
+                Series("MACVLAN", "macvlan", tags=_KERNEL),
+                Series("Routed", "routed", tags=_KERNEL),
+                Series("IPIP", "ipip", tags=_KERNEL),
+                Series("Docker", "docker", tags=_KERNEL),
+                Series("IPVLAN", "ipvlan", tags=_KERNEL),
+                Series("Service", "service", tags=_KERNEL),
+                Series("Policy", "routed-policy", tags=_KERNEL),
+                Series("TC redirect", "tc-redirect", tags=_EBPF),
+                Series("TC redirect peer", "tc-redirect-peer", tags=_EBPF),
+                Series("XDP redirect", "xdp-redirect", tags=_EBPF),
             ),
         ),
         "4.1.5_model_combination": Sweep(
@@ -166,25 +209,32 @@ def target(name: str) -> Path:
 
 def suite(name: str) -> str:
     """The text of this sweep's file."""
-    beside = {test.name for test in TestSuite.from_file_system(FOLDER / f"{name}.robot").all_tests}
+    file = FOLDER / f"{name}.robot"
+    beside = {test.name for test in TestSuite.from_file_system(file).all_tests} if file.exists() else set()
     sweep = SWEEPS[name]
     rows = [row for row in sweep.rows() if row.name not in beside]
     settings = (
         "*** Settings ***",
         f"Documentation    {sweep.about}:",
-        "...              frame sizes, directions and numbers of pods. Made by docs/make_sweeps.py from a list.",
+        f"...              {sweep.what}. Made by docs/make_sweeps.py from a list.",
         "",
         "Resource         ../../resources/networking_model.resource",
         "",
-        "Test Template    Chain Should Forward",
-        f"Test Tags        {'    '.join((*sweep.tags, 'mrr', 'ndrpdr', 'full'))}",
+        f"Test Template    {sweep.template}",
+        f"Test Tags        {'    '.join((*sweep.tags, *sweep.methods))}",
         "",
         "",
     )
-    table = [["*** Test Cases ***", *COLUMNS], *([row.name, *row.cells] for row in rows)]
+    shown = [place for place, cell in enumerate(Sweep.columns) if cell in sweep.columns]
+    cells = ([cell for place, cell in enumerate(row.cells) if place in shown] for row in rows)
+    table = [
+        ["*** Test Cases ***", *sweep.columns],
+        *([row.name, *each] for row, each in zip(rows, cells, strict=True)),
+    ]
     widths = [max(len(cells[place]) for cells in table if place < len(cells)) for place in range(max(map(len, table)))]
     head, *lines = (_padded(cells, widths) for cells in table)
-    tagged = [f"{line}\n    [Tags]    {'    '.join(row.tags)}" for row, line in zip(rows, lines, strict=True)]
+    own = ([tag for tag in row.tags if tag not in sweep.methods] for row in rows)
+    tagged = [f"{line}\n    [Tags]    {'    '.join(tags)}" for tags, line in zip(own, lines, strict=True)]
     return "\n".join((*settings, head, *tagged, ""))
 
 

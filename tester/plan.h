@@ -69,6 +69,7 @@ struct plan {
 	__u32 largest;
 	__u32 trial;
 	__u32 burst; /* frames in a burst of a closed loop; 0: frames go when they are due */
+	__u32 warm_up; /* frames of a closed loop before the first burst that is noted */
 	struct stream stream[2];
 	__u16 length[MAX_SIZES]; /* of the frames in the order of sending, without FCS */
 	__u16 host[MAX_FLOWS];   /* low half of each flow's addresses, network order */

@@ -5,7 +5,7 @@
  *     load=100000 duration=1 settle=0.05 sizes=64,570 directions=left-to-right,right-to-left flows=1
  *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
  *
- * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32
+ * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32 warm-up=512
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -133,6 +133,11 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_burst(key, value, &request->train);
 	if (!strcmp(key, "windows"))
 		return read_whole(key, value, 1, MAX_WINDOWS, "1 to 64", &request->windows);
+	if (!strcmp(key, "warm-up")) {
+		if (read_whole(key, value, 0, 2 * MAX_FLOWS, "0 to 131072 frames", &request->warm_up))
+			return -1;
+		return request->warm_up % WINDOW ? bad(key, value, "a multiple of 64") : 0;
+	}
 	if (!strcmp(key, "flows"))
 		return read_whole(key, value, 1, MAX_FLOWS, "1 to 65536", &request->flows);
 	if (!strcmp(key, "sizes"))
@@ -216,7 +221,7 @@ static void stream_pace(struct stream *stream, const struct request *request, in
 	if (request->load == 0) { /* due at any time, each direction in turn */
 		stream->gap = 1;
 		/* The beginning of one more burst is the end of the last window. */
-		stream->count = request->burst ? WINDOW * request->windows + request->burst : UINT64_MAX;
+		stream->count = request->burst ? request->warm_up + WINDOW * request->windows + request->burst : UINT64_MAX;
 		stream->allowance = stream->late_after = UINT64_MAX;
 		return;
 	}
@@ -243,6 +248,7 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 	/* Reading the clock is a tenth of the work. As fast as possible, frames go in bulks of 16 anyway. */
 	plan->clock_mask = request->load || request->burst ? 0 : 7;
 	plan->burst = request->burst;
+	plan->warm_up = request->warm_up;
 	plan->flows = request->flows;
 	plan->sizes = request->sizes;
 	plan->largest = 0;

@@ -67,6 +67,7 @@ struct request {
 	double duration, settle;
 	unsigned int train;          /* frames that are due together; 1: each by itself */
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
+	unsigned int warm_up;        /* frames of a closed loop before the first window */
 	int directions[2];
 	unsigned int flows, sizes;
 	uint16_t size[MAX_SIZES]; /* with FCS */

@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
+#include "marks.h"
 #include "tester.h"
 
 #define EMBED(symbol, file)                                                                                            \
@@ -260,7 +261,7 @@ static void tell_windows(const struct request *request, struct outcome *outcome)
 
 	outcome->early = 0;
 	for (unsigned int burst = 0; burst <= bursts * request->windows; burst++)
-		outcome->early += stamps[burst].arrived != (uint64_t)burst * request->burst;
+		outcome->early += stamps[burst].arrived != request->warm_up + (uint64_t)burst * request->burst;
 	for (unsigned int window = 0; window < request->windows; window++)
 		outcome->windows[window] = stamps[(window + 1) * bursts].time - stamps[window * bursts].time;
 }
@@ -287,6 +288,13 @@ static int place_sinks(const struct request *request)
 	return 0;
 }
 
+/* `nopl VALUE(%rax)`, see marks.h. */
+#ifdef __x86_64__
+#define MARK(value) asm volatile(".byte 0x0f, 0x1f, 0x80\n.long %c0" : : "i"(value) : "memory")
+#else
+#define MARK(value) do { } while (0)
+#endif
+
 static int send_all(const struct request *request)
 {
 	double limit = plan->stop / 1e9;
@@ -294,8 +302,12 @@ static int send_all(const struct request *request)
 
 	/* The program ends the call by a signal. On a kernel where this fails, the timer ends it. */
 	set_timer(limit + 0.5, 0.05);
+	if (request->burst)
+		MARK(LOOP_BEGINS);
 	while (!plan_finished(plan) && !stopping && (!error || error == -EINTR))
 		error = call_sender(UINT32_MAX, batch_size(request));
+	if (request->burst)
+		MARK(LOOP_ENDS);
 	set_timer(0, 0);
 	return error;
 }

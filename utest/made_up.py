@@ -9,12 +9,15 @@ import json
 import random
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from podperf.cpu_plan import plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.figures import count
+from podperf.methods.cost import Builds, CostResult
+from podperf.methods.functions import Functions
 from podperf.metrics import Measured, Metrics
 from podperf.model import (
     Chain,
@@ -49,7 +52,7 @@ TOPOLOGY = Topology(
     path="topologies/local.yaml",
     name="local",
     description="one machine",
-    tester=Tester(SoftwareSettings(), "auto", None, PortSettings(), PortSettings()),
+    tester=Tester(SoftwareSettings(), None, PortSettings(), PortSettings()),
     workers=(WorkerSettings("local", None),),
     traffic=TrafficSettings(LEFT_TO_RIGHT, 1),
     method=MethodSettings("quick", 5, 1.0),
@@ -183,6 +186,27 @@ def forwarding_record(
         verdict=verdict,
     )
     return record, trials
+
+
+def counted_record(
+    data_plane: str, functions: Functions, *, missing: str | None = None, started: float = 1.7951e9
+) -> TestRecord:
+    """A test on a counted machine whose frames take these instructions, and two thirds of them in bursts."""
+    record, _ = forwarding_record(data_plane, 281e3, started=started)
+    builds = {burst: _builds(functions, share, missing) for burst, share in ((1, 1.0), (32, 0.625))}
+    result = CostResult(builds, {burst: Builds((2382.0,)) for burst in builds}, {})
+    record.topology = replace(TOPOLOGY, name="counted")
+    record.methods, record.metrics = {"cost": result.as_record()}, result.metrics
+    record.latency = record.latency_of = record.limits = record.verdict = record.baseline = None
+    record.thresholds, record.noises, record.outcome = (), {}, "passed"
+    return record
+
+
+def _builds(functions: Functions, share: float, missing: str | None) -> Builds:
+    least = 2382.0 + sum(functions.values()) * share
+    if missing:
+        return Builds((least, least + 2), functions_missing=missing)
+    return Builds((least, least + 2), {name: amount * share for name, amount in functions.items()})
 
 
 def skipped_record(data_plane: str, reason: str) -> TestRecord:

@@ -3,6 +3,7 @@ content."""
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 
 import pytest
@@ -86,6 +87,28 @@ def test_what_cannot_be_put_back_does_not_keep_the_rest_from_being(stuck: str, m
     assert "timeout 60 pages-back" in machine.commands
     removed = [each for each in machine.commands if "netns del" in each]
     assert len(removed) == (0 if stuck == "port" else 2)
+
+
+@pytest.mark.parametrize("entry", ["[" * 100_000, '{"changed": "v0", "command": 7}'])
+def test_a_bad_entry_is_one_line_and_keeps_nothing_from_being_put_back(entry: str) -> None:
+    machine = Machine()
+    machine.journal.note("hugepages", "pages-back")
+    machine.files[f"{JOURNAL}/2"] = entry
+    with pytest.raises(PodperfError) as error:
+        cleanup.put_back(machine)
+    assert str(error.value).count(f"{JOURNAL}/2 is no entry of podperf's journal: look at it, and delete it") == 1
+    assert "timeout 60 pages-back" in machine.commands
+    assert len([each for each in machine.commands if "netns del" in each]) == 2
+    assert not machine.files, "so that the next clean has nothing to say"
+
+
+def test_an_entry_of_another_version_keeps_the_namespace_that_may_have_a_port() -> None:
+    """A virtual port would end with its namespace."""
+    machine = Machine()
+    machine.files[f"{JOURNAL}/1"] = json.dumps({"changed": "v0", "way": "new", "in_namespace": True})
+    with pytest.raises(PodperfError, match="is no entry of podperf's journal"):
+        cleanup.put_back(machine)
+    assert not any("netns del" in each for each in machine.commands)
 
 
 def test_a_second_clean_finishes_what_the_first_could_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from podperf.counted_machine import boot, image
+from podperf.counted_machine.archive import Entry, archive, parents, place, tree
+from podperf.counted_machine.kernel import Kernel
+from podperf.counted_machine.plugin import Plugin
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Completed
-from podperf.topology import SshSettings, load_topology
+from podperf.topology import CountedSettings, FileSettings, KernelSettings, SshSettings, load_topology
 from podperf.virtual_worker.image import Image, usual_recipe
 from scripted_host import ScriptedHost
 
@@ -55,37 +59,104 @@ class Booting(ScriptedHost):
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of an image that is built already."""
-    (tmp_path / "ssh_host_ed25519_key.pub").write_text("ssh-ed25519 AAAA podperf")
-    monkeypatch.setattr(boot, "counted_image", lambda host, say: Image(tmp_path))
-    return tmp_path
+    """The folder of an image that is built already, with a kernel. The folder of a run is `machine` in it."""
+    (tmp_path / "image").mkdir()
+    for name, content in (
+        ("ssh_host_ed25519_key.pub", "ssh-ed25519 AAAA podperf"),
+        ("initrd", "packages"),
+        ("modules", "modules"),
+    ):
+        (tmp_path / "image" / name).write_text(content)
+    run = tmp_path / "machine"
+
+    def new_folder(host: object, folder: Path, undo: ExitStack) -> Path:
+        run.mkdir()
+        undo.callback(shutil.rmtree, run)
+        return run
+
+    monkeypatch.setattr(boot, "counted_image", lambda host, say, further: Image(tmp_path / "image"))
+    monkeypatch.setattr(boot, "ready_kernel", lambda host, say, settings: Kernel(tmp_path / "image"))
+    monkeypatch.setattr(boot, "half_made", new_folder)
+    return run
 
 
 def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
-    words = " ".join(boot.qemu_command(Image(Path("/cache/1234")), Path("/cache/1234/ssh")))
+    machine = boot.Machine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"))
+    words = " ".join(boot.qemu_command(machine))
     assert "-icount shift=0,sleep=off" in words and "thread=single" in words and "-smp 1" in words
     assert "-seed 1" in words and "clock=vm" in words
     assert not [each for each in ("-netdev", "-nic", "-drive", "virtio-rng", "kvm") if each in words]
-    assert "socket,id=ssh,path=/cache/1234/ssh,server=on" in words
+    assert "socket,id=ssh,path=/cache/run/ssh,server=on" in words
     assert "virtserialport,chardev=ssh,name=podperf-ssh" in words
     assert "podperf-ssh" in image.recipe().init, "the first process looks for that port"
+
+
+def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
+    places = (Path(each) for each in ("/k", "/i", "/s"))
+    command = boot.qemu_command(boot.Machine(*places, seed=7, words="init_on_alloc=1"))
+    assert command[command.index("-seed") + 1] == "7"
+    words = command[command.index("-append") + 1].split()
+    assert words.index("init_on_alloc=1") > words.index("init_on_alloc=0"), "the kernel takes the last one"
 
 
 def test_the_kernel_does_nothing_at_random_that_shows_in_a_figure() -> None:
     words = " ".join(boot.KERNEL_WORDS).split()
     assert {"nokaslr", "norandmaps", "randomize_kstack_offset=off", "init_on_alloc=0"} <= set(words)
-    assert {"slab_min_order=3", "slab_min_objects=256"} <= set(words)
+    assert {"slab_min_order=7", "slab_max_order=7", "slub_min_order=7", "slub_max_order=7"} <= set(words)
 
 
 def test_a_machine_that_comes_up_is_reached_by_its_socket_and_known_by_its_key(kept: Path) -> None:
     host, said = Booting(Console("first words", boot.READY)), list[str]()
     with ExitStack() as undo:
-        machine = boot.boot(host, said.append, undo)
-        assert machine.ssh.socket == str(kept / "ssh") and machine.ssh.key == str(kept / "id_ed25519")
-        assert host.files[str(machine.ssh.known_hosts)] == "counted-machine ssh-ed25519 AAAA\n"
-        (kept / "ssh").touch()
-    assert host.console.stopped and not (kept / "ssh").exists()
+        machine = boot.boot(host, CountedSettings(), said.append, undo)
+        assert machine.ssh.socket == str(kept / "ssh")
+        assert machine.ssh.key == str(kept.parent / "image/id_ed25519")
+        assert Path(machine.ssh.known_hosts).read_text() == "counted-machine ssh-ed25519 AAAA\n"
+        assert not (kept / "initrd").exists(), "the machine has read it"
+    assert host.console.stopped and not kept.exists()
     assert said[0] == "counted machine: booting it" and said[1].startswith("counted machine: up after")
+
+
+def test_the_initramfs_has_packages_modules_and_the_users_files_in_this_order(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("my tool")
+    settings = CountedSettings(files=(FileSettings(str(tmp_path / "tool"), "/usr/local/bin/tool"),))
+    joined = tmp_path / "initrd"
+    boot.join(joined, Image(kept.parent / "image"), Kernel(kept.parent / "image"), settings)
+    content = joined.read_bytes()
+    assert content.startswith(b"packagesmodules070701") and b"my tool" in content
+
+
+def test_a_file_that_does_not_exist_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    settings = CountedSettings(
+        kernel=KernelSettings(image="/nowhere/bzImage"), nftables={"pods": ("/nowhere/a.nft",)}, hook="/nowhere/hook"
+    )
+    with ExitStack() as undo, pytest.raises(PodperfError) as caught:
+        boot.boot(Booting(Console()), settings, lambda _: None, undo)
+    assert str(caught.value).splitlines() == [
+        "there is no file or folder /nowhere/bzImage (the key `kernel.image` of the counted machine)",
+        "there is no file or folder /nowhere/a.nft (the key `nftables` of the counted machine)",
+        "there is no file or folder /nowhere/hook (the key `hook` of the counted machine)",
+    ]
+
+
+def test_the_plugin_counts_in_a_machine_whose_qemu_takes_it(kept: Path) -> None:
+    host = Booting(Console(boot.READY))
+    with ExitStack() as undo:
+        machine = boot.boot(host, CountedSettings(), lambda _: None, undo)
+    assert machine.plugin.executions == kept / "executions"
+    assert list(host.started[-2:]) == machine.plugin.words
+    assert any("probe=on" in each for each in host.commands), "QEMU itself says if it takes the plug-in"
+
+
+def test_a_machine_whose_qemu_does_not_take_the_plugin_comes_up_without_and_says_why(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot, "plugin_for", lambda host, qemu, folder: Plugin(missing="QEMU is too old"))
+    host, said = Booting(Console(boot.READY)), list[str]()
+    with ExitStack() as undo:
+        machine = boot.boot(host, CountedSettings(), said.append, undo)
+    assert machine.plugin.missing == "QEMU is too old" and "-plugin" not in host.started
+    assert "counted machine: figures without their functions: QEMU is too old" in said
 
 
 def test_a_machine_that_does_not_come_up_says_its_last_words(kept: Path) -> None:
@@ -94,7 +165,7 @@ def test_a_machine_that_does_not_come_up_says_its_last_words(kept: Path) -> None
         ExitStack() as undo,
         pytest.raises(PodperfError, match="did not come up: it has ended; it said: qemu: no memory / Kernel panic"),
     ):
-        boot.boot(host, lambda _: None, undo)
+        boot.boot(host, CountedSettings(), lambda _: None, undo)
     assert host.console.stopped
 
 
@@ -104,14 +175,14 @@ def test_without_qemu_one_line_says_what_to_install() -> None:
             return Completed(command, int(command[-1] == boot.QEMU), "", "")
 
     with ExitStack() as undo, pytest.raises(Unavailable) as caught:
-        boot.boot(Without(), lambda _: None, undo)
+        boot.boot(Without(), CountedSettings(), lambda _: None, undo)
     assert str(caught.value) == (
         "a virtual machine needs the Debian packages qemu-system-x86; once: sudo ./podperf set-up virtual-worker"
     )
 
 
 def test_tester_and_worker_are_inside() -> None:
-    topology = boot.CountedMachine(WHERE).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
+    topology = boot.CountedMachine(WHERE, Plugin()).as_lab(load_topology(TOPOLOGY, DATA_PLANES))
     assert topology.counts_instructions and topology.one_machine
     assert [each.ssh for each in (topology.tester, *topology.workers)] == [WHERE, WHERE]
     assert topology.not_comparable == boot.NOT_COMPARABLE
@@ -119,6 +190,9 @@ def test_tester_and_worker_are_inside() -> None:
 
 def test_the_image_is_another_one_than_the_virtual_workers() -> None:
     recipe = image.recipe()
+    assert image.recipe(["tcpdump"]).digest != recipe.digest
+    assert image.recipe(["a", "b"]) == image.recipe(["b", "a"]), "the order of packages makes no other image"
+    assert image.recipe(["x/bookworm-backports"]).further_suites == ("bookworm-backports",)
     assert recipe.digest != usual_recipe().digest
     assert "LoginGraceTime 0" in recipe.sshd, "a guest that waits skips that time"
     assert not [each for each in recipe.packages if "openvswitch" in each or "dpdk" in each]
@@ -142,14 +216,16 @@ def entries(archive: bytes) -> Iterator[tuple[str, int, bytes]]:
 
 
 def test_the_initramfs_has_all_but_what_a_run_does_not_need(tmp_path: Path) -> None:
-    for folder in ("bin", "boot", "var/cache/apt"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "bin/sh").write_bytes(b"#!")
-    (tmp_path / "bin/sh").chmod(0o755)
-    (tmp_path / "bin/bash").symlink_to("sh")
-    (tmp_path / "boot/vmlinuz-6").write_bytes(b"kernel")
-    found = {name: (mode, content) for name, mode, content in entries(b"".join(image.archive(tmp_path)))}
-    assert list(found) == ["bin", "var", "bin/bash", "bin/sh"]
+    root, half = tmp_path / "root", tmp_path
+    for folder in ("bin", "boot", "var/cache/apt", "usr/lib/modules/6.1/kernel"):
+        (root / folder).mkdir(parents=True)
+    (root / "bin/sh").write_bytes(b"#!")
+    (root / "bin/sh").chmod(0o755)
+    (root / "bin/bash").symlink_to("sh")
+    (root / "boot/vmlinuz-6").write_bytes(b"kernel")
+    image.one_initramfs(ScriptedHost(), image.recipe(), half)
+    found = {name: (mode, content) for name, mode, content in entries((half / "initrd").read_bytes())}
+    assert list(found) == ["bin", "usr", "var", "bin/bash", "bin/sh", "usr/lib"]
     assert found["bin/sh"] == (0o100755, b"#!") and found["bin/bash"] == (0o120777, b"sh")
 
 
@@ -158,4 +234,31 @@ def test_the_same_files_give_the_same_initramfs_whenever_they_were_made(tmp_path
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("content")
     (tmp_path / "one/file").touch()
-    assert b"".join(image.archive(tmp_path / "one")) == b"".join(image.archive(tmp_path / "other"))
+    one, other = (b"".join(archive(tree(tmp_path / name))) for name in ("one", "other"))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("/lib/modules/x", "usr/lib/modules/x"),
+        ("/sbin/tool", "usr/sbin/tool"),
+        ("/usr/local/bin/tool", "usr/local/bin/tool"),
+        ("/root//tool/", "root/tool"),
+    ],
+)
+def test_a_file_never_takes_the_place_of_a_link_to_usr(target: str, name: str) -> None:
+    assert place(target) == name
+
+
+def test_folders_above_a_file_keep_the_modes_that_the_machine_needs() -> None:
+    found = {name: mode for name, mode, _ in entries(b"".join(archive(parents("root/.config/tool"))))}
+    assert found == {"root": 0o40700, "root/.config": 0o40755}
+
+
+def test_a_file_of_a_user_belongs_to_root_and_a_file_of_a_package_to_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    owner = (tmp_path / "file").stat().st_uid
+    for keeps, wanted in ((False, 0), (True, owner)):
+        header = b"".join(archive([Entry("file", tmp_path / "file", keep_owner=keeps)]))
+        assert int(header[6 + 8 * 2 : 14 + 8 * 2], 16) == wanted

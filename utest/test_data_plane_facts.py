@@ -6,7 +6,10 @@ import re
 from contextlib import ExitStack
 from dataclasses import replace
 
+import pytest
+
 from podperf.dataplanes import DATA_PLANES
+from podperf.errors import Unavailable
 from podperf.hosts.linux import CARRIER_PATIENCE
 from podperf.kernel.cpus import Cpus
 from podperf.model import Chain, FrameSize, NetworkingModel, Placement
@@ -92,6 +95,15 @@ def test_ovs_dpdk_on_af_xdp_ports_is_of_two_models() -> None:
     """DPDK takes most cards from the kernel. It reaches Mellanox cards by AF_XDP sockets."""
     assert standing("ovs-dpdk", 1, driver="mlx5_core").second_model is NetworkingModel.EBPF
     assert standing("ovs-dpdk", 1).second_model is None
+
+
+@pytest.mark.parametrize("data_plane", ["af-xdp", "ovs-dpdk", "ovs-netdev", "memif"])
+def test_data_planes_that_poll_are_not_judged_on_a_counted_machine(data_plane: str) -> None:
+    counted = topology("counted")
+    host = ImaginaryHost("inside", Cpus((0,), (0,)), {})
+    testbed = LiveTestbed(counted, [WorkerMachine(counted.workers[0], host, Placement((0,), (0,)))], host)
+    with pytest.raises(Unavailable, match=f"{data_plane} is not judged on a counted machine: its processes poll"):
+        testbed.demand(Chain(data_plane, 2))
 
 
 def test_facts_are_declared() -> None:

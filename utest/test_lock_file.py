@@ -1,18 +1,21 @@
-"""The lock file has the packages of requirements.txt, with hashes."""
+"""The lock file names, with hashes, what requirements.txt asks for. The tests run with the locked versions."""
 
 from __future__ import annotations
 
 import re
+from configparser import ConfigParser
+from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = (ROOT / "requirements.lock").read_text()
-PINNED = {
-    canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", LOCK, re.MULTILINE)
-}
+LOCKED = [Requirement(line.removesuffix("\\")) for line in re.findall(r"^\w.*==.*$", LOCK, re.MULTILINE)]
+PINNED = {canonicalize_name(each.name): str(each.specifier).removeprefix("==") for each in LOCKED}
+HERE = [each for each in LOCKED if each.marker is None or each.marker.evaluate()]
 
 
 def test_what_is_locked_satisfies_the_requirements() -> None:
@@ -34,3 +37,17 @@ def test_the_documentation_says_how_the_lock_file_is_made() -> None:
     command = LOCK.splitlines()[1].removeprefix("#").strip()
     assert command.startswith("uv pip compile --universal --generate-hashes ")
     assert command in (ROOT / "docs" / "installation.md").read_text()
+
+
+@pytest.mark.parametrize("locked", HERE, ids=str)
+def test_the_tests_run_with_the_locked_version(locked: Requirement) -> None:
+    """With another one, users would get versions that no test has seen."""
+    assert version(locked.name) in locked.specifier
+
+
+def test_every_stage_with_our_requirements_has_the_locked_versions() -> None:
+    settings = ConfigParser(interpolation=None)
+    settings.read(ROOT / "tox.ini")
+    stages = [each["deps"].split("\n") for each in settings.values() if "-r requirements.txt" in each.get("deps", "")]
+    assert len(stages) >= 3
+    assert all("-c build/constraints.txt" in each for each in stages)

@@ -17,10 +17,12 @@ from typing import Any, ClassVar
 import pytest
 from robot.errors import ExecutionFailed
 
+from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.profile import Profiler
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import DataPlane, RunningDataPlane
-from podperf.errors import PodperfError, Unavailable
+from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
@@ -106,6 +108,8 @@ class SimulatedTester:
             for way in trial.traffic.directions
         ]
         late = "too slow" if load < 0.99 * trial.load else None
+        if trial.loop and self.share < 1 and self.testbed.loses:
+            late = "3 of 2049 frames of a closed loop were lost"
         return TrialResult(trial, 0.0, tuple(each), invalid=late, windows=self._windows(trial))
 
     def _windows(self, trial: Trial) -> tuple[int, ...]:
@@ -137,6 +141,7 @@ class SimulatedTestbed:
         self.standing = 0  # chains
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
+        self.loses = False  # whether frames of closed loops are lost in chains
         self.ceiling: float | None = None  # the ceiling across a chain, if it differs from the bare path's
         self.trials: list[Trial] = []
         self.calibrated: list[Engine] = []
@@ -212,6 +217,7 @@ def counted(run: Run) -> Run:
     settings = WorkerSettings("counted", None)
     simulated(run).workers = [WorkerMachine(settings, LocalHost(), Placement((0,), (0,)))]
     configure(run, workers=(settings,))
+    run.session.profiler = Profiler(Plugin(missing="QEMU is too old"), LocalHost())
     return run
 
 
@@ -225,8 +231,22 @@ def test_a_counted_machine_measures_what_a_chain_costs_beyond_the_bare_path(coun
     (path,) = (counted.session.results / "records").glob("*macvlan*.json")
     record = json.loads(path.read_text())
     assert record["methods"]["cost"]["instructions_per_frame"] == 9000
+    assert {each["functions_missing"] for each in record["methods"]["cost"]["bursts"]} == {"QEMU is too old"}
     assert record["results"]["cost_in_bursts"] == {"instructions_per_frame": 9000, "lower_bound": False}
     assert record["environment"]["placement_remarks"] == [], "that all share one CPU is what makes the loop closed"
+
+
+def test_a_chain_that_loses_frames_fails_but_one_with_processes_is_not_judged(counted: Run) -> None:
+    testbed = simulated(counted)
+    testbed.loses = True
+    counted.begin_test(Identity("kernel", "suite"), Chain("linux-bridge", 1), SMALL)
+    with pytest.raises(TrialNotDelivered, match="is not judged: 3 of 2049"):
+        counted.measurement.cost()
+    counted.end_test(Identity("kernel", "suite"), "failed")
+    testbed.data_plane = replace(testbed.data_plane, parts=[Part()])
+    counted.begin_test(Identity("poller", "suite"), Chain("af-xdp", 1), SMALL)
+    with pytest.raises(Unavailable, match=r"is not judged: 3 of 2049 .* share the only CPU with the tester"):
+        counted.measurement.cost()
 
 
 def test_a_counted_machine_measures_no_rate_and_no_mix(counted: Run) -> None:
@@ -519,7 +539,7 @@ def test_a_report_that_cannot_be_written_takes_nothing_from_the_summary(run: Run
 
 def test_no_frame_crosses_the_testbed_at_more_than_its_maximum_load(run: Run) -> None:
     """With ports of a TRex the limits are found across the testbed itself."""
-    trex = replace(run.session.topology.tester, kind=TrexSettings(), engine="trex", maximum_load=5000.0)
+    trex = replace(run.session.topology.tester, kind=TrexSettings(), maximum_load=5000.0)
     testbed = SimulatedTestbed("trex")
     run.session.equipment = equipment(testbed)
     configure(run, tester=trex)

@@ -39,11 +39,13 @@ class Machine:
         self.installed = folder / "installed"
         self.tools.mkdir()
         (self.root / "tester").mkdir(parents=True)
-        (self.root / "libraries/podperf/dataplanes/bpf").mkdir(parents=True)
+        for folder_of_sources in ("dataplanes/bpf", "counted_machine/plugin"):
+            (self.root / "libraries/podperf" / folder_of_sources).mkdir(parents=True)
         (self.root / "tests").mkdir()
         shutil.copy(SOURCE / "podperf", self.root)
         (self.root / "requirements.lock").write_text("robotframework==7.5\n")
-        (self.root / "tester" / "front.c").write_text("int main;\n")
+        for name in ("front.c", "marks.h"):
+            (self.root / "tester" / name).write_text("int main;\n")
         self.calls_file.touch()
         self.installed.touch()
         self.environment = {"PATH": f"{self.tools}:{os.environ['PATH']}", "CALLS": str(self.calls_file), "LC_ALL": "C"}
@@ -57,7 +59,7 @@ class Machine:
         )
         self.tool(
             "make",
-            f"cd '{self.root}/build' && mkdir -p tester bpf && install -m 755 /dev/null tester/podperf-tester",
+            f"cd '{self.root}/build' && mkdir -p tester bpf plugin && install -m 755 /dev/null tester/podperf-tester",
         )
 
     def tool(self, name: str, script: str, *, note: bool = True) -> None:
@@ -603,6 +605,7 @@ def test_a_run_with_a_virtual_worker_installs_what_that_needs(
     assert done.returncode == 0, done.stderr
     (call,) = (call for call in with_robot.calls() if call.startswith("apt-get"))
     assert call.endswith("install debian-archive-keyring e2fsprogs mmdebstrap openssh-client qemu-system-x86")
+    assert (with_robot.root / "build/plugin/stamp").exists(), "the counted machine's plug-in is built, too"
 
 
 def test_packages_that_cannot_be_had_end_a_run_with_a_virtual_worker(with_robot: Machine, virtual: str) -> None:

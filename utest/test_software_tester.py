@@ -222,7 +222,8 @@ def test_a_closed_loop_that_was_none_is_invalid(changes: dict[str, Any], reason:
 
 def test_the_request_of_a_closed_loop() -> None:
     assert request_line(LOOP, 0.05) == (
-        "load=0.000000 duration=10.000000 settle=0.050 sizes=64 directions=left-to-right flows=1 burst=32 windows=2"
+        "load=0.000000 duration=10.000000 settle=0.050 sizes=64 directions=left-to-right flows=1 burst=32 windows=2 "
+        "warm-up=0"
     )
 
 

@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(file: Path) -> None:
         path=str(file),
         name="t",
         description="",
-        tester=SettingsOfTester(SoftwareSettings(), "auto", None, PortSettings(), PortSettings()),
+        tester=SettingsOfTester(SoftwareSettings(), None, PortSettings(), PortSettings()),
         workers=(WorkerSettings("local", None),),
         traffic=TrafficSettings((Direction.LEFT_TO_RIGHT,), 1),
         method=MethodSettings("quick", 5, 1.0),
@@ -94,7 +94,7 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
 """,
     )
     left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
-    assert topology.tester == SettingsOfTester(SoftwareSettings(), "packet-ring", (0,), left, PortSettings("t1"))
+    assert topology.tester == SettingsOfTester(SoftwareSettings("packet-ring"), (0,), left, PortSettings("t1"))
     assert topology.external
     assert topology.workers[0].cpus == (1, 2, 4)
     assert topology.traffic == TrafficSettings((Direction.LEFT_TO_RIGHT, Direction.RIGHT_TO_LEFT), 65536)
@@ -107,6 +107,12 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
     assert third.frame == FrameSize.parse(1500)
     assert topology.labels == {"rack": "012", "open": "yes", "since": "2026-11-01", "spare": "true"}
     assert topology.description == "# not a comment"
+
+
+def test_an_integer_may_be_written_with_a_point(file: Path) -> None:
+    topology = loaded(file, "traffic: {flows: 10.0}\nmethod: {mrr: {trials: 3.0}}\ntester: {ssh: {port: 22.0}}")
+    whole = (topology.traffic.flows, topology.method.mrr_trials, topology.tester.ssh.port)
+    assert [repr(each) for each in whole] == ["10", "3", "22"]
 
 
 @pytest.mark.parametrize("mac", ["00:11:22:33:44:55", "02:10:20:30:40:50", "0e:00:00:00:00:01"])
@@ -131,12 +137,19 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "tester: {engine: xpd}": "3: tester.engine: found 'xpd'; allowed: auto, xdp, packet-ring; did you mean 'xdp'?",
     "tester: {engin: xdp}": (
         "3: tester.engin: unknown key; allowed: "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports; did you mean 'engine'?"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports; did you mean 'engine'?"
     ),
     "tester:": (
         "3: tester: found nothing; allowed: a mapping with the keys "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports"
     ),
+    "tester: {type: trexx}": "3: tester.type: found 'trexx'; allowed: software, trex; did you mean 'trex'?",
+    "tester: {type: 7}": "3: tester.type: found 7; allowed: the name of a kind of tester; as text it is '7', in quotes",
+    "tester: {settings: {rate: 1}}": (
+        "3: tester.settings: found a mapping; allowed: nothing, as a tester of the type software has no `settings`"
+    ),
+    "third_party: acme": "3: third_party: found 'acme'; allowed: a list",
+    "third_party: ['']": "3: third_party[0]: found ''; allowed: the folder of a Python package",
     "tester: {trex: {server: {directory: /opt/trex}}}": (
         "3: tester.trex.server: found a server; allowed: only with `type: trex`"
     ),
@@ -152,12 +165,18 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "3: tester.ports.left.interface: found 'a'; "
         "allowed: nothing, as this TRex has ports of its own (tester.trex.ports)"
     ),
+    "tester: {type: trex, trex: {server: {directory: /x}}}\n"
+    "workers: [{ports: {left: {interface: a}, right: {interface: b}}}]": tuple(
+        f"3: tester.ports.{side}.interface: found nothing; "
+        f"allowed: the interface that is cabled to workers[0].ports.{side}"
+        for side in ("left", "right")
+    ),
     "tester: {type: trex, trex: {server: {}}}": (
         "3: tester.trex.server.directory: found nothing; allowed: the folder that holds t-rex-64"
     ),
     "tester: [1]": (
         "3: tester: found a list; allowed: a mapping with the keys "
-        "type, connection, ssh, engine, cpus, maximum_load, trex, ports"
+        "type, connection, ssh, engine, cpus, maximum_load, trex, settings, ports"
     ),
     "description: 12": "3: description: found 12; allowed: text; as text it is '12', in quotes",
     "description: {}": "3: description: found a mapping; allowed: text",
@@ -181,7 +200,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
         "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, workers, pods, "
-        "traffic, method, thresholds, labels"
+        "third_party, traffic, method, thresholds, bpf_object, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"
@@ -525,7 +544,8 @@ def test_the_schema_is_valid_and_helps_editors() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     for key, inner in walk(schema):
         assert inner.get("title"), key
-        if inner.get("type") == "object" and key != "labels":
+        names_of_the_user = "type" in (inner.get("additionalProperties") or {})  # labels, and parameters of a kernel
+        if inner.get("type") == "object" and not names_of_the_user and key != "settings":
             assert inner["additionalProperties"] is False, key
 
 

@@ -535,7 +535,7 @@ def test_latency_groups_are_never_used_twice(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_registry_has_both_testers() -> None:
-    assert set(TESTERS) == {"software", "trex"}
+    assert {"software", "trex"} <= set(TESTERS)
 
 
 def test_the_clients_program_imports_nothing_of_podperf_and_keeps_to_old_python() -> None:

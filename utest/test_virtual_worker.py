@@ -163,7 +163,7 @@ def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pyt
         modes.append(half.stat().st_mode & 0o777)
         raise PodperfError("that will do")
 
-    monkeypatch.setattr(image, "_gather_packages", lambda *_: None)
+    monkeypatch.setattr(image, "gather_packages", lambda *_: None)
     monkeypatch.setattr(image, "_adapt", adapt)
     with pytest.raises(PodperfError, match="that will do"):
         image.build(LocalHost(), Recipe(), tmp_path / "abcd", lambda _: None, image.disk_and_initramfs)

@@ -270,10 +270,85 @@ def test_a_module_that_is_not_podperfs_is_not_imported_either(tmp_path: Path, mo
     assert "anybodys" not in sys.modules
 
 
-@pytest.mark.parametrize("entry", ["", "[]", "{}", '{"changed": "port", "more": 1}', "\xff"])
+# --- entries of somebody else, or of another version ------------------------------------------------------------------
+
+SOUND = json.dumps({"changed": "hugepages", "command": ["told"]})
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "",
+        "[]",
+        "{}",
+        "\xff",
+        "[" * 100_000,
+        '{"changed": ' + "[" * 100_000,
+        '{"changed": ' + "1" * 5000 + "}",
+        '{"changed": "port"}',
+        '{"changed": 7, "command": ["true"]}',
+        '{"changed": "port", "more": 1, "command": ["true"]}',
+        '{"changed": "port", "command": 7}',
+        '{"changed": "port", "command": "true"}',
+        '{"changed": "port", "command": [7]}',
+        '{"changed": "port", "command": ["true"], "of": {"a": 1}}',
+        '{"changed": "port", "function": 7}',
+        '{"changed": "port", "function": "a:b", "arguments": [1]}',
+        '{"changed": "port", "command": ["true"], "in_namespace": "yes"}',
+    ],
+    ids=lambda entry: entry[:60],
+)
 def test_an_entry_that_is_none_keeps_no_other_from_being_taken_back(entry: str) -> None:
-    sound = json.dumps({"changed": "port", "command": ["told"]})
-    host = ScriptedHost({"/j/1": sound, "/j/2": entry}, patient=True)
-    with pytest.raises(PodperfError, match="/j/2 is no entry of podperf's journal: look at it, and delete it"):
+    host = ScriptedHost({"/j/1": SOUND, "/j/2": entry}, patient=True)
+    with pytest.raises(PodperfError) as error:
         go_back(host, "/j")
+    assert str(error.value) == (
+        "on scripted host, not everything is as it was before: "
+        "/j/2 is no entry of podperf's journal: look at it, and delete it"
+    )
     assert any("told" in command for command in host.commands)
+    assert list(host.files) == ["/j/2"]
+
+
+def test_an_entry_that_is_a_folder_keeps_no_other_from_being_taken_back(tmp_path: Path) -> None:
+    note(tmp_path, (), "true")
+    (tmp_path / "2").mkdir()
+    said = f"{tmp_path}/2 is no entry of podperf's journal: look at it, and delete it$"
+    with pytest.raises(PodperfError, match=said):
+        go_back(LocalHost(), str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["2"]
+
+
+@pytest.mark.parametrize("name", ["\u0663", "\u00b2", "03", "3" * 5000, "-3"])
+def test_a_file_whose_name_podperf_does_not_give_is_no_entry(name: str) -> None:
+    host = ScriptedHost({"/j/1": SOUND, f"/j/{name}": SOUND}, patient=True)
+    assert go_back(host, "/j") == ["hugepages"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"what": "port", "more": 1}, {"host": "a"}, {"other": "port"}])
+def test_arguments_of_another_version_are_named_and_keep_no_other_from_being_taken_back(arguments: object) -> None:
+    """An update between a kill and a clean can change what a function takes."""
+    entry = {"changed": "port", "function": f"{_told.__module__}:_told", "arguments": arguments}
+    host = ScriptedHost({"/j/1": SOUND, "/j/2": json.dumps(entry)}, patient=True)
+    with pytest.raises(PodperfError, match=r"before: port \(/j/2 is of another version of podperf: .*\)$"):
+        go_back(host, "/j")
+    assert list(host.files) == ["/j/2"]
+
+
+@pytest.mark.parametrize("command", [["told\0more"], ["told", "\ud800"]])
+def test_a_command_that_no_machine_can_run_is_named(command: list[str], tmp_path: Path) -> None:
+    note(tmp_path, (), "true")
+    (tmp_path / "2").write_text(json.dumps({"changed": "port", "command": command}))
+    with pytest.raises(PodperfError, match=r"before: port \(/j/2 .*: \w+Error: .*\)$".replace("/j", str(tmp_path))):
+        go_back(LocalHost(), str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["2"]
+
+
+def test_a_function_that_stumbles_over_its_arguments_is_named() -> None:
+    """As that of a port, which takes whatever it is given."""
+    function = "podperf.testbed.worker_ports:give_back"
+    entry = {"changed": "ens4", "function": function, "arguments": {"interface": "ens4", "no_such": 1}}
+    host = ScriptedHost({"/j/1": SOUND, "/j/2": json.dumps(entry)}, patient=True)
+    with pytest.raises(PodperfError, match=r"before: ens4 \(/j/2 cannot be taken back: TypeError: .*no_such.*\)$"):
+        go_back(host, "/j")
+    assert list(host.files) == ["/j/2"]

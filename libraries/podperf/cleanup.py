@@ -20,6 +20,7 @@ from podperf.ownership import hand_over_killed
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.run_lock import CLEAN, RunLock
+from podperf.testers import TESTERS
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
 
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
     wanted = parser.parse_args(arguments)
     take_password()
-    topology = load_topology(wanted.topology) if wanted.topology else None
+    topology = load_topology(wanted.topology, testers=TESTERS) if wanted.topology else None
     here = LocalHost()
     with RunLock(CLEAN, _say), ExitStack() as undo:
         removed = _each_of(

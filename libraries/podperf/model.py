@@ -149,11 +149,12 @@ class TrafficProfile:
 class Loop:
     """A closed loop: bursts of `burst` frames. A burst is sent when the previous one has arrived.
 
-    A trial has `windows` windows of WINDOW frames each.
+    A trial has `windows` windows of WINDOW frames. `warm_up` frames, a multiple of WINDOW, go before the first window.
     """
 
     burst: int  # a power of two, at most WINDOW
     windows: int
+    warm_up: int = 0
 
     WINDOW: ClassVar[int] = 64  # frames of which the tester tells the common time
 

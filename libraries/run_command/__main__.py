@@ -20,6 +20,7 @@ from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
+from podperf.testers import TESTERS
 from podperf.topology import load_topology
 from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
@@ -92,7 +93,7 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
     """Whether the topology of the run boots a virtual worker. False for a wrong file: the run reports its errors."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
     try:
-        topology = load_topology(named[-1])
+        topology = load_topology(named[-1], testers=TESTERS)
     except PodperfError:
         return False
     return topology.virtual or topology.counts_instructions

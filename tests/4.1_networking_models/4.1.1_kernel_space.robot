@@ -26,5 +26,9 @@ IPVLAN, 64 B            ipvlan
     [Tags]    ipvlan    64B
 OVS kernel, 64 B        ovs-kernel
     [Tags]    ovs-kernel    64B
+Service, 64 B           service
+    [Tags]    service    64B    -quick
+Policy, 64 B            routed-policy
+    [Tags]    routed-policy    64B    -quick
 Linux bridge, 1518 B    linux-bridge    frame=1518
     [Tags]    linux-bridge    1518B

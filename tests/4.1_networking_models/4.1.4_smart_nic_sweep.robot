@@ -53,7 +53,7 @@ XDP offload, IMIX                        xdp-offload    0       IMIX
     [Tags]    xdp-offload    IMIX
 SR-IOV, 64 B, both directions            sriov          1       64       bidirectional
     [Tags]    sriov    64B    needs-sriov    bidirectional
-SR-IOV, 64 B, both directions, kernel    sriov          1       64       bidirectional       forwarder=kernel
+SR-IOV, 64 B, both directions, kernel    sriov          1       64       bidirectional
     [Tags]    sriov    64B    needs-sriov    bidirectional
 XDP offload, 64 B, both directions       xdp-offload    0       64       bidirectional
     [Tags]    xdp-offload    64B    bidirectional

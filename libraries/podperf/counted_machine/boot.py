@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,18 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from podperf.counted_machine.image import counted_image
+from podperf.counted_machine.inputs import missing_inputs, overlay
+from podperf.counted_machine.kernel import Kernel, ready_kernel
+from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
-from podperf.topology import SshSettings, Topology
-from podperf.virtual_worker.image import BUILD_COMMANDS, Image, missing
+from podperf.topology import CountedSettings, SshSettings, Topology
+from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, half_made, missing
 
 QEMU = "qemu-system-x86_64"
-COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"))
+COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))
 NAME = "counted-machine"
 READY = "podperf counted machine: ready"  # the line that init.sh prints
 PATIENCE = 600.0  # seconds from the start of QEMU to READY, which takes 15 s on a quiet machine
-MEMORY_MIB = 1024
-SEED = 1  # of the machine's random numbers
+MEMORY_MIB = 1536
 NOT_COMPARABLE = (
     "the machine's clock counts instructions, and one CPU does the work of tester and system under test, so only "
     "cost can be compared, and rates cannot"
@@ -30,16 +33,18 @@ KERNEL_WORDS = (
     # The same addresses in each boot, and nothing that is done at random.
     "nokaslr norandmaps randomize_kstack_offset=off mitigations=off nopti",
     "init_on_alloc=0",  # it zeroes each page byte by byte, and an instruction that repeats counts once for each byte
-    # With few objects in a slab, the figures of bursts depend on how full the slabs happen to be.
-    "slab_min_order=3 slab_min_objects=256",
+    # With few objects in a slab, the figures of bursts depend on how full the slabs happen to be. And the kernel frees
+    # an object of a slab's first page by two instructions less. In slabs of 128 pages, few objects are in the first.
+    *("slab_min_order=7 slab_max_order=7", "slub_min_order=7 slub_max_order=7"),  # the words until Linux 6.6
 )
 
 
 @dataclass(frozen=True)
 class CountedMachine:
-    """A counted machine that is up, and how to log in on it."""
+    """A counted machine that is up, how to log in on it, and QEMU's plug-in in it."""
 
     ssh: SshSettings
+    plugin: Plugin
 
     def as_lab(self, topology: Topology) -> Topology:
         """The topology with this machine as tester and worker."""
@@ -51,25 +56,65 @@ class CountedMachine:
         )
 
 
+@dataclass(frozen=True)
+class Machine:
+    """All that QEMU needs to run one counted machine."""
+
+    kernel: Path
+    initramfs: Path
+    socket: Path  # to the machine's SSH server
+    seed: int = 1
+    words: str = ""  # further words of the kernel's command line
+
+
 def unavailable(host: Host) -> str | None:
     """The reason why this machine cannot run the counted machine, with the remedy, or None."""
     return missing(host, COMMANDS)
 
 
-def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMachine:
-    """Boot the counted machine until `undo`. Builds its image first if there is none.
+def functions_unavailable(host: Host) -> str | None:
+    """The reason why a counted machine of this host tells figures without their functions, or None."""
+    return plugin_for(host, QEMU, CACHE).missing
 
-    Unavailable if a package is missing. PodperfError, with the last lines of the console, if it does not come up.
+
+def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo: ExitStack) -> CountedMachine:
+    """Boot the counted machine until `undo`. Builds its image first if there is none. `inputs.change` changes it then.
+
+    Unavailable if a package is missing. PodperfError if a file of the settings does not exist, and with the last lines
+    of the console if the machine does not come up.
     """
     if reason := unavailable(host):
         raise Unavailable(reason)
-    image = counted_image(host, say)
-    socket, known_hosts = image.folder / "ssh", image.folder / "known_hosts"  # only one run at a time uses these
-    host.put(f"{NAME} {image.host_key}\n".encode(), str(known_hosts))
-    undo.callback(socket.unlink, missing_ok=True)
+    if lines := missing_inputs(settings):
+        raise PodperfError("\n".join(lines))
+    kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
+    folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
+    machine = Machine(kernel.image, folder / "initrd", folder / "ssh", settings.seed, settings.kernel.words)
+    join(machine.initramfs, image, kernel, settings)
+    known_hosts = folder / "known_hosts"
+    known_hosts.write_text(f"{NAME} {image.host_key}\n")
+    plugin = plugin_for(host, QEMU, folder)
+    if plugin.missing:
+        say(f"counted machine: figures without their functions: {plugin.missing}")
+    _switch_on(host, machine, plugin, say, undo)
+    machine.initramfs.unlink()  # 150 MB, which the machine has read
+    ssh = SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(machine.socket))
+    return CountedMachine(ssh, plugin)
+
+
+def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
+    """The machine's initramfs: the packages, the kernel's modules and the files of users, one archive after another."""
+    with initramfs.open("wb") as file:
+        for part in (image.initramfs, kernel.modules):
+            with part.open("rb") as archive:
+                shutil.copyfileobj(archive, file, 2**20)
+        file.writelines(overlay(settings))
+
+
+def _switch_on(host: Host, machine: Machine, plugin: Plugin, say: Callable[[str], None], undo: ExitStack) -> None:
     began = time.monotonic()
     say("counted machine: booting it")
-    process = host.spawn(*qemu_command(image, socket))
+    process = host.spawn(*qemu_command(machine), *plugin.words)
     undo.callback(process.stop)
     last: list[str] = []
     try:
@@ -79,25 +124,25 @@ def boot(host: Host, say: Callable[[str], None], undo: ExitStack) -> CountedMach
         said = " / ".join([*process.errors().splitlines()[:1], *last]) or "nothing"
         raise PodperfError(f"the counted machine did not come up: {error}; it said: {said}") from error
     say(f"counted machine: up after {time.monotonic() - began:.0f} s")
-    return CountedMachine(SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(socket)))
 
 
-def qemu_command(image: Image, socket: Path) -> list[str]:
+def qemu_command(machine: Machine) -> list[str]:
     """The command that runs the machine. Its standard output is the machine's console.
 
     The machine has no disk, no network card, no source of random numbers and no clock of the host. Only the serial
     port to its SSH server leads outside.
     """
-    return list(_words(image, socket))
+    return list(_words(machine))
 
 
-def _words(image: Image, socket: Path) -> Iterator[str]:
+def _words(machine: Machine) -> Iterator[str]:
     yield from (QEMU, "-name", "podperf-counted", "-nodefaults", "-no-user-config", "-no-reboot")
     yield from ("-display", "none", "-monitor", "none", "-serial", "stdio")
     yield from ("-machine", "q35", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB))
     # One instruction takes one nanosecond. A CPU that waits goes on at once with the time of the next event.
     yield from ("-accel", "tcg,thread=single,tb-size=512", "-icount", "shift=0,sleep=off")
-    yield from ("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(SEED))
-    yield from ("-device", "virtio-serial-pci", "-chardev", f"socket,id=ssh,path={socket},server=on,wait=off")
+    yield from ("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(machine.seed))
+    yield from ("-device", "virtio-serial-pci", "-chardev", f"socket,id=ssh,path={machine.socket},server=on,wait=off")
     yield from ("-device", "virtserialport,chardev=ssh,name=podperf-ssh")
-    yield from ("-kernel", str(image.kernel), "-initrd", str(image.initramfs), "-append", " ".join(KERNEL_WORDS))
+    words = " ".join((*KERNEL_WORDS, machine.words)).strip()
+    yield from ("-kernel", str(machine.kernel), "-initrd", str(machine.initramfs), "-append", words)

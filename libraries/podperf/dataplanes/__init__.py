@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from podperf.dataplanes.af_xdp import AfXdp, AfXdpBusyPoll
 from podperf.dataplanes.base import DataPlane
+from podperf.dataplanes.bpf_object import BpfObject
 from podperf.dataplanes.docker import Docker
 from podperf.dataplanes.external import External
 from podperf.dataplanes.ipip import Ipip
@@ -17,6 +18,8 @@ from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.dataplanes.ovs_netdev import OvsNetdev
 from podperf.dataplanes.ptp import PointToPoint
 from podperf.dataplanes.routed import Routed
+from podperf.dataplanes.routed_policy import RoutedPolicy
+from podperf.dataplanes.service import Service
 from podperf.dataplanes.sriov import Sriov
 from podperf.dataplanes.sriov_ovs_dpdk import SriovOvsDpdk
 from podperf.dataplanes.sriov_vpp import SriovVpp
@@ -42,6 +45,8 @@ _OWN: dict[str, type[DataPlane]] = {
         Routed,
         Ipip,
         Docker,
+        Service,
+        RoutedPolicy,
         OvsKernel,
         OvsNetdev,
         OvsDpdk,
@@ -53,6 +58,7 @@ _OWN: dict[str, type[DataPlane]] = {
         TcRedirect,
         TcRedirectPeer,
         XdpRedirect,
+        BpfObject,
         AfXdp,
         AfXdpBusyPoll,
         Sriov,

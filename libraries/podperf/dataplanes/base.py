@@ -19,6 +19,7 @@ from podperf.kernel.thread_time import CpuUser, kernel_users
 from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
 from podperf.pods.base import PodRuntime
 from podperf.pods.forwarders.base import Application
+from podperf.topology import BpfObjectSettings
 
 
 class Cabling(Enum):
@@ -54,6 +55,7 @@ class Worker:
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: bool = True  # whether the topology lets them be used
+    bpf_object: BpfObjectSettings | None = None  # that the topology names
 
     @property
     def receiving(self) -> Sequence[tuple[WorkerPort, int]]:

@@ -39,13 +39,45 @@ def missing(host: Host) -> str | None:
 
 def redirect_at_tc(host: Host, program: str, source: str, target: str) -> None:
     """Redirect frames that arrive at `source` to `target`, at the tc ingress hook."""
+    attach_at_tc(host, OBJECTS / f"{program}.bpf.o", ("section", "tc"), source)
+    _set_target(host, _tc_program(host, source)["id"], target)
+
+
+def attach_at_tc(host: Host, file: Path, program: Sequence[str], source: str) -> None:
+    """Attach a program of an object file to the tc ingress hook. `program` are the words of tc-bpf(8) that choose it.
+
+    PodperfError, with the words of tc, if the kernel does not take the program.
+    """
     host.do("tc", "qdisc", "add", "dev", source, "clsact")
-    code = ("bpf", "direct-action", "object-file", on_host(host, OBJECTS / f"{program}.bpf.o"), "section", "tc")
+    code = ("bpf", "direct-action", "object-file", on_host(host, file), *program)
     try:
         host.do(*_LOADING, "tc", "filter", "add", "dev", source, "ingress", *code)
     except CommandFailed as error:
-        raise PodperfError(f"the tc hook of {source} does not take the BPF program {program}: {error}") from error
-    _set_target(host, _tc_program(host, source)["id"], target)
+        name = file.name.removesuffix(".bpf.o")
+        raise PodperfError(f"the tc hook of {source} does not take the BPF program {name}: {error}") from error
+
+
+def attach_at_xdp(host: Host, file: Path, program: Sequence[str], source: str) -> None:
+    """Attach a program of an object file to the XDP hook: the driver's, or the generic one if the driver has none."""
+    refusals = []
+    for mode in (NATIVE, GENERIC):
+        if not (said := _load_at_xdp(host, source, mode, file, program)):
+            return
+        refusals.append(f"{mode}: {said}")
+    raise PodperfError(f"the XDP hook of {source} does not take {file.name} ({'; '.join(refusals)})")
+
+
+def set_target(host: Host, source: str, target: str) -> bool:
+    """Write an interface's index into the first entry of the map `target` that the program at `source` has.
+
+    False if the program has no such map.
+    """
+    attached = _xdp_attached(host, source)
+    program = attached["prog"] if attached else _tc_program(host, source)
+    if _map_of(host, program["id"]) is None:
+        return False
+    _set_target(host, program["id"], target)
+    return True
 
 
 def redirect_at_xdp(host: Host, source: str, target: str, modes: Sequence[str] = (NATIVE, GENERIC)) -> None:
@@ -68,8 +100,14 @@ def refusal(host: Host, interface: str, mode: str) -> str | None:
     return said
 
 
-def _load_at_xdp(host: Host, interface: str, mode: str) -> str | None:
-    code = ("object", on_host(host, OBJECTS / f"{XDP_REDIRECT}.bpf.o"), "section", "xdp")
+def _load_at_xdp(
+    host: Host,
+    interface: str,
+    mode: str,
+    file: Path = OBJECTS / f"{XDP_REDIRECT}.bpf.o",
+    program: Sequence[str] = ("section", "xdp"),
+) -> str | None:
+    code = ("object", on_host(host, file), *program)
     done = host.do(*_LOADING, "ip", "link", "set", "dev", interface, _XDP_KEYWORDS[mode], *code, check=False)
     if not done.exit_code:
         return None
@@ -85,9 +123,6 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
         hook, mode, program = "XDP", XDP_MODES.get(attached["mode"], "unknown"), attached["prog"]
     else:
         hook, mode, program = "tc ingress", "direct action", _tc_program(host, interface)
-    entry = bpftool_json(host, "map", "dump", "id", str(_map_of(host, program["id"])))[0]
-    index = int.from_bytes(bytes(int(byte, 16) for byte in entry["value"][:4]), sys.byteorder)
-    targets = [link["ifname"] for link in ip_json(host, "link", "show") if link["ifindex"] == index]
     known = bpftool_json(host, "prog", "show", "id", str(program["id"]))
     return {
         "hook": hook,
@@ -95,8 +130,18 @@ def describe_program(host: Host, interface: str) -> dict[str, Any]:
         "program": known["name"],
         "tag": known["tag"],
         "instruction_bytes": {"bpf": known["bytes_xlated"], "native": known.get("bytes_jited", 0)},
-        "target": targets[0] if targets else None,
+        "target": _target(host, program["id"]),
     }
+
+
+def _target(host: Host, program: int) -> str | None:
+    """The interface whose index is in the map `target` of a program. None if there is no such map or interface."""
+    found = _map_of(host, program)
+    if found is None:
+        return None
+    entry = bpftool_json(host, "map", "dump", "id", str(found["id"]))[0]
+    index = int.from_bytes(bytes(int(byte, 16) for byte in entry["value"][:4]), sys.byteorder)
+    return next((link["ifname"] for link in ip_json(host, "link", "show") if link["ifindex"] == index), None)
 
 
 def _tc_program(host: Host, interface: str) -> Mapping[str, Any]:
@@ -116,14 +161,20 @@ def _xdp_attached(host: Host, interface: str) -> Mapping[str, Any]:
     return dict(ip_json(host, "-details", "link", "show", "dev", interface)[0].get("xdp", {}))
 
 
-def _map_of(host: Host, program: int) -> int:
-    return int(bpftool_json(host, "prog", "show", "id", str(program))["map_ids"][0])
+def _map_of(host: Host, program: int) -> Mapping[str, Any] | None:
+    """The map `target` of a program, as bpftool shows it."""
+    maps = bpftool_json(host, "prog", "show", "id", str(program)).get("map_ids", ())
+    shown = (bpftool_json(host, "map", "show", "id", str(each)) for each in maps)
+    return next((dict(each) for each in shown if each.get("name") == "target"), None)
 
 
 def _set_target(host: Host, program: int, target: str) -> None:
     index = ip_json(host, "link", "show", "dev", target)[0]["ifindex"]
-    value = [str(byte) for byte in int(index).to_bytes(4, sys.byteorder)]
-    command = ("map", "update", "id", str(_map_of(host, program)), "key", "0", "0", "0", "0", "value", *value)
+    found = _map_of(host, program)
+    if found is None:
+        raise PodperfError(f"on {host.name}, the BPF program {program} has no map `target`")
+    value = [str(byte) for byte in int(index).to_bytes(int(found["bytes_value"]), sys.byteorder)]
+    command = ("map", "update", "id", str(found["id"]), "key", "0", "0", "0", "0", "value", *value)
     host.do(_bpftool(host), *command)
 
 

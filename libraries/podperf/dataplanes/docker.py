@@ -7,6 +7,7 @@ crosses the worker's connection tracking twice.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
@@ -34,6 +35,8 @@ class Docker(KernelPods):
     """One bridge for each segment, with the worker as its gateway. Each pod translates addresses to the next pod."""
 
     name: ClassVar[str] = "docker"
+    maps_ports: ClassVar[bool] = True
+    """Whether CNI plug-ins publish the outermost pods at the worker's addresses, and masquerade for all pods."""
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -66,7 +69,7 @@ class Docker(KernelPods):
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
         }
-        return running_pods(worker, pods, entries, lambda: {"iptables_nat": _nat_rules(worker.host)})
+        return running_pods(worker, pods, entries, lambda: self.rules(worker.host))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
         ip(worker.host, "address", "add", f"{address}/32", "dev", port.interface)
@@ -80,10 +83,12 @@ class Docker(KernelPods):
             "type": "bridge",
             "bridge": f"docker{segment}",
             "isGateway": True,
-            "ipMasq": True,
+            "ipMasq": self.maps_ports,
             "mtu": worker.mtu,
             "ipam": static_address(address, gateway=gateway_of(segment)),
         }
+        if published_on is None or not self.maps_ports:
+            return Attachment(interface, f"docker{segment}", [bridge])
         mapping = {
             "hostPort": SERVICE_PORT,
             "containerPort": SERVICE_PORT,
@@ -91,13 +96,8 @@ class Docker(KernelPods):
             "hostIP": published_on,
         }
         portmap = {"type": "portmap", "capabilities": {"portMappings": True}, "snat": True}
-        return Attachment(
-            interface,
-            f"docker{segment}",
-            [bridge, portmap] if published_on else [bridge],
-            {"portMappings": [mapping]},
-        )
+        return Attachment(interface, f"docker{segment}", [bridge, portmap], {"portMappings": [mapping]})
 
-
-def _nat_rules(host: Host) -> list[str]:
-    return host.ask("iptables-save", "-t", "nat").stdout.splitlines()
+    def rules(self, host: Host) -> Mapping[str, Sequence[str]]:
+        """The rules of the worker that translate addresses, for the record."""
+        return {"iptables_nat": host.ask("iptables-save", "-t", "nat").stdout.splitlines()}

@@ -30,13 +30,13 @@ class RedirectedPods(KernelPods):
     def redirect(self, worker: Worker, source: str, target: str) -> None:
         """Redirect frames that arrive at the worker's interface `source` to `target`, a port or a pod's veth pair."""
 
-    def make_ready(self, pods: Sequence[Pod]) -> None:
-        """Prepare the pods' interfaces before frames are redirected to them. By default there is nothing to do."""
+    def make_ready(self, worker: Worker, pods: Sequence[Pod]) -> None:
+        """Prepare the interfaces before frames are redirected to them. By default there is nothing to do."""
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         pods = start_pods_on_veth(worker, chain, undo)
         take_all_frames(worker)
-        self.make_ready(pods)
+        self.make_ready(worker, pods)
         pairs = patches(worker, pods)
         for source, target in pairs:
             self.redirect(worker, source, target)

@@ -11,16 +11,21 @@ from podperf.dataplanes.redirected_pods import RedirectedPods
 from podperf.pods.base import Pod
 
 
+def take_redirected_frames(pods: Sequence[Pod]) -> None:
+    """Let the pods' interfaces take frames from XDP programs. A veth end does so only if it has a NAPI context."""
+    for pod in pods:
+        for interface in pod.interfaces:
+            pod.host.do("ethtool", "-K", interface, "gro", "on")
+
+
 class XdpRedirect(RedirectedPods):
     """Native XDP if the driver has it, and otherwise generic XDP. The description has the mode of each interface."""
 
     name: ClassVar[str] = "xdp-redirect"
     modes: ClassVar[Sequence[str]] = (NATIVE, GENERIC)
 
-    def make_ready(self, pods: Sequence[Pod]) -> None:
-        for pod in pods:
-            for interface in pod.interfaces:  # a veth end takes redirected frames only if it has a NAPI context
-                pod.host.do("ethtool", "-K", interface, "gro", "on")
+    def make_ready(self, worker: Worker, pods: Sequence[Pod]) -> None:
+        take_redirected_frames(pods)
 
     def redirect(self, worker: Worker, source: str, target: str) -> None:
         redirect_at_xdp(worker.host, source, target, self.modes)

@@ -33,13 +33,13 @@ def schema_problems(document: Document, schema: Schema) -> dict[Pointer, Problem
 
 
 def with_defaults(schema: Schema, value: Any, root: Schema | None = None) -> Any:
-    """A copy of the value, with the schema's default for each missing key."""
+    """A copy of the value, with the schema's default for each missing key. Integers such as `5.0` are of type int."""
     root = root or schema
     schema = _resolved(schema, root)
     if isinstance(value, list) and "items" in schema:
         return [with_defaults(schema["items"], each, root) for each in value]
     if not isinstance(value, Mapping) or "properties" not in schema:
-        return value
+        return int(value) if schema.get("type") == "integer" and isinstance(value, float) else value
     filled = dict(value)
     for key, inner in schema["properties"].items():
         target = _resolved(inner, root)

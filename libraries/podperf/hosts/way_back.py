@@ -9,21 +9,19 @@ entry and the change, and between the command that takes the change back and the
 
 from __future__ import annotations
 
-import json
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.journal_entry import NotedChange, Thing, as_change, as_entry, entry_numbers, may_be_in_namespace
 from podperf.hosts.linux import module_loaded, unloading
 
 JOURNAL = "/run/podperf-journal"  # a folder with one file for each change; the names of the files are numbers
 TIMEOUT = 60.0  # seconds; a driver may need time to release a device
-
-Thing = Sequence[str]  # a command that succeeds for as long as a thing is there
 
 _MARKED: set[str] = set()  # names of functions
 
@@ -71,18 +69,6 @@ def inside(namespace: str, *command: str) -> Sequence[str]:
     return ("sh", "-c", _INSIDE, "sh", namespace, *command)
 
 
-@dataclass(frozen=True)
-class NotedChange:
-    """One change of a machine, and the way to take it back: a command, or a function of podperf."""
-
-    changed: str
-    command: Sequence[str] = ()
-    of: Thing = ()  # the changed thing, if it can disappear; without the thing there is nothing to take back
-    function: str = ""  # MODULE:NAME, which `takes_back` marks; it is called with the host and with `arguments`
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    in_namespace: bool = False  # the changed thing may be in a namespace of the run, and would end with the namespace
-
-
 class NotTakenBack(PodperfError):
     """Changes of a machine that could not be taken back."""
 
@@ -128,8 +114,7 @@ class WayBack:
         if number is None:
             number = max(_numbers(self._host, self._journal), default=0) + 1
             self._numbers.append(number)
-        written = {name: value for name, value in asdict(change).items() if value}
-        self._host.put(json.dumps(written).encode(), _file(self._journal, number))
+        self._host.put(as_entry(change), _file(self._journal, number))
         return number
 
     def _go_back(self) -> None:
@@ -144,8 +129,15 @@ def unload_at_the_end(host: Host, module: str, undo: ExitStack) -> None:
 
 
 def changes(host: Host, journal: str = JOURNAL) -> list[NotedChange]:
-    """The changes of this machine that are not taken back yet, the oldest first."""
-    return [_read(host, journal, number) for number in _numbers(host, journal)]
+    """The changes of this machine that are not taken back yet, the oldest first.
+
+    Entries that podperf cannot read are left out: `go_back` names them.
+    """
+    found = []
+    for number in _numbers(host, journal):
+        with suppress(OSError, ValueError):
+            found.append(as_change(host.get(_file(journal, number))))
+    return found
 
 
 def go_back(host: Host, journal: str = JOURNAL) -> list[str]:
@@ -163,17 +155,19 @@ def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
     failures: list[str] = []
     in_namespace = False
     for number in reversed(numbers):
+        entry, file = b"", _file(journal, number)
         try:
-            change = _read(host, journal, number)
-        except PodperfError as error:
-            failures.append(str(error))
-            in_namespace = True  # for all that is known
+            entry = host.get(file)
+            change = as_change(entry)
+        except (OSError, ValueError):
+            failures.append(f"{file} is no entry of podperf's journal: look at it, and delete it")
+            in_namespace |= may_be_in_namespace(entry)
             continue
-        if (why := _why_not(host, change)) is not None:
+        if (why := _why_not(host, change, file)) is not None:
             failures.append(f"{change.changed} ({why})")
             in_namespace |= change.in_namespace
             continue
-        host.do("rm", "-f", _file(journal, number))
+        host.do("rm", "-f", file)
         taken_back.append(change.changed)
     if failures:
         raise NotTakenBack(host, failures, in_namespace)
@@ -182,17 +176,24 @@ def _take_back(host: Host, journal: str, numbers: Sequence[int]) -> list[str]:
     return taken_back
 
 
-def _why_not(host: Host, change: NotedChange) -> str | None:
-    """Take one change back. Returns the reason if that is not possible."""
+def _why_not(host: Host, change: NotedChange, file: str) -> str | None:
+    """Take one change back, which this file of the journal describes. Returns the reason if that is not possible."""
     try:
         if change.function:
-            _function(change.function)(host, **change.arguments)
+            function = _function(change.function)
+            try:
+                inspect.signature(function).bind(host, **change.arguments)
+            except TypeError as error:
+                return f"{file} is of another version of podperf: {error}"
+            function(host, **change.arguments)
             return None
         done = host.do("timeout", f"{TIMEOUT:.0f}", *change.command, check=False, timeout=TIMEOUT + 5)
         if not done.exit_code or (change.of and host.ask(*change.of, check=False).exit_code):
             return None
     except PodperfError as error:
         return str(error)
+    except Exception as error:  # an entry is written by others, and can hold values that no function foresees
+        return f"{file} cannot be taken back: {type(error).__name__}: {error}"
     return done.stderr.strip() or f"exit code {done.exit_code}"
 
 
@@ -208,18 +209,9 @@ def _function(name: str) -> Callable[..., None]:
 
 
 def _numbers(host: Host, journal: str) -> list[int]:
-    """The entries of the journal in their order. A file that a kill left half written has no number as its name."""
-    return sorted(int(name) for name in host.ask("ls", journal, check=False).stdout.split() if name.isdigit())
+    """The entries of the journal, the oldest first."""
+    return entry_numbers(host.ask("ls", journal, check=False).stdout.split())
 
 
 def _file(journal: str, number: int) -> str:
     return f"{journal}/{number}"
-
-
-def _read(host: Host, journal: str, number: int) -> NotedChange:
-    try:
-        return NotedChange(**json.loads(host.get(_file(journal, number))))
-    except (TypeError, ValueError):
-        raise PodperfError(
-            f"{_file(journal, number)} is no entry of podperf's journal: look at it, and delete it"
-        ) from None

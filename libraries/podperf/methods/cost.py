@@ -1,6 +1,7 @@
 """Cost: the instructions that a frame takes, on a machine whose clock counts them.
 
-Frames go in a closed loop, so that none is lost and none waits. The cost of the bare path is taken off.
+Frames go in a closed loop, so that none is lost and none waits. The cost of the bare path is taken off, also of each
+function.
 """
 
 from __future__ import annotations
@@ -8,41 +9,76 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol
 
-from podperf.errors import TrialNotDelivered
+from podperf.errors import TrialNotDelivered, Unavailable
+from podperf.methods.functions import Functions, most_first, rest, without
 from podperf.metrics import Measured, Metrics
-from podperf.model import Loop, TrialResult
+from podperf.model import Loop, TrafficProfile, TrialResult
 
-LoopSource = Callable[[Loop], TrialResult]
-"""One valid trial of a closed loop across a chain that stands."""
 
-Build = Callable[[], AbstractContextManager[LoopSource]]
+class StandingChain(Protocol):
+    """A chain that stands, between the tester's ports."""
+
+    def loop(self, loop: Loop) -> TrialResult:
+        """One valid trial of a closed loop. TrialNotDelivered where frames are lost, or overtake the sender."""
+
+    def functions(self, windows: Sequence[int]) -> Functions:
+        """Instructions a frame by function in these windows of the last loop, their mean. Unavailable with the reason
+        where the machine does not tell."""
+
+
+Build = Callable[[], AbstractContextManager[StandingChain]]
 """Sets a chain up, and takes it down again at the end of the context."""
 
 ONLY_COST = "a counted machine measures cost only, as one CPU does the work of tester and system under test"
 BURSTS = {1: "cost", 32: "cost_in_bursts"}  # frames in flight, and the metric that they are of
 WINDOWS = 32
+LEAST_WARM_UP = 8 * Loop.WINDOW  # frames in which caches and pools of the kernel fill
 SAME = 0.01 / 100  # figures that differ by no more than this share are the same
 ENOUGH_ALIKE, MOST_BUILDS = 4, 12
 
 
 @dataclass(frozen=True)
 class Builds:
-    """Instructions a frame of each build of one chain with so many frames in flight, the tester's own among them."""
+    """Instructions a frame of each build of one chain with so many frames in flight, the tester's own among them.
+
+    `functions` are those of the build with the least figure. They are empty where `functions_missing` says why.
+    """
 
     figures: tuple[float, ...] = ()
+    functions: Functions = field(default_factory=lambda: MappingProxyType({}))
+    functions_missing: str | None = None
 
     @property
     def least(self) -> float:
-        """The figure of the chain. In this build, no entry of a hash table stands behind another one."""
-        return min(self.figures)
+        """The figure of the chain. In this build, no entry of a hash table stands behind another one.
+
+        It is the least that came twice, as a single build may cost less by chance: the kernel frees an object in the
+        first page of a slab by fewer instructions. Without one that came twice, it is the least.
+        """
+        return min((each for each in self.figures if self._like(each) > 1), default=min(self.figures))
 
     @property
     def alike(self) -> int:
         """The number of builds with the least figure."""
-        return sum(each <= self.least * (1 + SAME) for each in self.figures)
+        return self._like(self.least)
+
+    def _like(self, figure: float) -> int:
+        return sum(figure * (1 - SAME) <= each <= figure * (1 + SAME) for each in self.figures)
+
+    def and_one_of(self, figure: float, functions: Callable[[], Functions]) -> Builds:
+        """With one more build of this figure. Its functions are asked for if its figure is the chain's now."""
+        figures = (*self.figures, figure)
+        if self.figures and Builds(figures).least == self.least:
+            return Builds(figures, self.functions, self.functions_missing)
+        try:
+            return Builds(figures, functions())
+        except Unavailable as error:
+            return Builds(figures, functions_missing=str(error))
 
 
 AllBuilds = Mapping[int, Builds]  # by the number of frames in flight; without those whose loop was never closed
@@ -59,6 +95,18 @@ class CostResult:
     def cost(self, burst: int) -> float:
         """Instructions a frame with so many frames in flight."""
         return self.builds[burst].least - (self.bare_path[burst].least if burst in self.bare_path else 0.0)
+
+    def functions(self, burst: int) -> Functions:
+        """The same by function. Empty where `functions_missing` says why."""
+        if self.functions_missing(burst) is not None:
+            return {}
+        bare_path = self.bare_path[burst].functions if burst in self.bare_path else {}
+        return without(self.builds[burst].functions, bare_path)
+
+    def functions_missing(self, burst: int) -> str | None:
+        """The reason why the functions are not known, or None."""
+        bare_path = self.bare_path[burst].functions_missing if burst in self.bare_path else None
+        return self.builds[burst].functions_missing or bare_path
 
     @property
     def metrics(self) -> Metrics:
@@ -77,13 +125,16 @@ class CostResult:
         }
 
     def _burst(self, burst: int, builds: Builds) -> Mapping[str, Any]:
-        bare_path = self.bare_path.get(burst)
+        bare_path, functions = self.bare_path.get(burst), self.functions(burst)
         return {
             "frames": burst,
             "instructions_per_frame": self.cost(burst),
             "builds": list(builds.figures),
             "builds_with_the_least": builds.alike,
             "bare_path": None if bare_path is None else bare_path.least,
+            "functions": dict(most_first(functions)),
+            "in_no_function": rest(self.cost(burst), functions.values()),
+            "functions_missing": self.functions_missing(burst),
         }
 
 
@@ -95,9 +146,16 @@ class Cost:
     Only the least cost repeats.
     """
 
+    warm_up: int = LEAST_WARM_UP  # frames of each trial before its first window
     enough_alike: int = ENOUGH_ALIKE
     most_builds: int = MOST_BUILDS
     name: str = "cost"
+
+    @classmethod
+    def of(cls, traffic: TrafficProfile) -> Cost:
+        """The method for this traffic. Each flow has its connection in the kernel's table before the first window."""
+        flows = -(-traffic.flows // Loop.WINDOW) * Loop.WINDOW
+        return cls(LEAST_WARM_UP + (flows if traffic.flows > 1 else 0))
 
     def run(self, build: Build) -> tuple[AllBuilds, Mapping[int, str]]:
         """Measure. Without a loop that closes for a number of frames in flight, the reason in place of the builds.
@@ -109,19 +167,22 @@ class Cost:
         number = 0
         while number < self.most_builds and not (number == self.enough_alike and _all_alike(found.values())):
             number += 1
-            with build() as source:
+            with build() as chain:
                 for burst in BURSTS:
                     if burst in missing:
                         continue
                     try:
-                        figure = _median(source(Loop(burst, WINDOWS)))
+                        windows = chain.loop(Loop(burst, WINDOWS, self.warm_up)).windows
                     except TrialNotDelivered as error:
                         if burst == 1:
                             raise
                         missing[burst] = str(error)
                         found.pop(burst, None)
                         continue
-                    found[burst] = Builds((*(found[burst].figures if burst in found else ()), figure))
+                    # The median window has no tick of the clock, which few windows have.
+                    figure = statistics.median(windows) / Loop.WINDOW
+                    functions = partial(chain.functions, middle(windows))
+                    found[burst] = found.get(burst, Builds()).and_one_of(figure, functions)
         return found, missing
 
 
@@ -129,7 +190,7 @@ def _all_alike(found: Iterable[Builds]) -> bool:
     return all(each.alike == len(each.figures) for each in found)
 
 
-def _median(trial: TrialResult) -> float:
-    """Instructions a frame in the median window. It has no tick of the clock, which few windows have."""
-    windows: Sequence[int] = trial.windows
-    return statistics.median(windows) / Loop.WINDOW
+def middle(windows: Sequence[int]) -> Sequence[int]:
+    """The numbers of the windows whose mean is the median: one, or two of an even number."""
+    ordered = sorted(range(len(windows)), key=lambda number: windows[number])
+    return ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]

@@ -11,7 +11,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from podperf.counted_machine.boot import functions_unavailable
 from podperf.counted_machine.boot import unavailable as counted_machine_unavailable
+from podperf.counted_machine.inputs import missing_inputs
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -120,10 +122,14 @@ def _reach(topology: Topology, host: Host, undo: ExitStack) -> tuple[list[Observ
         lacking = Observation("worker", "virtual worker", State.MISSING, reason or "", needed=True)
         return [lacking if reason else there], None
     if topology.counts_instructions:
-        reason = counted_machine_unavailable(host)
+        if reason := counted_machine_unavailable(host):
+            return [Observation("worker", "counted machine", State.MISSING, reason, needed=True)], None
+        if absent := missing_inputs(topology.workers[0].counted):
+            return [Observation("worker", "counted machine", State.MISSING, "; ".join(absent), needed=True)], None
         there = Observation("worker", "counted machine", State.OK, "the run boots it")
-        lacking = Observation("worker", "counted machine", State.MISSING, reason or "", needed=True)
-        return [lacking if reason else there], None
+        reason = functions_unavailable(host)
+        lacking = Observation("worker", "cost by function", State.MISSING, reason or "")
+        return [there, lacking] if reason else [there], None
     observations: list[Observation] = []
     machines: list[Host] = []
     workers = () if topology.one_machine else topology.workers

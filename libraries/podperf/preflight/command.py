@@ -14,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, FrameSize
+from podperf.nearness import proposal
 from podperf.preflight.checks import check
 from podperf.preflight.plan import plan, refuse_unknown_ports
 from podperf.preflight.plan import render as render_plan
@@ -33,7 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--plan",
         metavar="DATA_PLANE",
-        choices=[ALL, *DATA_PLANES],
         help=f"only say which commands and files would set this data plane ({ALL}: each) up, without touching a host",
     )
     parser.add_argument("--pods", type=int, metavar="N", help="pods of that plan (as few as the data plane can have)")
@@ -65,6 +65,9 @@ def main(arguments: Sequence[str]) -> int:
 def _show_plans(options: argparse.Namespace) -> int:
     """Exit code 0 if there is a plan. Raises PodperfError with the reason if the only requested plan is impossible."""
     topology = read_topology(options.topology)
+    if options.plan not in {ALL, *DATA_PLANES}:
+        names = ", ".join([ALL, *DATA_PLANES])
+        raise PodperfError(f"--plan: found {options.plan!r}; allowed: {names}{proposal(options.plan, DATA_PLANES)}")
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None

@@ -393,6 +393,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^ovs-vsctl .*--format=json list Interface (.*)", _switch_ports),
         (r"^tc -json filter show ", lambda _: '[{"options": {"prog": {"id": 1}}}]'),
         (r"^bpftool --json prog show ", lambda _: '{"map_ids": [1]}'),
+        (r"^bpftool --json map show ", lambda _: '{"id": 1, "name": "target", "bytes_value": 4}'),
         (r"^tee (/sys/\S+)/nr_hugepages$", _set_pages),
         (r"^rm (?:-f )?(\S+)$", _remove_file),
         (r"^sh -c ls -d (/sys/devices/system/node)/node\S+(/hugepages/\S+)$", _page_folders),

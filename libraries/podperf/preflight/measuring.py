@@ -108,13 +108,15 @@ def _check_own_ports(testbed: LiveTestbed) -> Iterator[Observation]:
     yield Observation(
         "measuring", "tester", state, observation, remedy if down else "", bool(down) and not to_be_set_up
     )
-    yield _check_version(testbed, tester)
+    yield from _check_version(testbed, tester)
 
 
-def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Observation:
+def _check_version(testbed: LiveTestbed, tester: TesterFacts) -> Iterator[Observation]:
     """Checks the version that TRex itself tells. A label in the topology may be out of date, or missing."""
+    if tester.engine != "trex":
+        return
     offered = any(offers_virtual_functions(each.host, each.settings) for each in testbed.workers)
-    return trex_on_vfs(tester.version, offered)
+    yield trex_on_vfs(tester.version, offered)
 
 
 def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Observation]:
@@ -133,8 +135,7 @@ def _check_bare_path(topology: Topology, testbed: LiveTestbed) -> Iterator[Obser
         yield Observation("measuring", "test frames", State.WARNING, f"{detail}, the slower one: {why}")
     else:
         yield Observation("measuring", "test frames", State.OK, detail)
-    if tester.engine == "trex":
-        yield _check_version(testbed, tester)
+    yield from _check_version(testbed, tester)
 
 
 def _check_data_planes(testbed: LiveTestbed) -> Iterator[Observation]:

@@ -13,6 +13,7 @@ from podperf.history.acknowledgements import FILE
 from podperf.history.fingerprint import PARTS
 from podperf.printable import printable
 from podperf.report.conformance import assess, to_json
+from podperf.report.costs_command import report_costs
 from podperf.report.files import write_report
 from podperf.report.history_command import report_history
 from podperf.report.page import page
@@ -38,19 +39,22 @@ def summary(results: Path | str, stream: TextIO) -> str:
 
 
 def main(args: Sequence[str]) -> int:
-    """`podperf report RESULTS…` and `podperf report --history FOLDER`. Returns the exit code.
+    """`podperf report RESULTS…`, `--history FOLDER` and `--costs BEFORE AFTER`. Returns the exit code.
 
-    For RESULTS it is 0, or 1 if a file could not be read; for a history see `podperf.report.history_command`.
+    It is 0, or 1 if a file could not be read; for a history see `podperf.report.history_command`.
     """
     parser = _parser()
     chosen = parser.parse_args(args)
-    if bool(chosen.results) == bool(chosen.history):
-        parser.error("give results folders, or --history FOLDER")
+    if sum(map(bool, (chosen.results, chosen.history, chosen.costs))) != 1:
+        parser.error("give results folders, or --history FOLDER, or --costs BEFORE AFTER")
     if not chosen.history and (chosen.ignore or chosen.acknowledged):
         parser.error("--ignore and --acknowledged are options of --history FOLDER")
     try:
         if chosen.history:
             return report_history(chosen.history, chosen.output, chosen.acknowledged, chosen.ignore)
+        if chosen.costs:
+            before, after = chosen.costs
+            return report_costs(before, after, chosen.output)
         runs, unread = read_runs(chosen.results)
         for each in unread:
             print(f"podperf report: not read: {each}", file=sys.stderr)
@@ -71,19 +75,29 @@ def main(args: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="podperf report",
-        description="Make the reports of a run again, one report from several runs, or that of a history.",
+        description="Make the reports of a run again, one report from several runs, that of a history, or that of two "
+        "variants on a counted machine.",
     )
     parser.add_argument("results", nargs="*", type=Path, help="results folder of a run, like results/latest")
     parser.add_argument(
         "--output",
         type=Path,
-        help="where the report goes (default: the run's folder; for several: `combined` beside it; the history)",
+        help="where the report goes (default: the run's folder; for several: `combined` beside it; the history; for "
+        "costs: the folder of AFTER)",
     )
     parser.add_argument(
         "--history",
         type=Path,
         metavar="FOLDER",
         help="a folder of results folders: show the trend of each figure, and judge the newest run (docs/history.md)",
+    )
+    parser.add_argument(
+        "--costs",
+        nargs=2,
+        type=Path,
+        metavar=("BEFORE", "AFTER"),
+        help="two results folders, or two records, of a counted machine: show what a frame costs in each, and in which "
+        "functions they differ (docs/counted.md)",
     )
     parser.add_argument(
         "--acknowledged", type=Path, metavar="FILE", help=f"known regressions (default: {FILE} in the history)"

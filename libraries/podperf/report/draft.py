@@ -11,7 +11,10 @@ TITLE = "Considerations for Benchmarking Network Performance in Containerized In
 URL = f"https://datatracker.ietf.org/doc/html/{NAME}"
 
 NOT_IMPLEMENTED = "not implemented in this version"
-BY_CNI_PLUGINS = ("linux-bridge", "ptp", "macvlan", "ipvlan", "docker", "af-xdp", "af-xdp-busy-poll", "memif", "sriov")
+BY_CNI_PLUGINS = (
+    *("linux-bridge", "ptp", "macvlan", "ipvlan", "docker", "service"),
+    *("af-xdp", "af-xdp-busy-poll", "memif", "sriov"),
+)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from podperf.figures import count, kpps, microseconds, number, percent
+from podperf.methods.functions import most_first
 from podperf.metrics import rates
 from podperf.records.parameters import PARAMETERS
 from podperf.report import cells
 from podperf.report.conformance import Conformance
+from podperf.report.cost_changes import CountedCost, counted_costs
+from podperf.report.cost_words import instructions
 from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
@@ -22,6 +25,7 @@ _DESCRIBED = (
     ("tester", "The tester"),
     ("interfaces", "The interfaces on the path"),
 )
+_MOST_FUNCTIONS = 12
 _PERCENTILES = ("minimum", "mean", "p50", "p90", "p99", "p99_9", "maximum")
 
 
@@ -38,6 +42,7 @@ def record_view(record: Record, conformance: Conformance) -> Html:
             _figures(record),
             _latency(record),
             *(element("p", element("b", f"{label}: "), figure) for label, figure in further_figures(record)),
+            *(_functions(each) for each in counted_costs(record)),
             _limits(record),
             element("div", drawing(loss_curve(record)), class_="scroll") if record["trials"] else NOTHING,
             facts(_configuration(record)),
@@ -96,6 +101,20 @@ def _latency(record: Record) -> Html:
         return NOTHING
     figures = ", ".join(f"{name.replace('_', '.')} {microseconds(found[f'{name}_ns'])}" for name in _PERCENTILES)
     return element("p", element("b", "Latency, µs: "), f"{figures} ({found['of']})")
+
+
+def _functions(cost: CountedCost) -> Html:
+    """The functions in which a frame has most of its instructions. NOTHING where they are not known."""
+    found = most_first(cost.functions)
+    if not found:
+        return NOTHING
+    rest = found[_MOST_FUNCTIONS:]
+    lines = [(name, amount) for name, amount in found[:_MOST_FUNCTIONS]]
+    lines += [(count(len(rest), "other function"), sum(amount for _, amount in rest))] if rest else []
+    heads = (f"Function, {cost.in_flight}", "Instructions a frame", "Share")
+    rows = [TableRow((name, instructions(amount), percent(amount / cost.figure))) for name, amount in lines]
+    rows.append(TableRow(("all", instructions(cost.figure), "")))
+    return table(heads, rows, numeric=(1, 2))
 
 
 def _limits(record: Record) -> Html:

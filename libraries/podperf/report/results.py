@@ -173,6 +173,13 @@ def cpu_time_words(record: Record) -> str:
     return "; ".join(words)
 
 
+def functions_missing(record: Record) -> list[str]:
+    """The reasons why a cost is not told by function, one sentence each. Empty where it is, and without a cost."""
+    bursts = (record["methods"].get("cost") or {}).get("bursts") or ()
+    reasons = dict.fromkeys(str(each["functions_missing"]) for each in bursts if each.get("functions_missing"))
+    return [f"the cost is not told by function: {each}" for each in reasons]
+
+
 def caveats(record: Record) -> list[str]:
     """One or two words for each thing that limits the figures of this record."""
     found = (
@@ -206,6 +213,7 @@ def remarks(record: Record) -> list[str]:
     found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
     for each in (*missing(record), *tester_faults(record)):  # the verdict may contain some of them
         found += [] if each in "; ".join(found) else [each]
+    found += functions_missing(record)
     found += [own_loss(record)]
     found += [adapted(record)] if record["results"] else []
     found += [f"noisy: {noise}"] if noise and noise not in "".join(found) else []

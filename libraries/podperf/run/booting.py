@@ -6,15 +6,20 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from podperf.counted_machine.boot import boot as boot_counted
+from podperf.counted_machine.plugin import Plugin
 from podperf.hosts.base import Host
 from podperf.topology import Topology
 from podperf.virtual_worker.boot import boot as boot_virtual
 
 
-def booted(topology: Topology, host: Host, say: Callable[[str], None], undo: ExitStack) -> Topology:
-    """The same testbed with its own machines up, as a lab behind SSH, until `undo`."""
+def booted(
+    topology: Topology, host: Host, say: Callable[[str], None], undo: ExitStack
+) -> tuple[Topology, Plugin | None]:
+    """The same testbed with its own machines up, as a lab behind SSH, until `undo`; a counted machine has a plug-in."""
+    plugin: Plugin | None = None
     if topology.virtual:
         topology = boot_virtual(host, say, undo).as_lab(topology)
     if topology.counts_instructions:
-        topology = boot_counted(host, say, undo).as_lab(topology)
-    return topology
+        counted = boot_counted(host, topology.workers[0].counted, say, undo)
+        topology, plugin = counted.as_lab(topology), counted.plugin
+    return topology, plugin

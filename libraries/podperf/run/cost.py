@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 
+from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
-from podperf.methods.cost import AllBuilds, Cost, CostResult, LoopSource
+from podperf.methods.cost import AllBuilds, Cost, CostResult, StandingChain
+from podperf.methods.functions import Functions
 from podperf.model import Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
@@ -28,31 +31,44 @@ class BarePaths:
     def __init__(self) -> None:
         self._found: dict[TrafficKind, AllBuilds] = {}
 
-    def of(self, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile) -> AllBuilds:
+    def of(self, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile, profiler: Profiler) -> AllBuilds:
         """Measured when a test first needs it, with no chain beside: programs of a chain would lengthen its path."""
         kind = kind_of(traffic)
         if kind not in self._found:
             test.take_down()
             build = partial(testbed.bare_path, traffic.frame)
-            self._found[kind], _ = Cost().run(partial(_standing, test, build, traffic, "bare-path"))
+            cost, phase = Cost.of(traffic), "bare-path"
+            self._found[kind], _ = cost.run(partial(_standing, test, build, traffic, phase, profiler))
         return self._found[kind]
 
 
 def measure_cost(
-    test: TestInProgress, sut: SystemUnderTest, testbed: LiveTestbed, traffic: TrafficProfile, bare_paths: BarePaths
+    test: TestInProgress,
+    sut: SystemUnderTest,
+    testbed: LiveTestbed,
+    traffic: TrafficProfile,
+    bare_paths: BarePaths,
+    profiler: Profiler | None,
 ) -> CostResult:
     """Measure the chain of a test, which stands in `test.undo`. None of its builds is left.
 
-    Unavailable for a mix of frame sizes. TrialNotDelivered where frames are lost, or overtake the sender.
+    `profiler` is that of the counted machine, and None elsewhere. Unavailable elsewhere, and for a mix of frame sizes.
+    TrialNotDelivered where frames are lost, or overtake the sender. Unavailable then if the chain has own processes.
     """
-    if not testbed.topology.counts_instructions:
+    if profiler is None:
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
-    bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic)
+    bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic, profiler)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
-    builds, missing = Cost().run(partial(_standing, test, build, traffic, Cost.name))
+    try:
+        builds, missing = Cost.of(traffic).run(partial(_standing, test, build, traffic, Cost.name, profiler))
+    except TrialNotDelivered as error:
+        if not any(each.parts for each in sut.data_planes):
+            raise
+        why = "its processes share the only CPU with the tester, so frames wait for them"
+        raise Unavailable(f"{error}; {why}") from error
     result = CostResult(builds, bare_path, missing)
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)
@@ -61,21 +77,33 @@ def measure_cost(
 
 @contextmanager
 def _standing(
-    test: TestInProgress, build: Callable[[], Standing], traffic: TrafficProfile, phase: str
-) -> Iterator[LoopSource]:
+    test: TestInProgress, build: Callable[[], Standing], traffic: TrafficProfile, phase: str, profiler: Profiler
+) -> Iterator[StandingChain]:
     with build() as sut:
         there = addressed(traffic, sut)
         sut.probe(there)
-        yield partial(_valid, test, sut, there, phase)
+        yield _Chain(test, sut, there, phase, ChainProfiler(profiler))
 
 
-def _valid(test: TestInProgress, sut: SystemUnderTest, traffic: TrafficProfile, phase: str, loop: Loop) -> TrialResult:
-    """A trial without a lost or late frame."""
-    why: str | None = None
-    for _ in range(ATTEMPTS):
-        result = sut.tester.measure(Trial(traffic, UNPACED, MOST_SECONDS, loop))
-        test.trial_ended(sut, phase, result)
-        if result.invalid is None:
-            return result
-        why = result.invalid
-    raise TrialNotDelivered(f"with {loop.burst} frames in flight this chain is not judged: {why}")
+@dataclass(frozen=True)
+class _Chain:
+    """A build of the chain of a test. Its trials go into the test's record."""
+
+    test: TestInProgress
+    sut: SystemUnderTest
+    traffic: TrafficProfile
+    phase: str
+    profiler: ChainProfiler
+
+    def loop(self, loop: Loop) -> TrialResult:
+        why: str | None = None
+        for _ in range(ATTEMPTS):
+            result = self.sut.tester.measure(Trial(self.traffic, UNPACED, MOST_SECONDS, loop))
+            self.test.trial_ended(self.sut, self.phase, result)
+            if result.invalid is None:
+                return result
+            why = result.invalid
+        raise TrialNotDelivered(f"with {loop.burst} frames in flight this chain is not judged: {why}")
+
+    def functions(self, windows: Sequence[int]) -> Functions:
+        return self.profiler.functions(windows)

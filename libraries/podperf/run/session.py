@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from podperf.cleanup import put_back
+from podperf.counted_machine.inputs import change
+from podperf.counted_machine.profile import Profiler
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -37,6 +39,7 @@ class Session:
         self.topology = topology
         self.results = results
         self.progress = progress or Progress()
+        self.profiler: Profiler | None = None  # of the counted machine
         self._host = LocalHost()
         self._password = password
         self._machines: tuple[Host, ...] = ()  # of tester and workers
@@ -68,8 +71,11 @@ class Session:
         self._undo.callback(put_back, self._host, keep=True)  # for chains that a signal left behind
         for leftover in put_back(self._host):
             self.progress.note(f"removed what an earlier run left: {leftover}")
-        self.topology = booted(self.topology, self._host, self.progress.note, self._undo)
+        self.topology, plugin = booted(self.topology, self._host, self.progress.note, self._undo)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
+        if self.topology.counts_instructions:
+            change(self._machines[0], self.topology.workers[0].counted)
+        self.profiler = Profiler(plugin, self._machines[0]) if plugin else None
         self._take_machines()
 
     def _take_machines(self) -> None:

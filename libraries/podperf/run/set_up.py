@@ -34,7 +34,7 @@ def set_up(test: TestInProgress, chain: Chain, traffic: TrafficProfile, session:
     if not session.topology.counts_instructions:  # where no rate is judged
         record.limits = kept.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
     test.undo.callback(_last_look, record, sut)
-    cost = partial(measure_cost, test, sut, equipment.testbed, traffic, kept.bare_paths)
+    cost = partial(measure_cost, test, sut, equipment.testbed, traffic, kept.bare_paths, session.profiler)
     return Measurement(test, sut, traffic, record.limits, session.topology.method, kept.baselines, cost)
 
 

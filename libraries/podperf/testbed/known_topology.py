@@ -1,4 +1,4 @@
-"""Reads a topology file whose names podperf knows: those of data planes and pod runtimes, also of other packages."""
+"""Reads a topology file whose names podperf knows: data planes, pod runtimes and testers, also of other packages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.ssh_login import take_password
 from podperf.pods import POD_RUNTIMES
+from podperf.testers import TESTERS
 from podperf.topology import Topology, load_topology
 
 
@@ -16,4 +17,4 @@ def read_topology(file: Path | str) -> Topology:
     The password in the environment is removed from there, also if the file is wrong.
     """
     take_password()
-    return load_topology(file, DATA_PLANES, POD_RUNTIMES)
+    return load_topology(file, DATA_PLANES, POD_RUNTIMES, TESTERS)

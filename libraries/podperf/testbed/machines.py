@@ -146,6 +146,7 @@ class Machines:
             machine.settings.sriov,
             machine.number,
             machine.placement.hugepages,
+            self.topology.bpf_object,
         )
 
 

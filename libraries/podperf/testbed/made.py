@@ -12,6 +12,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
+from podperf.testbed.kernel_settings import apply_to_chain
 from podperf.testbed.machines import Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
 from podperf.testers.base import Tester
@@ -39,7 +40,10 @@ def set_up(
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     running = data_plane.set_up(worker, chain, undo)
-    part = PartOfChain(running, worker=machines.workers[0].host.name, cpus=cpus)
+    machine = machines.workers[0]
+    if machine.settings.counts_instructions:
+        apply_to_chain(machine.host, worker.host, machine.settings.counted)
+    part = PartOfChain(running, worker=machine.host.name, cpus=cpus)
     return SystemUnderTest(chain, tester, [part], running.entries)
 
 

@@ -39,13 +39,18 @@ class LiveTestbed(Machines):
                 else "the topology names no existing ports for the tester, so there is no black box to measure"
             )
         if kind.cabling is Cabling.BACK_TO_BACK and self.topology.tester.kind.has_ports_of_its_own:
-            raise Unavailable("the ports of this testbed's TRex cannot be plugged into each other by software")
+            raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
         forwarder = chain.forwarder or kind.forwarders[0]
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
+        if self.topology.counts_instructions and (kind.switch_has_cpus or forwarder in FORWARDERS):
+            raise Unavailable(
+                f"{chain.data_plane} is not judged on a counted machine: its processes poll, and share the only CPU "
+                "with the tester, so that frames wait for them and are lost"
+            )
         self._demand_workers(chain, kind)
         for worker in self.workers[: chain.workers]:
             reason = kind.unavailable(worker.host)

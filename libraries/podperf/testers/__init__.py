@@ -1,11 +1,14 @@
-"""Testers send and receive the test traffic."""
+"""Testers send and receive the test traffic.
+
+A new tester is one file and one line here, or an entry point of another package.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from podperf.testers.base import TesterKind
 from podperf.testers.software import SoftwareTester
 from podperf.testers.trex import TrexTester
+from podperf.third_party import with_third_party
 
-TESTERS: Mapping[str, TesterKind] = {"software": SoftwareTester, "trex": TrexTester}  # by tester.type of a topology
+_OWN: dict[str, TesterKind] = {"software": SoftwareTester, "trex": TrexTester}
+TESTERS = with_third_party("podperf.testers", _OWN)  # by `tester.type` of a topology

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
-from podperf.topology import Engine, TesterSettings
+from podperf.topology import Engine, TesterSettings, TesterType
 
 ACHIEVED_LOAD_FLOOR = 0.99  # a trial that sent less than this share of the intended load is invalid
 TESTER_LIMIT_SHARE = 0.95  # above this share of the tester's maximum, the tester limits the rate and not the SUT
@@ -153,7 +153,7 @@ class Site:
     engine_remark: str | None = None  # the reason for another engine than that of the settings
 
 
-class TesterKind(Protocol):
+class TesterKind(TesterType, Protocol):
     """A class of testers."""
 
     def at(self, site: Site) -> Tester:

@@ -13,7 +13,7 @@ from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResul
 from podperf.testers.answers import receive_answer
 from podperf.testers.base import PortFacts, Site, TesterFacts
 from podperf.testers.validity import Account, judged
-from podperf.topology import Engine
+from podperf.topology import Engine, SoftwareSettings
 
 TESTER_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-tester"
 NAME = "podperf software tester"
@@ -31,6 +31,8 @@ class SoftwareTester:
     """
 
     shortest_trial: ClassVar[float] = 0.0
+    settings_schema: ClassVar[None] = SoftwareSettings.settings_schema
+    read_settings = SoftwareSettings.read_settings
 
     def __init__(
         self,
@@ -168,6 +170,7 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     if trial.loop is not None:
         yield f"burst={trial.loop.burst}"
         yield f"windows={trial.loop.windows}"
+        yield f"warm-up={trial.loop.warm_up}"
     for direction in traffic.directions:
         entry = traffic.entry(direction)
         if entry.mac is not None:

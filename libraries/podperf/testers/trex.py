@@ -40,6 +40,8 @@ class TrexTester:
     """
 
     shortest_trial: ClassVar[float] = 0.5  # seconds; in shorter ones start and end are too inexact for a rate
+    settings_schema: ClassVar[None] = TrexSettings.settings_schema
+    read_settings = TrexSettings.read_settings
 
     def __init__(
         self,

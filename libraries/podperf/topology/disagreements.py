@@ -13,6 +13,7 @@ from podperf.documents.schema_check import suggestion
 from podperf.documents.yaml_document import Document, Pointer, Problem
 from podperf.metrics import METRICS, RATIO
 from podperf.model import FrameSize
+from podperf.topology.tester_types import KindSettings
 
 _SIDES = ("left", "right")
 _TESTER: Pointer = ("tester",)
@@ -21,9 +22,15 @@ _TESTER: Pointer = ("tester",)
 class Sound:
     """The part of a document that satisfies the schema. All other checks read only this part."""
 
-    def __init__(self, document: Document, violations: Collection[Pointer]) -> None:
+    def __init__(self, document: Document, violations: Collection[Pointer], tester: KindSettings | None = None) -> None:
+        """`tester` has the settings of the tester's type, unless they have problems."""
         self.document = document
+        self.tester = tester
         self._violations = violations
+
+    def whole(self, key: str) -> bool:
+        """True if nothing below this key of the top level violates the schema."""
+        return not any(pointer[:1] == (key,) for pointer in self._violations)
 
     def given(self, *pointer: str | int) -> bool:
         """True if the file has this key, with any value."""
@@ -48,7 +55,7 @@ class Sound:
 
 
 def disagreements(
-    sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None
+    sound: Sound, data_planes: Collection[str] | None, pod_runtimes: Collection[str] | None, testers: Collection[str]
 ) -> Iterator[Problem]:
     """The problems that a schema cannot find: keys that contradict each other, wrong CPU lists, wrong addresses."""
     workers = _workers(sound)
@@ -62,10 +69,14 @@ def disagreements(
     for each in workers:
         yield from _switch_disagreements(sound, each)
     yield from _port_disagreements(sound)
-    yield from _trex_disagreements(sound)
+    yield from _unknown_name(sound, (*_TESTER, "type"), testers)
+    yield from _tester_type_disagreements(sound)
     yield from _tester_machine_disagreements(sound)
     for each in workers:
         yield from _worker_disagreements(sound, each, of_several=len(workers) > 1)
+        yield from _counted_disagreements(sound, each)
+    if sound.given("bpf_object", "section") and sound.given("bpf_object", "program"):
+        yield sound.problem(("bpf_object", "section"), "either `section` or `program`", found="both")
     yield from _address_clashes(sound)
     yield from _cable_disagreements(sound)
     yield from _unknown_name(sound, ("pods", "runtime"), pod_runtimes)
@@ -97,7 +108,7 @@ def _port_disagreements(sound: Sound) -> Iterator[Problem]:
     existing = [sound.given(*port, "interface") for port in ports]
     for port, exists in zip(ports, existing, strict=True):
         for key in ("namespace", "destination_mac", "destination_address"):
-            if sound.given(*port, key) and not any(existing) and (key == "namespace" or not _has_own_ports(sound)):
+            if sound.given(*port, key) and not any(existing) and (key == "namespace" or _has_kernel_ports(sound)):
                 yield sound.problem((*port, key), "only beside `interface`, for an existing interface")
         address = sound.value(*port, "destination_address")
         if address is not None and not _in_test_network(address):
@@ -111,24 +122,39 @@ def _port_disagreements(sound: Sound) -> Iterator[Problem]:
         yield sound.problem((*ports[1], "interface"), "another interface than the left port's")
 
 
-def _is_trex(sound: Sound) -> bool:
-    return bool(sound.value("tester", "type") == "trex")
+def _type_of_tester(sound: Sound) -> str:
+    return sound.value("tester", "type") or "software"
 
 
 def _has_own_ports(sound: Sound) -> bool:
-    """Whether the tester's ports are ports of a TRex server, and not interfaces that podperf knows."""
+    """True if the tester's ports are no interfaces that podperf knows. False also where that is not known."""
+    return sound.tester is not None and sound.tester.has_ports_of_its_own
+
+
+def _has_kernel_ports(sound: Sound) -> bool:
+    """True if the tester's ports are interfaces of the kernel. False also where that is not known."""
+    return sound.tester is not None and not sound.tester.has_ports_of_its_own
+
+
+def _tester_type_disagreements(sound: Sound) -> Iterator[Problem]:
+    """Keys that belong to another type of tester, and ports of a tester that has ports of its own."""
+    kind = _type_of_tester(sound)
     server = ("tester", "trex", "server")
-    return _is_trex(sound) and (not sound.given(*server) or sound.given(*server, "devices"))
+    if kind == "trex":
+        yield from _trex_disagreements(sound)
+    elif sound.given(*server):
+        yield sound.problem(server, "only with `type: trex`", found="a server")
+    if kind != "software" and sound.given("tester", "engine"):
+        yield sound.problem(("tester", "engine"), "only with `type: software`")
+    named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
+    if named is not None and _has_own_ports(sound):
+        pointer = ("tester", "ports", named, "interface")
+        whose = "TRex has ports of its own (tester.trex.ports)" if kind == "trex" else "tester has ports of its own"
+        yield sound.problem(pointer, f"nothing, as this {whose}")
 
 
 def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
     here = ("tester", "trex")
-    if not _is_trex(sound):
-        if sound.given(*here, "server"):
-            yield sound.problem((*here, "server"), "only with `type: trex`", found="a server")
-        return
-    if sound.given("tester", "engine"):
-        yield sound.problem(("tester", "engine"), "only with `type: software`")
     ports = {"left": 0, "right": 1, **(sound.value(*here, "ports") or {})}
     if ports["left"] == ports["right"]:
         yield sound.problem((*here, "ports"), "two ports", found=f"port {ports['left']} for both")
@@ -136,10 +162,6 @@ def _trex_disagreements(sound: Sound) -> Iterator[Problem]:
         found = f"left {ports['left']} and right {ports['right']}"
         allowed = "left 0 and right 1, as podperf starts the server with its ports in this order"
         yield sound.problem((*here, "ports"), allowed, found=found)
-    named = next((side for side in _SIDES if sound.given("tester", "ports", side, "interface")), None)
-    if named is not None and _has_own_ports(sound):
-        pointer = ("tester", "ports", named, "interface")
-        yield sound.problem(pointer, "nothing, as this TRex has ports of its own (tester.trex.ports)")
 
 
 def _address_disagreements(sound: Sound, machine: Pointer) -> Iterator[Problem]:
@@ -167,14 +189,16 @@ def _tester_machine_disagreements(sound: Sound) -> Iterator[Problem]:
     here = ("tester", "connection")
     if sound.value(*here) != "ssh":
         return
-    if _is_trex(sound) and not sound.given("tester", "trex", "server"):
-        allowed = "local with a TRex that runs already, which is reached at tester.trex.address"
+    if sound.tester is not None and sound.tester.runs_already:
+        reached = "TRex that runs already, which is reached at tester.trex.address"
+        other = "tester that runs already, which its settings reach"
+        allowed = f"local with a {reached if _type_of_tester(sound) == 'trex' else other}"
         yield sound.problem(here, allowed)
     elif _virtual(sound):
         yield sound.problem(here, "local with a virtual worker, as the run makes its cables on this machine")
     elif _counted(sound):
         yield sound.problem(here, "local with a counted machine, which has the tester inside")
-    elif not (_one_machine(sound) or _has_own_ports(sound) or sound.given("tester", "ports", "left", "interface")):
+    elif _has_kernel_ports(sound) and not (_one_machine(sound) or sound.given("tester", "ports", "left", "interface")):
         allowed = "interfaces for left and right, as a run makes no cable from another machine"
         yield sound.problem(("tester", "ports"), allowed, found="nothing")
 
@@ -189,7 +213,7 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
     yield from _address_disagreements(sound, worker)
     if connection in {"virtual", "counted"}:
         yield from _virtual_disagreements(sound, worker)
-        if connection == "counted" and _is_trex(sound):
+        if connection == "counted" and _type_of_tester(sound) != "software":
             yield sound.problem(("tester", "type"), "software with `connection: counted`")
         return
     existing = _existing_ports(sound, worker)
@@ -204,6 +228,17 @@ def _worker_disagreements(sound: Sound, worker: Pointer, *, of_several: bool) ->
     if connection == "ssh" and not of_several and not any(existing.values()) and not _one_machine(sound):
         allowed = "interfaces for left and right, as a run makes no cable to another machine"
         yield sound.problem((*worker, "ports"), allowed, found="nothing")
+
+
+def _counted_disagreements(sound: Sound, worker: Pointer) -> Iterator[Problem]:
+    here = (*worker, "counted")
+    if sound.given(*here) and sound.value(*worker, "connection") != "counted":
+        yield sound.problem(here, "only with `connection: counted`", found="settings of a counted machine")
+    kernel = (*here, "kernel")
+    if sound.given(*kernel, "image") and sound.given(*kernel, "package"):
+        yield sound.problem((*kernel, "image"), "either `package` or `image`", found="both")
+    if sound.given(*kernel, "modules") and not sound.given(*kernel, "image"):
+        yield sound.problem((*kernel, "modules"), "only beside `image`; a package has its modules")
 
 
 def _existing_ports(sound: Sound, worker: Pointer) -> dict[Pointer, bool]:
@@ -256,7 +291,7 @@ def _cable_disagreements(sound: Sound) -> Iterator[Problem]:
         return
     for side, worker in zip(_SIDES, (workers[0], workers[-1]), strict=True):
         port = ("tester", "ports", side)
-        if (sound.value("tester", "type") or "software") == "software" and not sound.given(*port, "interface"):
+        if _has_kernel_ports(sound) and not sound.given(*port, "interface"):
             allowed = f"the interface that is cabled to {sound.document.key((*worker, 'ports', side))}"
             yield sound.problem((*port, "interface"), allowed, found="nothing")
         for key in ("destination_mac", "destination_address"):

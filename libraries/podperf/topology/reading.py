@@ -16,7 +16,9 @@ from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
 from podperf.topology.old_keys import without_old_keys
+from podperf.topology.other_packages import add_packages, tester_settings, type_of_tester
 from podperf.topology.settings import Topology
+from podperf.topology.tester_types import OWN_TESTERS, TesterType
 
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
 
@@ -29,9 +31,18 @@ class TopologyError(PodperfError):
         self.problems = tuple(problems)
 
 
-def topology_schema() -> Mapping[str, Any]:
-    """The JSON Schema of topology files, in which a threshold may be on any of `METRICS`."""
-    return _schema_with(tuple(METRICS.values()))
+def topology_schema(tester: TesterType | None = None) -> Mapping[str, Any]:
+    """The JSON Schema of topology files, in which a threshold may be on any of `METRICS`.
+
+    With `tester`, `tester.settings` are the settings of that type.
+    """
+    schema = _schema_with(tuple(METRICS.values()))
+    if tester is None or tester.settings_schema is None:
+        return schema
+    keys = schema["properties"]["tester"]
+    settings = {**keys["properties"]["settings"], **tester.settings_schema}
+    keys = {**keys, "properties": {**keys["properties"], "settings": settings}}
+    return {**schema, "properties": {**schema["properties"], "tester": keys}}
 
 
 @cache
@@ -62,22 +73,30 @@ def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any
 
 
 def load_topology(
-    path: str | Path, data_planes: Collection[str] | None = None, pod_runtimes: Collection[str] | None = None
+    path: str | Path,
+    data_planes: Collection[str] | None = None,
+    pod_runtimes: Collection[str] | None = None,
+    testers: Mapping[str, TesterType] = OWN_TESTERS,
 ) -> Topology:
-    """Read and check a topology file.
+    """Read and check a topology file. Adds the parts of the packages in its `third_party`, whose code runs.
 
     With `data_planes`, thresholds may name only these data planes; with `pod_runtimes`, the runtime is one of these.
-    TopologyError lists all problems of the file.
+    `testers` has the types of testers. TopologyError lists all problems of the file.
     """
     try:
         document, outdated = without_old_keys(read_yaml(Path(path)))
     except PodperfError as error:
         raise TopologyError([str(error)]) from error
-    violations = schema_problems(document, topology_schema())
-    sound = Sound(document, violations)
-    problems = [*document.problems, *violations.values(), *disagreements(sound, data_planes, pod_runtimes)]
-    if problems:
+    problems = list(add_packages(document))
+    tester = type_of_tester(document, testers)
+    schema = topology_schema(tester)
+    violations = schema_problems(document, schema)
+    kind, wrong = tester_settings(Sound(document, violations), tester, schema)
+    sound = Sound(document, violations, kind)
+    problems += [*document.problems, *violations.values(), *wrong]
+    problems += disagreements(sound, data_planes, pod_runtimes, testers)
+    if problems or kind is None:
         ordered = sorted(problems, key=lambda each: (each.line, each.key))
         raise TopologyError([each.render(document.path) for each in ordered])
-    topology = build(document, with_defaults(topology_schema(), document.data))
+    topology = build(document, with_defaults(schema, document.data), kind)
     return replace(topology, outdated=tuple(each.render(document.path) for each in outdated))

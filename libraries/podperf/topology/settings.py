@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
+from podperf.topology.tester_types import Engine, KindSettings
 
-Engine = Literal["auto", "xdp", "packet-ring", "trex"]  # how a tester sends and receives
+Place = Literal["machine", "worker", "pods"]
 
 
 @dataclass(frozen=True)
@@ -24,50 +25,6 @@ class PortSettings:
     namespace: str | None = None
     destination_mac: str | None = None  # of frames that this port sends; None: the other port's MAC
     destination_address: str | None = None  # IPv4 within 198.18.0.0/15; None: each flow has its own
-
-
-@dataclass(frozen=True)
-class TrexServerSettings:
-    """A TRex server that podperf starts on its own machine and stops again."""
-
-    directory: str  # holds t-rex-64
-    devices: tuple[str, str] | None = None  # PCI addresses of left and right; None: interfaces of the kernel
-    low_end: bool | None = None  # all threads on one CPU; None: only if there are fewer than three CPUs
-    options: tuple[str, ...] = ()  # of t-rex-64
-
-
-@dataclass(frozen=True)
-class SoftwareSettings:
-    """The software tester. It sends and receives on interfaces of the kernel."""
-
-    type: ClassVar[str] = "software"
-    runs_already: ClassVar[bool] = False
-    has_ports_of_its_own: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class TrexSettings:
-    """The address of a TRex server, and its client. Without `server`, podperf uses a running server as it is."""
-
-    type: ClassVar[str] = "trex"
-    address: str = "127.0.0.1"
-    port: int = 4501
-    publisher_port: int = 4500
-    client: str | None = None  # the client's folder on this machine; None: the server's client, or trex-stl-lib
-    interpreter: str = "/usr/bin/python3"
-    left: int = 0  # numbers of the server's ports
-    right: int = 1
-    server: TrexServerSettings | None = None
-
-    @property
-    def runs_already(self) -> bool:
-        """True if podperf does not start the TRex server. The server then uses none of `TesterSettings.cpus`."""
-        return self.server is None
-
-    @property
-    def has_ports_of_its_own(self) -> bool:
-        """True if TRex drives its ports itself. The ports are then no interfaces of the kernel."""
-        return self.server is None or self.server.devices is not None
 
 
 @dataclass(frozen=True)
@@ -87,13 +44,17 @@ class SshSettings:
 class TesterSettings:
     """The tester of the testbed. `kind` has the settings of its type."""
 
-    kind: SoftwareSettings | TrexSettings
-    engine: Engine
+    kind: KindSettings
     cpus: tuple[int, ...] | None  # None: chosen by placement
     left: PortSettings
     right: PortSettings
     maximum_load: float | None = None  # frames/s and direction; None: the tester's own maximum
     ssh: SshSettings = SshSettings()
+
+    @property
+    def engine(self) -> Engine:
+        """The requested engine."""
+        return self.kind.engine
 
 
 @dataclass(frozen=True)
@@ -111,6 +72,54 @@ class WorkerPortSettings:
 
 
 @dataclass(frozen=True)
+class KernelSettings:
+    """The kernel of a counted machine: a Debian package, or an image with its modules.
+
+    Paths are absolute, or relative to the current folder.
+    """
+
+    package: str = "linux-image-cloud-amd64/bookworm-backports"  # with a suite behind the slash
+    image: str | None = None  # a bzImage in place of the package
+    modules: str | None = None  # the folder lib/modules/RELEASE of the image; None: the image has all that is needed
+    words: str = ""  # further words of its command line, behind podperf's own
+
+
+@dataclass(frozen=True)
+class FileSettings:
+    """A file or a folder of this machine that the counted machine has, too."""
+
+    source: str
+    target: str  # an absolute path
+
+
+@dataclass(frozen=True)
+class CountedSettings:
+    """The parts of a counted machine that users change.
+
+    Places of sysctls and nftables are `machine` (the counted machine itself, after its boot), `worker` and `pods` (the
+    network namespaces of each chain, when it stands).
+    """
+
+    seed: int = 1  # of all random numbers that the machine draws
+    kernel: KernelSettings = KernelSettings()
+    packages: tuple[str, ...] = ()  # Debian packages, with a suite behind a slash if it is not bookworm
+    files: tuple[FileSettings, ...] = ()
+    sysctls: Mapping[Place, Mapping[str, str]] = field(default_factory=dict)
+    nftables: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)  # paths of files
+    hook: str | None = None  # the path of a program that runs in the machine after its boot
+
+
+@dataclass(frozen=True)
+class BpfObjectSettings:
+    """The BPF object that the data plane `bpf-object` attaches to each interface of the worker."""
+
+    file: str
+    hook: Literal["tc", "xdp"]
+    section: str | None = None  # None: the section is named as the hook, unless `program` is given
+    program: str | None = None  # the program's name
+
+
+@dataclass(frozen=True)
 class WorkerSettings:
     """A host that runs the system under test, or a part of it. Either both ports are given, or none."""
 
@@ -123,6 +132,7 @@ class WorkerSettings:
     right: WorkerPortSettings | None = None
     sriov: VirtualFunctionSettings = field(default_factory=VirtualFunctionSettings)
     key: str = "workers[0]"  # the key of these settings in the topology file
+    counted: CountedSettings = CountedSettings()  # with the connection `counted`
 
     @property
     def counts_instructions(self) -> bool:
@@ -186,6 +196,7 @@ class Topology:
     thresholds: tuple[Threshold, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)  # free text for the record: rack, contact, firmware
     pods: PodSettings = PodSettings()
+    bpf_object: BpfObjectSettings | None = None
     not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
     outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 

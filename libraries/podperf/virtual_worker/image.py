@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
@@ -125,20 +126,26 @@ def ready_image(
 
 def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None], pack: Pack) -> None:
     """Build the image. The folder appears only when the image is complete."""
-    half = folder.with_name(f"{HALF_MADE}{recipe.digest}-{os.getpid()}")
-    root = half / "root"
     with ExitStack() as undo:
-        half.mkdir(parents=True)
-        undo.callback(_remove, host, half)
+        half = half_made(host, folder, undo)
+        root = half / "root"
         say("virtual machine: building its image, once; this takes one to eight minutes")
-        _gather_packages(host, recipe, root, say)
+        gather_packages(host, mmdebstrap_command(recipe, root), say)
         half.chmod(0o700)  # the folder now gets private keys; until here apt's own user needed access
         say("virtual machine: making its files and its keys")
         _adapt(host, recipe, half)
         pack(host, recipe, half)
-        _remove(host, root)
+        remove(host, root)
         (half / "recipe.json").write_text(json.dumps(asdict(recipe), indent=1))
         half.replace(folder)
+
+
+def half_made(host: Host, folder: Path, undo: ExitStack) -> Path:
+    """A new folder, beside one that is to be made. `undo` removes it, unless it has become that one."""
+    half = folder.with_name(f"{HALF_MADE}{folder.name}-{os.getpid()}")
+    half.mkdir(parents=True)
+    undo.callback(remove, host, half)
+    return half
 
 
 def disk_and_initramfs(host: Host, recipe: Recipe, half: Path) -> None:
@@ -158,8 +165,8 @@ def copy_from_boot(root: Path, half: Path, name: str) -> None:
     shutil.copyfile(found, half / name)
 
 
-def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
-    """The command that installs the recipe's packages into a new root."""
+def mmdebstrap_command(recipe: Recipe, root: Path, variant: Literal["minbase", "extract"] = "minbase") -> list[str]:
+    """The command that installs the recipe's packages into a new root, or only extracts them."""
     # These files must exist before the kernel's package makes its initramfs.
     settings, modules = "/etc/initramfs-tools/conf.d", "/usr/share/initramfs-tools/modules.d"
     prepare = (
@@ -169,7 +176,7 @@ def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
     )
     lines = [f"deb {MIRROR} {suite} main" for suite in (recipe.suite, *recipe.further_suites)]
     return [
-        *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", f"--keyring={KEYRING}"),
+        *("mmdebstrap", "--mode=root", f"--variant={variant}", "--format=directory", f"--keyring={KEYRING}"),
         '--aptopt=APT::Install-Recommends "false"',
         "--dpkgopt=force-unsafe-io",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.left_out),
@@ -179,12 +186,13 @@ def mmdebstrap_command(recipe: Recipe, root: Path) -> list[str]:
     ]
 
 
-def _gather_packages(host: Host, recipe: Recipe, root: Path, say: Callable[[str], None]) -> None:
+def gather_packages(host: Host, mmdebstrap: Sequence[str], say: Callable[[str], None]) -> None:
+    """Run mmdebstrap, and show its progress. PodperfError with its first complaint if it fails."""
     # A process instead of a single command, because its lines show the progress. It has namespaces of its own, so that
     # it leaves neither processes nor mounts if it is killed.
     apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     script = f'"$@" 2>&1 && echo "{DONE}"'
-    process = host.spawn(*apart, "sh", "-c", script, "sh", *mmdebstrap_command(recipe, root))
+    process = host.spawn(*apart, "sh", "-c", script, "sh", *mmdebstrap)
     log = CACHE / LOG
     lines: list[str] = []
     try:
@@ -229,7 +237,8 @@ def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
         (root / name).chmod(mode)
 
 
-def _remove(host: Host, path: Path) -> None:
+def remove(host: Host, path: Path) -> None:
+    """Remove a folder with all that is in it."""
     # Stay on this file system: another one may be mounted below.
     host.do("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
 
@@ -239,7 +248,7 @@ def forget(host: Host, everything: bool) -> list[str]:
     folders = (each for each in sorted(CACHE.glob("*")) if each.is_dir())
     removed = [each for each in folders if everything or each.name.startswith(HALF_MADE)]
     for each in removed:
-        _remove(host, each)
+        remove(host, each)
     if everything:
         (CACHE / LOG).unlink(missing_ok=True)
     return list(map(str, removed))

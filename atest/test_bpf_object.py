@@ -1,0 +1,87 @@
+"""A BPF object of a user as a data plane: programs that redirect and programs that pass frames on, at both hooks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chains import forward, local_testbed, need
+from podperf.cleanup import put_back
+from podperf.dataplanes.bpf_programs import OBJECTS
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain
+from podperf.testbed.testbed import LiveTestbed
+from podperf.topology import BpfObjectSettings
+
+PASSING = """
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+SEC("tc") int pass_tc(struct __sk_buff *frame) { return TC_ACT_OK; }
+SEC("tc") int drop_tc(struct __sk_buff *frame) { return TC_ACT_SHOT; }
+SEC("xdp") int pass_xdp(struct xdp_md *frame) { return XDP_PASS; }
+char _license[] SEC("license") = "Dual BSD/GPL";
+"""
+
+pytestmark = pytest.mark.distribution
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    need("bpf-object")
+    yield
+    assert put_back(LocalHost()) == [], "the testbed left something behind"
+
+
+@pytest.fixture
+def passing(tmp_path: Path) -> Path:
+    """An object whose programs pass frames on, and one that drops them."""
+    source, made = tmp_path / "passing.bpf.c", tmp_path / "passing.bpf.o"
+    source.write_text(PASSING)
+    machine = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+    words = ("clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{machine}")
+    subprocess.run([*words, "-c", str(source), "-o", str(made)], check=True)
+    return made
+
+
+def testbed_with(settings: BpfObjectSettings | None) -> LiveTestbed:
+    """The local testbed, whose topology names this object."""
+    testbed = local_testbed()
+    testbed.topology = replace(testbed.topology, bpf_object=settings)
+    return testbed
+
+
+@pytest.mark.parametrize(("name", "hook"), [("tc_redirect", "tc"), ("xdp_redirect", "xdp")])
+def test_a_program_with_a_map_of_the_target_redirects(name: str, hook: str) -> None:
+    settings = BpfObjectSettings(str(OBJECTS / f"{name}.bpf.o"), hook)  # type: ignore[arg-type]
+    programs = forward(Chain("bpf-object", 1), testbed=testbed_with(settings))["programs"]
+    targets = {source: each["target"] for source, each in programs.items()}
+    assert targets == {"w-left": "pod1a", "pod1a": "w-left", "pod1b": "w-right", "w-right": "pod1b"}
+
+
+@pytest.mark.parametrize(("program", "hook"), [("pass_tc", "tc"), ("pass_xdp", "xdp")])
+def test_a_program_without_one_passes_frames_on_to_a_bridge(program: str, hook: str, passing: Path) -> None:
+    settings = BpfObjectSettings(str(passing), hook, program=program)  # type: ignore[arg-type]
+    programs = forward(Chain("bpf-object", 1), testbed=testbed_with(settings))["programs"]
+    assert {each["program"] for each in programs.values()} == {program}
+    assert {each["target"] for each in programs.values()} == {None}
+
+
+def test_the_program_decides_about_each_frame(passing: Path) -> None:
+    settings = BpfObjectSettings(str(passing), "tc", program="drop_tc")
+    with pytest.raises(PodperfError, match="no test frame crossed bpf-object"):
+        forward(Chain("bpf-object", 0), testbed=testbed_with(settings))
+
+
+def test_an_object_or_a_program_that_there_is_not_is_told(passing: Path) -> None:
+    with pytest.raises(PodperfError, match=r"there is no BPF object /nowhere\.o \(the key `bpf_object\.file`\)"):
+        forward(Chain("bpf-object", 0), testbed=testbed_with(BpfObjectSettings("/nowhere.o", "tc")))
+    with pytest.raises(PodperfError, match="does not take"):
+        forward(Chain("bpf-object", 0), testbed=testbed_with(BpfObjectSettings(str(passing), "xdp", program="none")))
+    with pytest.raises(Unavailable, match="the topology names no BPF object"):
+        forward(Chain("bpf-object", 0), testbed=testbed_with(None))

@@ -1,0 +1,184 @@
+"""Where instructions went: what the plug-in counted, the symbols of a guest, and both joined."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podperf.counted_machine import plugin
+from podperf.counted_machine.executions import Block, by_function, read_executions
+from podperf.counted_machine.plugin import Plugin, plugin_for
+from podperf.counted_machine.profile import ChainProfiler, Profiler
+from podperf.counted_machine.symbols import UNKNOWN, Symbols, read_symbols
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Completed
+from podperf.methods.functions import USER_SPACE
+from podperf.model import Loop
+from scripted_host import ScriptedHost
+
+KERNEL = """\
+0000000000020400 A cpu_info
+ffffffff81000000 T _text
+ffffffff81000100 T __memset
+ffffffff81000100 T memset
+ffffffff81000100 t memset_orig
+ffffffff81000200 t ip_forward
+ffffffff81000280 r a_table
+ffffffff82000000 T _etext
+"""
+OTHERS = """\
+ffffffffc0000100 t nft_do_chain\t[nf_tables]
+ffffffffc0000200 t bpf_prog_8926e1767a8d9225_send_frames\t[bpf]
+ffffffffc0000300 t bpf_prog_8926e1767a8d9225\t[bpf]
+"""
+COUNTED = """\
+window 0
+ffffffff81000200 10 64
+ffffffffc0000104 69 64
+window 1
+ffffffff81000200 10 64
+ffffffff81000240 2 64
+ffffffffc0000104 69 64
+400000 5 64
+"""
+
+
+@pytest.fixture
+def symbols() -> Symbols:
+    return read_symbols(KERNEL, OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("address", "function"),
+    (
+        (0x400000, USER_SPACE),
+        (0xFFFFFFFF80000000, UNKNOWN),
+        (0xFFFFFFFF81000104, "memset"),
+        (0xFFFFFFFF810001FF, "memset"),
+        (0xFFFFFFFF81000290, "ip_forward"),  # a table is no function
+        (0xFFFFFFFF82000004, UNKNOWN),
+        (0xFFFFFFFFC0000100, "nft_do_chain [nf_tables]"),
+        (0xFFFFFFFFC00002FF, "send_frames [bpf]"),
+        (0xFFFFFFFFC0000300, "bpf_prog_8926e1767a8d9225 [bpf]"),  # a program without a name
+    ),
+)
+def test_an_address_is_of_the_last_function_that_begins_before_it(
+    symbols: Symbols, address: int, function: str
+) -> None:
+    assert symbols.function(address) == function
+
+
+def test_blocks_are_read_by_window() -> None:
+    windows = read_executions(COUNTED)
+    assert list(windows) == [0, 1]
+    assert windows[0][1] == Block(0xFFFFFFFFC0000104, 69, 64)
+    assert read_executions("") == {}
+
+
+@pytest.mark.parametrize("text", ("window\n", "window x\n", "ffff 1\n", "xyz 1 1\n", "ffff 1 1 1\n"))
+def test_a_damaged_file_is_told(text: str) -> None:
+    with pytest.raises(PodperfError, match="wrote what is no count of executions"):
+        read_executions(text)
+
+
+def test_instructions_of_a_function_are_the_mean_of_the_windows(symbols: Symbols) -> None:
+    windows = read_executions(COUNTED)
+    assert by_function(windows, [0], symbols) == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
+    both = by_function(windows, [0, 1], symbols)
+    assert both == {"ip_forward": 11, "nft_do_chain [nf_tables]": 69, USER_SPACE: 2.5}
+
+
+def test_a_window_that_was_not_counted_is_told(symbols: Symbols) -> None:
+    with pytest.raises(PodperfError, match="counted 2 windows, and not number 2, 3"):
+        by_function(read_executions(COUNTED), [1, 2, 3], symbols)
+
+
+BLOCKS = st.lists(
+    st.builds(
+        Block,
+        st.one_of(st.integers(0, 2**40), st.integers(0xFFFFFFFF81000000, 0xFFFFFFFFC0001000)),
+        st.integers(1, 200),
+        st.integers(1, 100_000),
+    )
+)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=3))
+def test_no_instruction_is_lost(windows: list[list[Block]]) -> None:
+    found = by_function(dict(enumerate(windows)), range(len(windows)), read_symbols(KERNEL, OTHERS))
+    everything = sum(each.instructions * each.executions for blocks in windows for each in blocks)
+    assert sum(found.values()) * Loop.WINDOW * len(windows) == pytest.approx(everything, rel=1e-12)
+
+
+class Guest(ScriptedHost):
+    """A machine with these symbols. It counts how often it is asked for those of the kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed = 0
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        if "gzip" in command[-1]:
+            self.listed += 1
+            return Completed(command, 0, base64.b64encode(gzip.compress(KERNEL.encode())).decode(), "")
+        return Completed(command, 0, OTHERS, "")
+
+
+def test_a_profile_joins_the_counts_of_the_last_loop_with_the_symbols_of_now(tmp_path: Path) -> None:
+    guest, executions = Guest(), tmp_path / "executions"
+    profiler = Profiler(Plugin(executions), guest)
+    executions.write_text(COUNTED)
+    for _ in range(2):
+        assert ChainProfiler(profiler).functions([0]) == {"ip_forward": 10, "nft_do_chain [nf_tables]": 69}
+    assert guest.listed == 1, "the kernel's own symbols stay where they are"
+
+
+def test_without_counts_the_reason_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"QEMU 7\.2\.22 is too old"):
+        ChainProfiler(Profiler(Plugin(missing="QEMU 7.2.22 is too old"), Guest())).functions([0])
+    with pytest.raises(Unavailable, match=r"wrote no counts to .*executions: No such file"):
+        ChainProfiler(Profiler(Plugin(tmp_path / "executions"), Guest())).functions([0])
+
+
+class Qemu(ScriptedHost):
+    """A host with this QEMU, and with the plug-in or without."""
+
+    def __init__(self, *, built: bool = True, complaint: str = "") -> None:
+        super().__init__()
+        self.built, self.complaint = built, complaint
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        if command[0] == "test":
+            return Completed(command, int(not self.built), "", "")
+        if command[-1] == "--version":
+            return Completed(command, 0, "QEMU emulator version 7.2.22\nCopyright", "")
+        return Completed(command, int(bool(self.complaint)), "", self.complaint)
+
+
+def test_a_qemu_that_takes_the_plugin_gets_it(tmp_path: Path) -> None:
+    found = plugin_for(Qemu(), "qemu", tmp_path)
+    assert found.missing is None and found.executions == tmp_path / "executions"
+    assert found.words == ["-plugin", f"{plugin.LIBRARY},out={tmp_path}/executions"]
+
+
+def test_a_comma_in_a_path_does_not_end_the_option() -> None:
+    assert Plugin(Path("/a,b/executions")).words[1].endswith("out=/a,,b/executions")
+
+
+def test_an_old_qemu_gets_none_and_the_reason_names_it(tmp_path: Path) -> None:
+    found = plugin_for(Qemu(complaint="ignored\nundefined symbol: qemu_plugin_scoreboard_new"), "qemu", tmp_path)
+    assert found.executions is None and not found.words
+    assert found.missing == (
+        "QEMU emulator version 7.2.22 does not take podperf's plug-in, so QEMU 9.1 or newer with plug-ins is needed "
+        "(undefined symbol: qemu_plugin_scoreboard_new)"
+    )
+
+
+def test_a_plugin_that_is_not_built_is_told_with_the_remedy(tmp_path: Path) -> None:
+    found = plugin_for(Qemu(built=False), "qemu", tmp_path)
+    assert found.missing == "QEMU's plug-in is not built; once: sudo ./podperf set-up virtual-worker"
