@@ -8,6 +8,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     counted_machine            the machine in QEMU whose clock counts instructions
     report, virtual_worker     reports from records; a worker in QEMU
     history                    figures of many runs: trends, change points, bounds for thresholds
+    comparisons                comparisons that users write, and their rounds
     methods, records           methods measure a result with a tester; the JSON document of one test
     verdicts                   thresholds, claims of the draft, results that others published
     testbed                    machines, ports and CPUs in use: builds the systems under test
@@ -21,6 +22,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     third_party                parts that other packages bring
     model                      the values of a measurement: chains, frames, traffic, trials, latencies
     addressing, cpu_lists      test addresses and MACs; CPU lists as text
+    cpu_time                   the CPU time that a system under test took
     errors, figures, forecast  the errors of users; figures as text; the time that a run still takes
     nearness, noise            the known names next to a mistyped one; the amount of foreign work
     ownership, terminal        the owner of result files; the properties of a terminal

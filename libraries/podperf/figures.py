@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # phases of a test, in words; all others have a name that is a word
-PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path"}
+PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path", "cpu_time": "CPU time"}
 
 
 def number(value: float) -> str:
@@ -36,6 +36,11 @@ def microseconds(nanoseconds: float) -> str:
 def percent(ratio: float) -> str:
     """A ratio between 0 and 1 as per cent, with as many digits as a loss ratio needs."""
     return f"{short(ratio * 100)} %"
+
+
+def signed(share: float) -> str:
+    """A change as per cent: `-5.1 %`, `+0.3 %`."""
+    return f"{'+' if share > 0 else ''}{short(share * 100)} %"
 
 
 def count(amount: int, noun: str) -> str:

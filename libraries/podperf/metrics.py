@@ -100,6 +100,17 @@ COST = Quantity(
 )
 
 
+CPU_TIME = Quantity(
+    "CPU time",
+    more_is_better=False,
+    key="nanoseconds_per_frame",
+    unit="ns/f",
+    scale=1,
+    units=(Unit("ns", "nanoseconds of CPU time a frame", lambda nanoseconds, _: nanoseconds),),
+    unit_words="nanoseconds of CPU time that a frame takes in the system under test",
+)
+
+
 class Need(StrEnum):
     """A property of the tester. A figure that needs it is right only if the tester has it."""
 
@@ -182,6 +193,15 @@ METRICS: dict[str, Metric] = {
             method="latency",
             meaning="the latency that 99 % of the frames do not exceed, at half the PDR",
             needs=frozenset((Need.CLOCK,)),
+        ),
+        Metric(
+            "cpu_time",
+            label="CPU time a frame",
+            head="CPU",
+            quantity=CPU_TIME,
+            method="cpu_time",
+            meaning="the CPU time that the system under test takes for one frame, at half the PDR",
+            needs=frozenset((Need.COUNT,)),
         ),
         Metric(
             "cost",

@@ -10,30 +10,40 @@ from itertools import zip_longest
 
 from podperf.figures import count
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, Difference
-from podperf.metrics import IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
+from podperf.metrics import CPU_TIME, IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
 from podperf.report.results import (
     Record,
     caveats,
+    cpu_time_words,
     figure_text,
     noisy,
     not_comparable,
+    polls,
     remarks,
     shown,
     unfinished,
     verdict_word,
 )
 
-_COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
+_COLOURS = {
+    **dict.fromkeys(("passed", "confirmed", "faster", "no difference"), "32"),
+    **dict.fromkeys(("failed", "refuted", "slower"), "31;1"),
+    "measured": "36",
+    "skipped": "33",
+}
 _OTHER_COLOUR = "33"
 _ORDER = (
     "passed",
     "measured",
     "confirmed",
+    "faster",
+    "no difference",
     "failed",
     "refuted",
     "inconclusive",
+    "undecided",
     "not judged",
     "interrupted",
     "skipped",
@@ -42,6 +52,7 @@ _NAME, _VERDICT = "Test", "Verdict"  # heads of the first and the last column
 _LEAST_NAME = 16  # characters of a name in its first line, also on a terminal that is narrower than the table
 _WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
 _INDENT = "    "
+_POLLS = "polls"  # in place of a CPU time a frame
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _HIGHER, _LOWER = "↑", "↓"  # behind a figure that differs from those of earlier runs
 _WORSE, _BETTER = "31;1", "32"  # their colours
@@ -85,9 +96,11 @@ def closing_line(records: Sequence[Record]) -> str:
 
 
 def figure_cell(record: Record, metric: Metric, signs: Signs = IN_TEXT) -> str:
-    """A figure in its unit, or `-` without a figure."""
+    """A figure in its unit. Without a figure `-`, or `polls` if pollers do not tell their CPU time."""
     found = record["results"].get(metric.name)
-    return figure_text(found, metric.quantity, signs) if found else "-"
+    if found:
+        return figure_text(found, metric.quantity, signs)
+    return _POLLS if metric.quantity is CPU_TIME and polls(record) else "-"
 
 
 def pods_cell(record: Record) -> str:
@@ -100,13 +113,19 @@ def pods_cell(record: Record) -> str:
 
 
 def further_figures(record: Record) -> list[tuple[str, str]]:
-    """Label and figure of each metric that is neither a rate nor a latency. Rates and latencies are shown elsewhere."""
-    found = (each for each in METRICS.values() if each.name in record["results"])
-    return [
-        (each.label, f"{figure_cell(record, each)} {each.quantity.unit}")
-        for each in found
-        if each.quantity not in {RATE, LATENCY}
-    ]
+    """Label and figure of each metric that is neither a rate nor a latency. Rates and latencies are shown elsewhere.
+
+    A CPU time has its parts behind it, and these also if it has no figure.
+    """
+    found = {
+        each.label: f"{figure_cell(record, each)} {each.quantity.unit}"
+        for each in METRICS.values()
+        if each.name in record["results"] and each.quantity not in {RATE, LATENCY}
+    }
+    if parts := cpu_time_words(record):
+        label = METRICS["cpu_time"].label
+        found[label] = f"{found[label]} ({parts})" if label in found else parts
+    return list(found.items())
 
 
 def figures_line(record: Record) -> str:
@@ -292,6 +311,7 @@ def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> It
         words = [f"{each.unit}: {each.unit_words}" for each in quantities if each.unit_words]
         words += [f"{IN_COLUMN.at_least}: at least, the tester was the limit", f"{IN_COLUMN.below}: less than"]
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
+        words += [f"{_POLLS}: takes its whole CPU, with frames or without"] if any(map(polls, records)) else []
         yield from _wrapped("; ".join(words), min(width, _WIDEST_TEXT))
     if any(earlier.of(each, metric) for each in records for metric in METRICS.values()):
         legend = f"{_HIGHER}, {_LOWER}: higher, lower than in earlier runs; ./podperf report --history tells how sure"
