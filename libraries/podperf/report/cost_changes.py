@@ -67,7 +67,7 @@ class RowChanges:
 
 
 @dataclass(frozen=True)
-class Variant:
+class CountedVariant:
     """What was measured before, or after: the name of its run or record, and what is known of its machine."""
 
     name: str
@@ -78,8 +78,8 @@ class Variant:
 class CostComparison:
     """Two variants. `only_one` are the tests with a cost that the other variant has not."""
 
-    before: Variant
-    after: Variant
+    before: CountedVariant
+    after: CountedVariant
     rows: Sequence[RowChanges]
     only_one: Sequence[str]
     problems: Sequence[str] = ()
@@ -121,14 +121,14 @@ def compare_runs(before: Sequence[Record], after: Sequence[Record]) -> tuple[lis
     return rows, alone
 
 
-def variant(name: str, records: Sequence[Record]) -> Variant:
+def variant(name: str, records: Sequence[Record]) -> CountedVariant:
     """The variant of a run with these records."""
     facts: dict[str, None] = {}
     for each in records:
         kernel = ((each["environment"] or {}).get("kernel") or {}).get("release")
         named = each.get("version_under_test")
         facts |= dict.fromkeys(filter(None, [named and str(named), kernel and f"Linux {kernel}"]))
-    return Variant(name, ", ".join(facts))
+    return CountedVariant(name, ", ".join(facts))
 
 
 def to_json(comparison: CostComparison) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import podperf
-from podperf.report.cost_changes import CostChange, CostComparison, RowChanges, Variant
+from podperf.report.cost_changes import CostChange, CostComparison, CountedVariant, RowChanges
 from podperf.report.cost_chart import cost_chart
 from podperf.report.cost_words import MOST_SHOWN, instructions, sentence, signed, told_alike
 from podperf.report.html import Html, TableRow, drawing, element, table
@@ -52,7 +52,7 @@ def _body(comparison: CostComparison) -> Iterator[Html]:
     )
 
 
-def _variant(found: Variant) -> list[Html | str]:
+def _variant(found: CountedVariant) -> list[Html | str]:
     return [element("b", found.name), f" ({found.facts})" if found.facts else ""]
 
 
