@@ -20,8 +20,6 @@ from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
-from podperf.testers import TESTERS
-from podperf.topology import load_topology
 from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
 from run_command.last_words import LastWords
@@ -29,6 +27,7 @@ from run_command.remaining_tests import RemainingTests
 from run_command.results_folder import ResultsFolder
 from run_command.robot_framework import run_robot
 from run_command.safe_results import unsafe_results
+from run_command.topologies import boots_a_machine
 from run_command.xunit_properties import XunitProperties
 
 NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
@@ -96,13 +95,9 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
 
 
 def uses_virtual_worker(variables: Sequence[str]) -> bool:
-    """Whether the topology of the run boots a virtual worker. False for a wrong file: the run reports its errors."""
+    """Whether the topology of the run boots a machine in QEMU."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
-    try:
-        topology = load_topology(named[-1], testers=TESTERS)
-    except PodperfError:
-        return False
-    return topology.virtual or topology.counts_instructions
+    return boots_a_machine(named[-1])
 
 
 def say(text: str) -> None:

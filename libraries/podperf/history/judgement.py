@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from podperf.figures import count, short
+from podperf.figures import count, short, signed
 from podperf.history.changes import LEAST, LEAST_COUNTED, WINDOW, Change, newest_change, newest_counted_change
 from podperf.history.fingerprint import difference
 from podperf.history.trends import Point, Row
@@ -115,8 +115,3 @@ def _sentence(change: Change) -> str:
         return f"no change larger than {short(change.most * 100)} % ({runs})"
     words = f"{signed(change.share)} ({signed(change.low)} to {signed(change.high)}; {runs})"
     return words if change.confirmed else f"{words}; one run alone: repeat it"
-
-
-def signed(share: float) -> str:
-    """`-5.1 %`, `+0.3 %`."""
-    return f"{'+' if share > 0 else ''}{short(share * 100)} %"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from podperf.figures import count
-from podperf.history.judgement import Judgement, judge, signed
+from podperf.figures import count, signed
+from podperf.history.judgement import Judgement, judge
 from podperf.history.runs import PastRun, TestKey, test_of
 from podperf.history.trends import Point, rows_of
 from podperf.metrics import Measured, Metric

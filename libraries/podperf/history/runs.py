@@ -14,6 +14,7 @@ from podperf.records import Record, read_record, record_files
 
 NEAREST = 12  # earlier runs that a table compares with
 MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
+COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 TestKey = tuple[str, str, str]  # testbed, suite, name
 
 
@@ -62,6 +63,7 @@ def read_history(folder: Path) -> History:
                 found.append(read_record(path, trials=False))
             except PodperfError as error:
                 problems.append(f"{name}/records/{printable(path.name)}: {error}")
+        found = [each for each in found if not COMPARED & set(each["methods"])]
         if found:
             found.sort(key=lambda each: (each["started"], each["id"]))
             runs.append(PastRun(name, tuple(found)))

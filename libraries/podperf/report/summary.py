@@ -25,15 +25,23 @@ from podperf.report.results import (
     verdict_word,
 )
 
-_COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
+_COLOURS = {
+    **dict.fromkeys(("passed", "confirmed", "faster", "no difference"), "32"),
+    **dict.fromkeys(("failed", "refuted", "slower"), "31;1"),
+    "measured": "36",
+    "skipped": "33",
+}
 _OTHER_COLOUR = "33"
 _ORDER = (
     "passed",
     "measured",
     "confirmed",
+    "faster",
+    "no difference",
     "failed",
     "refuted",
     "inconclusive",
+    "undecided",
     "not judged",
     "interrupted",
     "skipped",
