@@ -1,36 +1,41 @@
 """Shows how well whole runs repeat: `run_to_run.py RESULTS RESULTS…`. Example: five runs of `sudo ./podperf run`.
 
-The program reads the records of the runs. It measures nothing. Each test has a line for MRR and one for PDR, with the
-figure of each run in kpps. `n`: the machine was noisy during the measurement. `>=`: the tester was the limit. The last
-column is the largest figure without a mark divided by the smallest. The aim is a limit on this ratio.
+The program reads the records of the runs. It measures nothing. Each test has a line for MRR, PDR and CPU time, with the
+figure of each run in kpps or ns. `n`: the machine was noisy during the measurement. `>=`: the tester was the limit.
+Behind the figures are the median of all and their spread: the largest minus the smallest, divided by the median. The
+last column is the largest figure without a mark divided by the smallest. The aim is a limit on this ratio of MRR and
+PDR.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.errors import PodperfError
-from podperf.figures import kpps, percent
-from podperf.metrics import Measured, Metric, headlines
+from podperf.figures import number, percent
+from podperf.metrics import METRICS, Measured, Metric, headlines
 from podperf.report.results import Record, read_runs
 
 AIM = 1.1
+CPU_TIME = METRICS["cpu_time"]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one run, in frames/s."""
+    """One figure of one run, in the unit of the table."""
 
-    rate: float
+    value: float
     bound: bool
     noisy: bool
 
     def __str__(self) -> str:
-        return f"{Measured(self.rate, lower_bound=self.bound).bounded(kpps(self.rate))}{'n' if self.noisy else ' '}"
+        return f"{Measured(self.value, lower_bound=self.bound).bounded(number(self.value))}{'n' if self.noisy else ' '}"
 
 
 def figure_of(record: Record | None, metric: Metric) -> Figure | None:
@@ -38,8 +43,25 @@ def figure_of(record: Record | None, metric: Metric) -> Figure | None:
     found = record["results"].get(metric.name) if record else None
     if record is None or found is None:
         return None
-    noise = record["methods"][metric.method]["noise"]
-    return Figure(found["frames_per_second"], found["lower_bound"], bool(noise and noise["noisy"]))
+    quantity = metric.quantity
+    return Figure(found[quantity.key] / quantity.scale, found["lower_bound"], is_noisy(record, metric))
+
+
+def is_noisy(record: Record, metric: Metric) -> bool:
+    """Whether the machine was noisy while this figure was found. CPU time has one trial."""
+    noise = record["methods"][metric.method].get("noise")
+    if metric is CPU_TIME:
+        trials = (each for each in record["trials"] if each["phase"] == metric.method and each["invalid"] is None)
+        noise = next((each["noise"] for each in trials), None)
+    return bool(noise and noise["noisy"])
+
+
+def all_together(figures: Sequence[Figure]) -> str:
+    """Median and spread of these figures, the noisy ones too."""
+    values = [each.value for each in figures]
+    median = statistics.median(values)
+    spread = (max(values) - min(values)) / median if median else 0.0
+    return f"   median {number(median)}, spread {percent(spread)}"
 
 
 def main() -> int:
@@ -55,16 +77,17 @@ def main() -> int:
     records = [{record["id"]: record for record in run.records} for run in runs]
     ratios: dict[str, float] = {}
     for name in dict.fromkeys(each for run in records for each in run):
-        for metric in headlines():
+        for metric in (*headlines(), CPU_TIME):
             figures = [figure_of(run.get(name), metric) for run in records]
             if not any(figures):
                 continue
-            row = f"{name:34s} {metric.label}"
-            rates = [each.rate for each in figures if each and not (each.noisy or each.bound)]
-            if len(rates) > 1 and min(rates) > 0:
-                ratios[row] = max(rates) / min(rates)
+            row = f"{name:34s} {metric.head}"
+            quiet = [each.value for each in figures if each and not (each.noisy or each.bound)]
+            if len(quiet) > 1 and min(quiet) > 0 and metric is not CPU_TIME:
+                ratios[row] = max(quiet) / min(quiet)
             cells = "".join(f"{each:>11}" for each in map(str, (each or "" for each in figures)))
-            print(f"{row}{cells}{f'{ratios[row]:9.3f}' if row in ratios else ''}")
+            together = all_together([each for each in figures if each])
+            print(f"{row}{cells}{together}{f'{ratios[row]:9.3f}' if row in ratios else ''}")
     if not ratios:
         sys.exit("no figure was found twice on a quiet machine")
     near = sum(ratio <= AIM for ratio in ratios.values())

@@ -45,8 +45,8 @@ class Traffic:
     def search_for_ndr_and_pdr(self) -> None:
         """Find the non-drop rate and the partial drop rate in one search (MLRsearch, RFC 9971), then the latency.
 
-        The topology names the preset, which has the goals of the search. Latency is measured at half the PDR, or at
-        half the NDR if the preset seeks no PDR.
+        The topology names the preset, which has the goals of the search. Latency and the CPU time of a frame are
+        measured at half the PDR, or at half the NDR if the preset seeks no PDR.
         """
         result = open_run().measurement.ndr_and_pdr()
         for goal in result.goals:
@@ -57,10 +57,11 @@ class Traffic:
             logger.warn(result.incomplete)
         if not open_run().measurement.latency():
             logger.warn("latency is not measured: the search found no load that the system under test carries")
+        open_run().measurement.cpu_time()
 
     @keyword
     def measure_chain(self) -> None:
-        """Measure rates and latency of the chain, or on a counted machine its cost.
+        """Measure rates, latency and CPU time of the chain, or on a counted machine its cost.
 
         Calls `Measure Maximum Receive Rate` and `Search For NDR And PDR`, or on a counted machine `Measure Cost`.
         """

@@ -38,6 +38,7 @@ struct stream { /* one direction; `due` is FINISHED if all frames are sent, or n
 	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
 	__u32 flow;
 	__u32 size;
+	__u32 train;      /* frames that are due together, less one: 0, 1, 3, 7 ... */
 	__u32 first_size; /* the first size of the next round of flows; it changes so that no flow keeps one size */
 };
 
@@ -191,7 +192,10 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 		stream->first = now - plan->start;
 	stream->last = now - plan->start;
 	stream->sent++;
-	stream->due = stream->sent < stream->count ? stream->due + stream->gap : FINISHED;
+	if (stream->sent >= stream->count)
+		stream->due = FINISHED;
+	else if (!(stream->sent & stream->train))
+		stream->due += stream->gap * (stream->train + 1);
 	stream->flow = stream->flow + 1 < plan->flows ? stream->flow + 1 : 0;
 	stream->size = stream->size + 1 < plan->sizes ? stream->size + 1 : 0;
 	if (plan->flows > 1 && !stream->flow && stream->size == stream->first_size) {

@@ -5,7 +5,7 @@
  *     load=100000 duration=1 settle=0.05 sizes=64,570 directions=left-to-right,right-to-left flows=1
  *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
  *
- * For a closed loop, with load=0: burst=32 windows=32 warm-up=512
+ * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32 warm-up=512
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -110,6 +110,13 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 	return complain(BAD_REQUEST, "request: %s is no word of a request", key);
 }
 
+static int read_burst(const char *key, const char *value, unsigned int *frames)
+{
+	if (read_whole(key, value, 1, WINDOW, "1 to 64 frames", frames))
+		return -1;
+	return WINDOW % *frames ? bad(key, value, "a power of two") : 0;
+}
+
 static int read_word(char *key, char *value, struct request *request)
 {
 	char *dot = strchr(key, '.');
@@ -120,11 +127,10 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->duration);
 	if (!strcmp(key, "settle"))
 		return read_number(key, value, 0, 60, "0 to 60 s", &request->settle);
-	if (!strcmp(key, "burst")) {
-		if (read_whole(key, value, 1, WINDOW, "1 to 64 frames", &request->burst))
-			return -1;
-		return WINDOW % request->burst ? bad(key, value, "a power of two") : 0;
-	}
+	if (!strcmp(key, "burst"))
+		return read_burst(key, value, &request->burst);
+	if (!strcmp(key, "train"))
+		return read_burst(key, value, &request->train);
 	if (!strcmp(key, "windows"))
 		return read_whole(key, value, 1, MAX_WINDOWS, "1 to 64", &request->windows);
 	if (!strcmp(key, "warm-up")) {
@@ -150,7 +156,7 @@ int request_parse(char *line, struct request *request)
 	char *rest = NULL;
 
 	*request = (struct request){ .duration = -1, .load = -1, .settle = 0.05, .directions = { 1, 0 }, .flows = 1,
-				     .sizes = 1, .size = { 64 } };
+				     .train = 1, .sizes = 1, .size = { 64 } };
 	for (char *word = strtok_r(line, " \t\r\n", &rest); word; word = strtok_r(NULL, " \t\r\n", &rest)) {
 		char *value = strchr(word, '=');
 
@@ -162,6 +168,8 @@ int request_parse(char *line, struct request *request)
 	}
 	if (request->load < 0 || request->duration < 0)
 		return complain(BAD_REQUEST, "request: load and duration must be given");
+	if (request->train > 1 && !request->load)
+		return complain(BAD_REQUEST, "request: a train needs a load");
 	if (!request->burst != !request->windows || (request->burst && request->load))
 		return complain(BAD_REQUEST, "request: a closed loop needs burst and windows, and load=0");
 	return 0;
@@ -219,6 +227,7 @@ static void stream_pace(struct stream *stream, const struct request *request, in
 	}
 	gap = 1e9L / request->load;
 	stream->gap = llroundl(gap * (1 << FRACTION_BITS));
+	stream->train = request->train - 1;
 	stream->count = llround(request->load * request->duration);
 	if (!stream->count)
 		stream->count = 1;

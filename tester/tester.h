@@ -65,6 +65,7 @@ struct entry {
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
+	unsigned int train;          /* frames that are due together; 1: each by itself */
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
 	unsigned int warm_up;        /* frames of a closed loop before the first window */
 	int directions[2];

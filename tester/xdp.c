@@ -225,6 +225,8 @@ static uint32_t batch_size(const struct request *request)
 
 	if (request->burst)
 		return request->burst;
+	if (request->train > 1)
+		return request->train;
 	if (request->load == 0 || calls > 64)
 		return 64;
 	return calls < 1 ? 1 : calls;

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cost_and_cpu_time
 import history_rates
+import made_up
 import tester_accounting
+from podperf.metrics import Measured
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, Trial, TrialResult
 from tester_accounting import TRAFFIC, TRIALS
 
@@ -76,3 +80,62 @@ def test_the_rates_of_a_history_are_those_of_its_verdicts(monkeypatch: pytest.Mo
     assert found[2][-5:] == ["0.0%", "100.0%", "0.0%", "0.0%", "0.0%"]  # a drop of 10 % in one run
     monkeypatch.setattr(history_rates, "verdict", lambda _: "regression")
     assert history_rates.main(["4"]) == 1
+
+
+# --- the counted cost beside the CPU time -----------------------------------------------------------------------------
+
+
+def rows(*pairs: tuple[float, float]) -> list[cost_and_cpu_time.Row]:
+    return [cost_and_cpu_time.Row(f"row {cost:g}", cost, time) for cost, time in pairs]
+
+
+def test_ranks_of_equal_values_are_their_mean() -> None:
+    assert cost_and_cpu_time.ranks([30, 10, 20, 10]) == [4, 1.5, 3, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "rho"),
+    [
+        ([(1, 10), (2, 400), (3, 401)], 1.0),
+        ([(1, 9), (2, 5), (3, 1)], -1.0),
+        ([(1, 1), (2, 3), (3, 2), (4, 4)], 0.8),  # 1 - 6 * 2 / (4 * 15)
+        ([(1, 1), (2, 2)], None),
+        ([(1, 7), (2, 7), (3, 7)], None),
+    ],
+)
+def test_the_rank_correlation_is_spearmans(pairs: list[tuple[float, float]], rho: float | None) -> None:
+    found = cost_and_cpu_time.rank_correlation(rows(*pairs))
+    assert found == (rho if rho is None else pytest.approx(rho))
+
+
+def write_results(folder: Path, metric: str, figures: dict[str, float]) -> Path:
+    for name, value in figures.items():
+        record, trials = made_up.forwarding_record(name, 281e3)
+        record.metrics = {metric: Measured(value)}
+        made_up.write(folder, record, trials)
+    return folder
+
+
+def test_rows_that_both_testbeds_have_are_printed_and_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    costs = {"macvlan": 3000.0, "linux-bridge": 8000.0, "ptp": 9000.0, "docker": 1.0}
+    counted = write_results(tmp_path / "counted", "cost", costs)
+    times = {"macvlan": 900.0, "linux-bridge": 3100.0, "ptp": 2500.0, "routed": 2.0}
+    once = write_results(tmp_path / "once", "cpu_time", times)
+    again = write_results(tmp_path / "again", "cpu_time", {"macvlan": 1100})
+    drawn = tmp_path / "plot.svg"
+    words = ["cost_and_cpu_time.py", *map(str, (counted, once, again)), "--svg", str(drawn)]
+    monkeypatch.setattr("sys.argv", words)
+    assert cost_and_cpu_time.main() == 0
+    said = capsys.readouterr().out
+    assert "rank correlation of 3 rows: 0.500" in said
+    assert "macvlan, 1 pod, 64B: 3 000 instructions, 1 000 ns" in drawn.read_text(), "the median of two runs"
+    assert drawn.read_text().count("<circle") == 3
+
+
+def test_too_few_rows_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [write_results(tmp_path / name, name, {"macvlan": 3000}) for name in ("cost", "cpu_time")]
+    monkeypatch.setattr("sys.argv", ["cost_and_cpu_time.py", *map(str, folders)])
+    with pytest.raises(SystemExit, match="fewer than 3 rows"):
+        cost_and_cpu_time.main()

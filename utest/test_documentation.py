@@ -144,7 +144,7 @@ def test_a_line_of_a_topology_or_a_published_table_fits_120_columns(file: Path) 
 @pytest.mark.parametrize("page", ["README.md", "docs/suites.md"])
 def test_a_page_names_the_data_planes_whose_pods_cni_plugins_attach(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\. podperf", text, re.DOTALL)
+    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\.\s+podperf", text, re.DOTALL)
     assert tuple(re.findall(r"`([\w-]+)`", sentence)) == BY_CNI_PLUGINS
 
 

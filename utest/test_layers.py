@@ -20,6 +20,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
         "__init__",
         "addressing",
         "cpu_lists",
+        "cpu_time",
         "errors",
         "figures",
         "forecast",

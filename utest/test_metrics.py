@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from made_up import trial
+from podperf.cpu_time import CpuTime
 from podperf.methods.cost import BURSTS, Builds, CostResult
+from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
@@ -87,11 +89,14 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
     mrr, search = Mrr(trials=1, duration=0.1).run(source), NdrPdr(preset("quick"), clock=source.clock).run(source)
     latency = LatencyAtShare.below(search.metrics)
     assert latency is not None
+    at_half = latency.run(source)
+    timed = replace(at_half.trial, cpu_time=CpuTime({"receive thread of w-left": 1e9}))
     cost = CostResult({burst: Builds((5000.0,)) for burst in BURSTS}, {}, {})
     found = {
         "mrr": mrr.metrics,
         "ndrpdr": search.metrics,
-        "latency": latency.run(source).metrics,
+        "latency": at_half.metrics,
+        "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

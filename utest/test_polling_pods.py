@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.thread_time import Cycles
 from podperf.model import Chain, Direction, Entry, FrameSize, Placement, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
@@ -36,6 +37,8 @@ ENTRIES = {Direction.LEFT_TO_RIGHT: Entry("02:00:00:00:00:01")}
 
 class Recorded:
     """An application, and its forwarder. It notes the calls that it gets."""
+
+    cycles: Callable[[], Cycles] | None = None
 
     def __init__(self, events: list[str]) -> None:
         self.events, self.name, self.ended = events, "", False

@@ -6,9 +6,10 @@ import errno
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.thread_time import CpuUser, RunTime
 from podperf.methods.base import TrialSource
 from podperf.metrics import METRICS, Measured, Metric, Metrics, Need, Quantity, Unit
 from podperf.model import (
@@ -590,6 +592,48 @@ def test_latency_is_of_half_the_pdr_or_of_half_the_ndr_where_the_preset_seeks_no
     found = run.current.record
     assert found.methods["latency"]["load"] == found.metrics[rate].value / 2
     assert found.methods["latency"]["statement"] == f"1 s at 50% of the {rate.upper()}"
+
+
+def test_cpu_time_is_that_of_trains_at_the_load_of_latency(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads have taken 2 µs more each time that somebody asks. Half a second at 225 kpps has 101 250 frames."""
+    asked = count(0, 2000)
+
+    def now(_: Host, threads: Sequence[int]) -> Mapping[int, RunTime]:
+        return dict.fromkeys(threads, RunTime(next(asked)))
+
+    monkeypatch.setattr("podperf.kernel.thread_time.run_times", now)
+    users = [CpuUser("receive thread of w-left", LocalHost(), lambda: [7])]
+    simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=users)
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    run.current.keep({"pdr": Measured(450e3)})
+    assert run.measurement.latency() and run.measurement.cpu_time()
+    latency, trial = simulated(run).trials[-2:]
+    assert (latency.load, latency.train, trial.load, trial.train) == (225e3, 1, 225e3, 32)
+    found = run.current.record
+    assert found.metrics["cpu_time"].value == pytest.approx(2000 / 101_250)
+    assert found.methods["cpu_time"]["train"] == 32
+    assert next(asked) == 4000, "asked before and after that trial only"
+
+
+def test_a_trial_that_the_tester_cannot_deliver_leaves_the_test_its_rates(run: Run) -> None:
+    simulated(run).data_plane = replace(simulated(run).data_plane, cpu_users=[CpuUser("x", LocalHost(), lambda: [])])
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    simulated(run).ceiling = 1e5
+    run.current.keep({"pdr": Measured(450e3)})
+    assert not run.measurement.cpu_time()
+    (reason,) = run.current.record.methods["cpu_time"]["missing"].values()
+    assert reason.startswith("not read: the tester could not deliver a trial of 0.5 s at 225,000 frames/s")
+    assert "cpu_time" not in run.current.record.metrics
+
+
+def test_a_data_plane_that_names_no_threads_has_no_cpu_time_and_says_so(run: Run) -> None:
+    run.begin_test(Identity("test", "suite"), Chain("linux-bridge", 1), SMALL)
+    assert not run.measurement.cpu_time(), "there is no rate to halve"
+    run.current.keep({"pdr": Measured(450e3)})
+    assert run.measurement.cpu_time()
+    assert "cpu_time" not in run.current.record.metrics
+    missing = run.current.record.methods["cpu_time"]["missing"]
+    assert missing == {"CPU time a frame": "not read: linux-bridge does not tell which threads handle frames"}
 
 
 def test_latency_at_half_of_a_rate_that_is_not_known_passes_no_threshold(run: Run) -> None:

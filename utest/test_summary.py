@@ -129,7 +129,7 @@ def test_noise_is_said_once_for_all_rows_that_had_it(tmp_path: Path) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["MRR", "NDR and PDR", "latency"]),
+        st.sampled_from(["MRR", "NDR and PDR", "latency", "CPU time"]),
         st.builds(
             lambda stolen, foreign, speed: Noise((0, 1), 10.0, stolen, foreign, 1, 1, 0.01, speed),
             st.sampled_from([0.0, 1.0]),

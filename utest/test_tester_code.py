@@ -155,6 +155,8 @@ def test_a_sink_works_as_long_on_each_frame_of_a_closed_loop(code: Code) -> None
         ("load=0 burst=1 windows=65", "windows=65: must be 1 to 64"),
         ("load=0 burst=1", "a closed loop needs burst and windows, and load=0"),
         ("load=1000 burst=1 windows=1", "a closed loop needs burst and windows, and load=0"),
+        ("load=1000 train=3", "train=3: must be a power of two"),
+        ("load=0 train=32", "a train needs a load"),
     ],
 )
 def test_a_closed_loop_that_cannot_be_is_refused(code: Code, words: str, reason: str) -> None:
@@ -324,6 +326,18 @@ def test_two_directions_share_the_clock_evenly(code: Code) -> None:
     sent = departures(code, clock(100))
     assert [direction for _, direction in sent] == [0, 1] * 100
     assert all(later[0] - earlier[0] == pytest.approx(50_000, abs=200) for earlier, later in pairwise(sent))
+
+
+@pytest.mark.parametrize("train", [2, 32, 64])
+def test_frames_of_a_train_are_due_together_and_the_mean_rate_stays(code: Code, train: int) -> None:
+    code.begin(f"load=100000 duration=0.02 train={train}")
+    sent = [now for now, _ in departures(code, clock(100))]
+    assert len(sent) == 2000
+    trains = [sent[place : place + train] for place in range(0, len(sent), train)]
+    assert all(each[-1] - each[0] == (len(each) - 1) * 100 for each in trains), "one at each call"
+    starts = [each[0] for each in trains]
+    assert all(later - earlier == pytest.approx(train * 10_000, abs=200) for earlier, later in pairwise(starts))
+    assert starts[-1] - starts[0] == pytest.approx((len(trains) - 1) * train * 10_000, abs=200)
 
 
 def test_a_stall_is_made_up_for_without_a_burst(code: Code) -> None:

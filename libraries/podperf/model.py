@@ -16,6 +16,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from podperf.cpu_time import CpuTime
 from podperf.noise import Noise
 
 DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section numbers podperf uses
@@ -163,12 +164,14 @@ class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
     With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
+    `train` frames leave together (a power of two, at most 64), at the same mean load.
     """
 
     traffic: TrafficProfile
     load: float
     duration: float
     loop: Loop | None = None
+    train: int = 1
 
 
 @dataclass(frozen=True)
@@ -275,6 +278,7 @@ class TrialResult:
     elapsed: float = 0.0  # seconds, with everything around the sending
     noise: Noise | None = None  # other work on the measuring CPUs; None: not watched
     windows: tuple[int, ...] = ()  # of a closed loop: nanoseconds of each window
+    cpu_time: CpuTime | None = None  # of the system under test; None: nobody read it
 
     @property
     def intended_count(self) -> int:

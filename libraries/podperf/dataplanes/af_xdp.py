@@ -19,6 +19,7 @@ from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import write_attribute
 from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -63,6 +64,7 @@ class AfXdp(DataPlane):
             ports=ports,
             describe_application=lambda each: {**each.describe(), "sockets": each.sockets()},
             not_in_force=lambda: self._not_in_force(polling.applications),
+            beside_pods=kernel_users(ports, outer.values()),
         )
 
     def _prepare(self, pod: Pod, interface: str) -> None:

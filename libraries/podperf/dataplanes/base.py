@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.cpu_plan import CpuPlan
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
+from podperf.kernel.thread_time import CpuUser, kernel_users
 from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
@@ -75,6 +76,11 @@ class Worker:
             Direction.RIGHT_TO_LEFT: Entry(mac=self.right.mac),
         }
 
+    @property
+    def kernel_users(self) -> list[CpuUser]:
+        """The threads of the kernel that receive at both ports and do all that an arriving frame causes."""
+        return kernel_users(self.ports, (cpu for _, cpu in self.receiving))
+
     def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
         """Reserve `mib` MiB on each NUMA node until `undo`. False if host or topology has no hugepages."""
         if not (self.hugepages and hugepages.offered(self.host)):
@@ -115,6 +121,10 @@ class RunningDataPlane:
 
     second_model: NetworkingModel | None = None
     """The second networking model of the draft to which this set-up belongs, beside the `model` of its driver."""
+
+    cpu_users: Sequence[CpuUser] | None = None
+    """The parts that take CPU time for frames: receive threads of the kernel, pods' applications, the switch. Empty if
+    nothing on the worker handles frames. None: the data plane does not tell, and has no CPU time a frame."""
 
     def check(self) -> None:
         """Raises PodperfError with the name of a process that has ended. Quick."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from podperf.dataplanes.base import Cabling
 from podperf.dataplanes.wire import Wire
+from podperf.kernel.thread_time import CpuUser
 
 
 class External(Wire):
@@ -13,4 +15,5 @@ class External(Wire):
 
     name: ClassVar[str] = "external"
     cabling: ClassVar[Cabling] = Cabling.EXISTING
+    cpu_users: ClassVar[Sequence[CpuUser] | None] = None
     path: ClassVar[str] = "the tester's existing ports; podperf does not know the system between them"

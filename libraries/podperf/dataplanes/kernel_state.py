@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from podperf.dataplanes.base import DataPlane, Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
+from podperf.kernel.thread_time import CpuUser
 from podperf.model import Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.forwarders import IN_KERNEL
@@ -59,13 +60,17 @@ def running_pods(
     entries: Mapping[Direction, Entry],
     describe_more: Callable[[], Mapping[str, Any]] = dict,
     parts: Sequence[Perishable] = (),
+    switch: Sequence[CpuUser] = (),
 ) -> RunningDataPlane:
-    """A data plane of these pods. Its description is the kernel's, with `describe_more`."""
+    """A data plane of these pods. Its description is the kernel's, with `describe_more`.
+
+    The receive threads of the worker's ports forward in the pods, too. `switch` has the threads of a user-space switch.
+    """
 
     def describe() -> Mapping[str, Any]:
         return {**describe_kernel(worker, pods), **describe_more()}
 
-    return RunningDataPlane(entries, worker.ports, describe, parts)
+    return RunningDataPlane(entries, worker.ports, describe, parts, cpu_users=[*worker.kernel_users, *switch])
 
 
 class KernelPods(DataPlane):

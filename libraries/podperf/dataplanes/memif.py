@@ -18,6 +18,7 @@ from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, unix_socket
 from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.cni import CniPlugins
@@ -60,4 +61,9 @@ class Memif(DataPlane):
         def describe() -> Mapping[str, Any]:
             return {**describe_kernel(worker, pods), "packages": package_versions(worker.host, ["dpdk-dev"])}
 
-        return polling.running(together(first, receiving[0], *others, receiving[1]), describe, ports=ports)
+        return polling.running(
+            together(first, receiving[0], *others, receiving[1]),
+            describe,
+            ports=ports,
+            beside_pods=kernel_users(ports, outer.values()),
+        )

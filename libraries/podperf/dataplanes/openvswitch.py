@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import await_success
+from podperf.kernel.thread_time import CpuUser, Cycles
 from podperf.kernel.threads import held_to, threads_named
 
 PLAIN = "ovs-vswitchd"
@@ -129,6 +131,22 @@ class OpenVSwitch:
             found[int(name.removeprefix("pmd-c").split("/")[0])] = [thread]
         return found
 
+    def pmds(self) -> CpuUser:
+        """The PMDs. The switch tells how many of their cycles were for frames."""
+
+        def threads() -> list[int]:
+            return [thread for found in self.pollers().values() for thread in found]
+
+        return CpuUser("PMDs of ovs-vswitchd", self._host, threads, polls=True, cycles=self._cycles)
+
+    def whole(self) -> CpuUser:
+        """All threads of a switch that sleeps while no frame arrives."""
+        pid = self.process.pid
+        return CpuUser("ovs-vswitchd", self._host, lambda: threads_named(self._host, "", of=pid))
+
+    def _cycles(self) -> Cycles | None:
+        return parse_pmd_cycles(self.appctl("dpif-netdev/pmd-stats-show"))
+
     def describe_pmds(self) -> dict[str, Any]:
         """Versions and configuration of the switch, its ports, the CPUs of its control threads, and the counters of its
         pollers."""
@@ -213,6 +231,19 @@ class OpenVSwitch:
 def _rows_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = ([None if value == ["set", []] else value for value in row] for row in answer["data"])
     return [dict(zip(answer["headings"], row, strict=True)) for row in rows]
+
+
+def parse_pmd_cycles(said: str) -> Cycles | None:
+    """The cycles of all PMDs in the answer to `dpif-netdev/pmd-stats-show`, which also has those of the main thread.
+
+    None if the switch has counted none.
+    """
+    of_pmds = "".join(part for part in re.split(r"^(?=\S)", said, flags=re.MULTILINE) if part.startswith("pmd thread"))
+    idle, busy = (
+        [int(found) for found in re.findall(rf"^ +{kind} cycles: (\d+) ", of_pmds, re.MULTILINE)]
+        for kind in ("idle", "processing")
+    )
+    return Cycles(sum(busy), sum(idle) + sum(busy)) if busy else None
 
 
 def _complaints(log: str) -> list[str]:

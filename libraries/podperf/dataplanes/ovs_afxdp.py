@@ -13,6 +13,7 @@ from podperf.dataplanes.ovs_kernel import OvsKernel
 from podperf.dataplanes.user_space_ports import leave_one_queue_each
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import Turns, take_turns
+from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel
 
@@ -56,6 +57,9 @@ class OvsAfxdp(OvsKernel):
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
         switch.confine(worker.cpus.beside_switch)  # no pod polls
         return take_turns(worker.host, busy_threads(worker, switch.pollers()), undo)
+
+    def _user(self, switch: OpenVSwitch) -> CpuUser:
+        return switch.pmds()
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
         return {

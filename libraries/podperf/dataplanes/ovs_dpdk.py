@@ -71,6 +71,7 @@ class OvsDpdk(DataPlane):
             lambda: _describe(worker, switch, ports, polling),
             ports=worker.ports if ports.of_kernel else {},
             switch=[switch],
+            beside_pods=[switch.pmds(), *(worker.kernel_users if ports.of_kernel and ports.devices else [])],
             # Section 4.1.3: "using user-space vSwitch which support AFXDP PMD: OVS-DPDK and VPP".
             second_model=NetworkingModel.EBPF if ports.driver == dpdk.DEVICE_DRIVERS[0] else None,
         )

@@ -14,6 +14,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.linux import module_as_before
 from podperf.hosts.way_back import unload_at_the_end
 from podperf.kernel.poller_sharing import Turns
+from podperf.kernel.thread_time import CpuUser
 from podperf.model import Chain
 
 BRIDGE = "ovs-br0"
@@ -55,7 +56,7 @@ class OvsKernel(KernelPods):
         def describe_switch() -> Mapping[str, Any]:
             return self._describe(worker, switch, turns)
 
-        return running_pods(worker, pods, entries, describe_switch, [switch, turns])
+        return running_pods(worker, pods, entries, describe_switch, [switch, turns], [turns.told(self._user(switch))])
 
     def _start(self, worker: Worker, undo: ExitStack) -> OpenVSwitch:
         return OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, cpus=worker.cpus.sut)
@@ -67,6 +68,10 @@ class OvsKernel(KernelPods):
     def _take_turns(self, worker: Worker, switch: OpenVSwitch, undo: ExitStack) -> Turns:
         """Let the switch share its CPUs with the kernel's receive threads. The kernel's datapath has no poller."""
         return Turns()
+
+    def _user(self, switch: OpenVSwitch) -> CpuUser:
+        """The threads of the switch that take CPU time for frames."""
+        return switch.whole()
 
     def _describe(self, worker: Worker, switch: OpenVSwitch, turns: Turns) -> Mapping[str, Any]:
         """The switch's own description, beside the kernel's description of the pods."""

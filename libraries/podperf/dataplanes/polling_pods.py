@@ -10,6 +10,7 @@ from typing import Any
 from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import take_turns
+from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.threads import threads_named
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods.base import Pod
@@ -63,10 +64,12 @@ class PollingPods:
         describe_application: Callable[[Application], Mapping[str, Any]] = _describe,
         not_in_force: Callable[[], str | None] = lambda: None,
         second_model: NetworkingModel | None = None,
+        beside_pods: Sequence[CpuUser] = (),
     ) -> RunningDataPlane:
         """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch forward frames unchanged.
+        Without `entries`, pods and switch forward frames unchanged. `beside_pods` has the other threads that take CPU
+        time for frames.
         """
         turns = take_turns(self._worker.host, pollers, self._undo)
 
@@ -75,7 +78,16 @@ class PollingPods:
             return {**describe(), "applications": applications, "pollers": turns.describe()}
 
         parts: list[Perishable] = [*switch, *self.applications, turns]
-        return RunningDataPlane(entries, ports, description, parts, self.applications, not_in_force, second_model)
+        of_pods = [cpu_user(self._worker.host, each) for each in self.applications]
+        users = [turns.told(each) for each in (*beside_pods, *of_pods)]
+        return RunningDataPlane(
+            entries, ports, description, parts, self.applications, not_in_force, second_model, users
+        )
+
+
+def cpu_user(host: Host, application: Application) -> CpuUser:
+    """The polling threads of a pod's application."""
+    return CpuUser(application.name, host, application.pollers, polls=True, cycles=application.cycles)
 
 
 def together(*groups: Pollers) -> dict[int, list[int]]:

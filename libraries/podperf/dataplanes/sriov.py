@@ -31,6 +31,7 @@ from podperf.hosts.linux import package_versions
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import sriov
 from podperf.kernel.sriov import VirtualFunction
+from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -60,7 +61,8 @@ class Sriov(DataPlane):
         if in_kernel:
             pods = start_kernel_pods(worker, chain, functions, undo)
             describe = partial(_describe, worker, pods, functions, pods)
-            return RunningDataPlane(forward_along(pods, worker), worker.ports, describe)
+            users = [user for pod in pods for user in kernel_users(dict.fromkeys(pod.interfaces, pod.host), ())]
+            return RunningDataPlane(forward_along(pods, worker), worker.ports, describe, cpu_users=users)
         polling = PollingPods(worker, chain, undo)
         pods = start_testpmd_pods(worker, chain, functions, polling, undo)
         describe = partial(_describe, worker, pods, functions)

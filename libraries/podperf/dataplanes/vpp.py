@@ -14,6 +14,7 @@ from podperf.hosts.linux import unix_socket
 from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
 from podperf.kernel.hugepages import PAGE_MIB
+from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.threads import threads_named
 
 START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; on a free core VPP answers after 0.5 to 1 s
@@ -117,6 +118,10 @@ class Vpp:
         if not workers:
             return {self._main: [self.process.pid]}
         return {cpu: [thread] for cpu, thread in zip(self._workers, workers, strict=True)}
+
+    def cpu_user(self) -> CpuUser:
+        """The threads that forward. They poll, and VPP does not tell the cycles in which it polled in vain."""
+        return CpuUser("VPP", self._host, lambda: [each for found in self.pollers().values() for each in found], True)
 
     def ask(self, question: str) -> list[str]:
         """The lines of VPP's answer to a command."""

@@ -82,6 +82,7 @@ class VppChain(DataPlane):
             entries=self.entries(worker),
             ports={} if devices else worker.ports,
             switch=[vpp],
+            beside_pods=[vpp.cpu_user(), *([] if devices or beside else worker.kernel_users)],
         )
         vpp.configure("clear runtime")
         return running

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from podperf.dataplanes.base import Cabling, DataPlane, RunningDataPlane, Worker
 from podperf.hosts.base import Host
+from podperf.kernel.thread_time import CpuUser
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 
 
@@ -21,6 +22,7 @@ class Wire(DataPlane):
     least_pods: ClassVar[int] = 0
     forwarders: ClassVar[Sequence[str]] = ("none",)
     path: ClassVar[str] = "the tester's ports plugged into each other"
+    cpu_users: ClassVar[Sequence[CpuUser] | None] = ()  # see RunningDataPlane
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -33,4 +35,4 @@ class Wire(DataPlane):
         self, ports: Mapping[str, Host], entries: Mapping[Direction, Entry] = MappingProxyType({})
     ) -> RunningDataPlane:
         """The path between ports of the tester. There is no worker to set up."""
-        return RunningDataPlane(entries, ports, lambda: {"path": self.path})
+        return RunningDataPlane(entries, ports, lambda: {"path": self.path}, cpu_users=self.cpu_users)

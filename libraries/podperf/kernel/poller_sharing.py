@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.programs import on_host
+from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.threads import held_to, preemptions
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
@@ -71,6 +72,13 @@ class Turns:
         """Raises PodperfError if the pollers of a CPU no longer take turns."""
         for each in self.cpus:
             each.check()
+
+    def told(self, user: CpuUser) -> CpuUser:
+        """The same, without the cycles of a poller that shares its CPU: they also pass in the turns of the others."""
+        if user.cycles is None or not any(each.rotation for each in self.cpus):
+            return user
+        sharing = {thread for each in self.cpus if each.rotation is not None for thread in each.pollers}
+        return replace(user, cycles=None) if sharing & set(user.threads()) else user
 
     def describe(self) -> list[dict[str, Any]]:
         """The description of each CPU by `TurnsOnCpu.describe`."""

@@ -1,13 +1,25 @@
 """Methods measure a result with a tester. Those that a topology has settings for are made here."""
 
 from podperf.methods.cost import ONLY_COST, CostResult
+from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare, not_delivered
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
 from podperf.topology import MethodSettings
 
-__all__ = ["ONLY_COST", "CostResult", "LatencyAtShare", "MrrResult", "SearchResult", "mrr_by", "search_by"]
+__all__ = [
+    "ONLY_COST",
+    "TRAIN",
+    "CostResult",
+    "CpuTimeAtShare",
+    "LatencyAtShare",
+    "MrrResult",
+    "SearchResult",
+    "mrr_by",
+    "not_delivered",
+    "search_by",
+]
 
 
 def mrr_by(settings: MethodSettings) -> Mrr:

@@ -13,6 +13,7 @@ from podperf.topology import MethodSettings
 CHAIN = 3.0  # to build a chain, to check that frames cross it, and to take it down
 BETWEEN_TRIALS = 0.2
 LATENCY = 1.5
+CPU_TIME = 1.0
 CHECK = 0.2  # a test without traffic
 BUILDS_OF_COST = 6.0  # the number of times that a counted machine builds a chain
 COUNTED_CHAIN = 6.0  # to build a chain on a counted machine
@@ -34,7 +35,7 @@ def usual_duration(
         return BUILDS_OF_COST * COUNTED_CHAIN if set(data_planes) & set(tags) else CHECK
     mrr = method.mrr_trials * (method.mrr_trial_duration + BETWEEN_TRIALS)
     share = BARE_SEARCH if Wire.name in tags else SEARCH
-    search = share * preset(method.search).search_duration_max + LATENCY
+    search = share * preset(method.search).search_duration_max + LATENCY + CPU_TIME
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
         return Comparison.rounds * _CONTENDERS * each

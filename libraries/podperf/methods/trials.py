@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
+from podperf.cpu_time import CpuTime
 from podperf.errors import TrialNotDelivered
 from podperf.model import Latency, TrafficProfile, Trial, TrialResult
 from podperf.noise import Speed
@@ -20,6 +21,16 @@ GRACE = 10.0  # seconds of further trials that the tester may fail to deliver wh
 
 def ignore(_seen: object) -> None:
     """An observer for those who need none."""
+
+
+class CpuClock(Protocol):
+    """Reads the CPU time of the system under test around a trial."""
+
+    def start(self) -> None:
+        """The trial begins."""
+
+    def stop(self) -> CpuTime:
+        """The CPU time since the start."""
 
 
 @dataclass
@@ -63,7 +74,8 @@ class ValidTrials:
     """A TrialSource over a tester with fixed traffic.
 
     `on_trial` gets every trial as soon as it has ended, also an invalid one, before anything is decided about it. So a
-    record of all trials is complete in every case. With `quietness`, every result has the noise around it.
+    record of all trials is complete in every case. With `quietness`, every result has the noise around it. With
+    `clock`, every result has the CPU time of the system under test. `train` frames leave together, if the tester can.
 
     While `patience` lasts, a trial begins only if the measuring CPUs run near their best speed, and a disturbed trial
     is invalid. The counts of a trial do not influence this, so no result is preferred.
@@ -78,12 +90,15 @@ class ValidTrials:
         quietness: Quietness | None = None,
         patience: Patience | None = None,
         on_wait: Callable[[Speed], None] = ignore,
+        clock: CpuClock | None = None,
+        train: int = 1,
     ) -> None:
         self.maximum_load = limits.maximum_load
         self._unpaced = limits.maximum_load if limits.held else UNPACED
         self._tester, self._traffic = tester, traffic
         self._on_trial, self._quietness = on_trial, quietness
         self._patience, self._on_wait = patience or Patience(), on_wait
+        self._clock, self._train = clock, train
 
     def measure(self, load: float, duration: float) -> TrialResult:
         """One valid trial of `duration` seconds, or of the shortest duration that the tester measures well.
@@ -93,7 +108,7 @@ class ValidTrials:
         Raises TrialNotDelivered if no trial was delivered.
         """
         duration = max(duration, self._tester.shortest_trial)
-        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration)
+        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration, train=self._train)
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)
@@ -119,11 +134,18 @@ class ValidTrials:
 
     def _watched(self, trial: Trial) -> TrialResult:
         if self._quietness is None:
-            return self._tester.measure(trial)
+            return self._timed(trial)
         await_quietness(self._quietness, self._patience, self._on_wait)
         self._quietness.start()
-        result = self._tester.measure(trial)
+        result = self._timed(trial)
         return replace(result, noise=self._quietness.stop())
+
+    def _timed(self, trial: Trial) -> TrialResult:
+        if self._clock is None:
+            return self._tester.measure(trial)
+        self._clock.start()
+        result = self._tester.measure(trial)
+        return replace(result, cpu_time=self._clock.stop())
 
 
 def latency_record(latency: Latency | None) -> Mapping[str, Any] | None:

@@ -155,11 +155,25 @@ def own_loss(record: Record) -> str:
 
 
 def missing(record: Record) -> list[str]:
-    """The rates that the search wanted and did not find, with the reason: `NDR, PDR not found: …`."""
+    """The figures that a method wanted and did not find, with the reason: `NDR, PDR not found: …`."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in ((record["methods"].get("ndrpdr") or {}).get("missing") or {}).items():
-        reasons.setdefault(str(reason), []).append(str(name))
+    for method in ("ndrpdr", "cpu_time"):
+        for name, reason in ((record["methods"].get(method) or {}).get("missing") or {}).items():
+            reasons.setdefault(str(reason), []).append(str(name))
     return [f"{', '.join(names)} {reason}" for reason, names in reasons.items()]
+
+
+def polls(record: Record) -> bool:
+    """Whether parts of the system under test poll, so that it has no CPU time a frame."""
+    return bool((record["methods"].get("cpu_time") or {}).get("polls"))
+
+
+def cpu_time_words(record: Record) -> str:
+    """The parts of the CPU time a frame: `receive thread of w-left 812 ns; polls, not told: pod1`. Empty without."""
+    found = record["methods"].get("cpu_time") or {}
+    words = [f"{name} {number(amount)} ns" for name, amount in (found.get("parts") or {}).items() if amount]
+    words += [f"polls, not told: {', '.join(found['polls'])}"] if polls(record) else []
+    return "; ".join(words)
 
 
 def functions_missing(record: Record) -> list[str]:

@@ -7,8 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from podperf.errors import Unavailable
-from podperf.methods import ONLY_COST, CostResult, LatencyAtShare, MrrResult, SearchResult, mrr_by, search_by
+from podperf.errors import TrialNotDelivered, Unavailable
+from podperf.methods import (
+    ONLY_COST,
+    TRAIN,
+    CostResult,
+    CpuTimeAtShare,
+    LatencyAtShare,
+    MrrResult,
+    SearchResult,
+    mrr_by,
+    not_delivered,
+    search_by,
+)
 from podperf.methods.base import Method, MethodResult
 from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
@@ -64,6 +75,21 @@ class Measurement:
         record.latency, record.latency_of = result.latency, result.statement
         return True
 
+    def cpu_time(self) -> bool:
+        """CPU time a frame, at the load of latency. False without such a load, if nothing is under test, or if the
+        tester cannot deliver the trial; the record then says so."""
+        cpu_time, clock = CpuTimeAtShare.below(self.test.record.metrics), self.sut.cpu_clock()
+        if cpu_time is None or clock is None:
+            return False
+        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self._known_limits(), clock, TRAIN)
+        try:
+            self._keep(cpu_time.name, cpu_time.run(source))
+        except TrialNotDelivered as error:  # the rates of the test are worth no less
+            record = self.test.record
+            record.methods = {**record.methods, cpu_time.name: not_delivered(error)}
+            return False
+        return True
+
     def by_method(self, name: str) -> None:
         """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
         MEASURES.get(name, _search_and_latency)(self)
@@ -76,10 +102,13 @@ class Measurement:
         """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
         limits = limits or self._known_limits()
         result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
-        record = self.test.record
-        record.methods = {**record.methods, method.name: result.as_record()}
-        self.test.keep(result.metrics)
+        self._keep(method.name, result)
         return result
+
+    def _keep(self, method: str, result: MethodResult) -> None:
+        record = self.test.record
+        record.methods = {**record.methods, method: result.as_record()}
+        self.test.keep(result.metrics)
 
     def _known_limits(self) -> TesterLimits:
         if self.limits is None:
@@ -93,9 +122,15 @@ def _search_and_latency(measurement: Measurement) -> None:
     measurement.latency()
 
 
+def _search_and_cpu_time(measurement: Measurement) -> None:
+    measurement.ndr_and_pdr()
+    measurement.cpu_time()
+
+
 MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     "mrr": Measurement.mrr,
     "ndrpdr": Measurement.ndr_and_pdr,
     "cost": lambda measurement: measurement.cost(),
+    "cpu_time": _search_and_cpu_time,
 }
 """How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from podperf.errors import PodperfError
-from podperf.methods.trials import Patience, ValidTrials
+from podperf.methods.trials import CpuClock, Patience, ValidTrials
 from podperf.metrics import Metrics
 from podperf.model import TrafficProfile, TrialResult
 from podperf.noise import Noise
@@ -33,8 +33,19 @@ class TestInProgress:
     undo: ExitStack = field(default_factory=ExitStack)
     phase: str = ""  # of its trials; empty: the names of their methods
 
-    def trials(self, sut: SystemUnderTest, phase: str, traffic: TrafficProfile, limits: TesterLimits) -> ValidTrials:
-        """Trials of this phase across this system under test. Each trial is recorded when it ends."""
+    def trials(
+        self,
+        sut: SystemUnderTest,
+        phase: str,
+        traffic: TrafficProfile,
+        limits: TesterLimits,
+        clock: CpuClock | None = None,
+        train: int = 1,
+    ) -> ValidTrials:
+        """Trials of this phase across this system under test. Each trial is recorded when it ends.
+
+        With `clock`, each trial has the CPU time that the clock reads around it. `train` frames leave together.
+        """
         return ValidTrials(
             sut.tester,
             addressed(traffic, sut),
@@ -43,6 +54,8 @@ class TestInProgress:
             self.quietness,
             self.patience,
             self.progress.waiting,
+            clock,
+            train,
         )
 
     def trial_ended(self, sut: SystemUnderTest, phase: str, result: TrialResult) -> None:

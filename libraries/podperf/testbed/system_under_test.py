@@ -12,6 +12,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
 from podperf.pods.base import Pod
 from podperf.testbed.by_worker import as_record, keys_as_record
@@ -105,6 +106,16 @@ class SystemUnderTest:
     def describe(self) -> Mapping[str, Any]:
         """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
         return as_record({part.worker: part.data_plane.describe() for part in self.parts})
+
+    def cpu_clock(self) -> ThreadClock | None:
+        """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""
+        users: list[CpuUser] = []
+        for place, part in enumerate(self.parts):
+            found = part.data_plane.cpu_users
+            if found is None:
+                return ThreadClock((), f"{self.chain.data_plane} does not tell which threads handle frames")
+            users += [replace(each, name=f"{part.worker}: {each.name}") if place else each for each in found]
+        return ThreadClock(users) if users else None
 
     def forwards(self, traffic: TrafficProfile) -> bool:
         """Whether frames cross in each direction. Runs one short trial."""

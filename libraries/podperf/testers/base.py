@@ -117,6 +117,7 @@ class Tester(Protocol):
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial, count, and return the `judged` result, which is `invalid` if the tester could not deliver it.
 
+        The `trial` of the result is what the tester sent. A tester without trains sends each frame by itself.
         Raises PodperfError if the tester itself is broken (gone, port down, refused).
         """
 

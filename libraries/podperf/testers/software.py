@@ -165,6 +165,8 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     yield f"sizes={','.join(map(str, traffic.frame.sequence))}"
     yield f"directions={','.join(traffic.directions)}"
     yield f"flows={traffic.flows}"
+    if trial.train > 1:
+        yield f"train={trial.train}"
     if trial.loop is not None:
         yield f"burst={trial.loop.burst}"
         yield f"windows={trial.loop.windows}"

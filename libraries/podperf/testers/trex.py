@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
@@ -98,7 +99,11 @@ class TrexTester:
         return tester
 
     def measure(self, trial: Trial) -> TrialResult:
-        """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as TRex can."""
+        """Send one trial and count. See `testers.base.Tester.measure`; a load of UNPACED sends as fast as TRex can.
+
+        Each frame goes by itself: this tester has no trains.
+        """
+        trial = replace(trial, train=1)
         if self._process is None:
             raise PodperfError("the TRex tester was closed; make a new one")
         groups = {direction: self._groups + number for number, direction in enumerate(Direction)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from podperf.hosts.base import Host
+from podperf.kernel.thread_time import Cycles
 from podperf.pods.base import Pod
 
 POD_MEMORY = 128  # MiB
@@ -33,6 +34,10 @@ class Application(Protocol):
 
     def pollers(self) -> list[int]:
         """The numbers of its polling threads, as the worker's kernel counts threads."""
+
+    @property
+    def cycles(self) -> Callable[[], Cycles] | None:
+        """Asks the application for the cycles that its polling threads have spent. None if it does not tell."""
 
     def allow(self, cpus: Iterable[int]) -> None:
         """Let all threads of the application run on any of these CPUs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
+from podperf.kernel.thread_time import Cycles
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import POD_MEMORY, Share
@@ -56,6 +57,11 @@ class DpdkApplication:
     def settle(self) -> None:
         """Pin the main thread to the application's CPU. While the application starts, the thread may use any CPU."""
         self.host.do("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
+
+    @property
+    def cycles(self) -> Callable[[], Cycles] | None:
+        """It does not tell the cycles of its pollers. A subclass may."""
+        return None
 
     def allow(self, cpus: Iterable[int]) -> None:
         """Let all threads of the application run on any of these CPUs."""

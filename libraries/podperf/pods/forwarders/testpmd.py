@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.kernel.thread_time import Cycles
 from podperf.kernel.threads import threads_named
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
@@ -18,6 +21,8 @@ Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
 MARK = "end-of-answer"  # not a command of testpmd; its echo shows that the previous answer is complete
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
+# `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`
+_CYCLES = re.compile(r"total cycles=(\d+) / .* at (\d+) MHz")
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
 POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
 
@@ -53,6 +58,15 @@ class Testpmd(DpdkApplication):
             thread for prefix in POLLING_THREADS for thread in threads_named(self.host, prefix, of=self.process.pid)
         ]
 
+    @property
+    def cycles(self) -> Callable[[], Cycles]:
+        """Asks for the cycles in which it had frames. The first question lets it count them from then on."""
+        return self._cycles
+
+    def _cycles(self) -> Cycles:
+        self.ask("set record-core-cycles on")
+        return parse_cycles(self.ask("show fwd stats all"), time.monotonic())
+
     def describe(self) -> dict[str, object]:
         """testpmd's command line, and its own description of its forwarding, devices and counters."""
         return {
@@ -62,6 +76,12 @@ class Testpmd(DpdkApplication):
             "devices": [line for line in self.ask("show port summary all") if line],
             "statistics": [line.strip() for line in self.ask("show fwd stats all") if ":" in line],
         }
+
+
+def parse_cycles(answer: Sequence[str], now: float) -> Cycles:
+    """The answer to `show fwd stats all`, as seconds. `now` is a clock. Without frames there are no cycles in it."""
+    found = _CYCLES.search("\n".join(answer))
+    return Cycles(0.0 if found is None else float(found[1]) / float(found[2]) / 1e6, now)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,160 @@
+"""CPU time a frame, read around real trials: it is that of the threads with the work, and of nobody else."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from chains import local_testbed, need
+from podperf.cpu_time import CpuTime
+from podperf.dataplanes.openvswitch import OpenVSwitch, parse_pmd_cycles
+from podperf.hosts.local import LocalHost
+from podperf.hosts.ssh import SshHost
+from podperf.kernel.thread_time import run_times
+from podperf.model import Chain, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.testbed import LiveTestbed
+from podperf.testers.base import UNPACED
+from ssh_machine import SshMachine
+
+FRAME = FrameSize.parse(64)
+LOAD = 20_000.0  # frames/s, which every chain here carries beside a neighbour: 50 us for each frame
+RECEIVER = "receive thread of w-left"
+
+
+@pytest.fixture
+def testbed() -> LiveTestbed:
+    return local_testbed()
+
+
+def timed(sut: SystemUnderTest, load: float = LOAD) -> tuple[TrialResult, CpuTime]:
+    """One trial, and the CPU time that the system under test took for it."""
+    clock = sut.cpu_clock()
+    assert clock is not None
+    clock.start()
+    result = sut.tester.measure(Trial(addressed(TrafficProfile(FRAME), sut), load, 0.4))
+    return result, clock.stop()
+
+
+def figure(testbed: LiveTestbed, chain: Chain) -> float:
+    """Nanoseconds a frame, the median of seven trials."""
+    with testbed.build(chain, FRAME) as sut:
+        return median(sut)
+
+
+def median(sut: SystemUnderTest) -> float:
+    sut.probe(addressed(TrafficProfile(FRAME), sut))
+    found = []
+    for _ in range(7):
+        result, taken = timed(sut)
+        assert taken.total is not None, taken
+        found.append(taken.total / result.received)
+    return statistics.median(found)
+
+
+@pytest.mark.parametrize("name", ["linux-bridge", "routed", "tc-redirect", "xdp-redirect"])
+def test_a_second_pod_takes_more_cpu_time(testbed: LiveTestbed, name: str) -> None:
+    need(name)
+    assert figure(testbed, Chain(name, 1)) < figure(testbed, Chain(name, 2))
+
+
+@pytest.mark.parametrize("name", ["linux-bridge", "docker", "xdp-redirect"])
+def test_under_overload_the_receive_thread_fills_its_cpu(testbed: LiveTestbed, name: str) -> None:
+    """So the work for a frame is in this thread. Elsewhere it would be missing here."""
+    need(name)
+    with testbed.build(Chain(name, 1), FRAME) as sut:
+        sut.probe(addressed(TrafficProfile(FRAME), sut))
+        shares = []
+        for _ in range(4):  # the hypervisor may take the CPU away in some
+            result, taken = timed(sut, UNPACED)
+            assert result.loss_ratio > 0.2
+            assert taken.parts[RECEIVER] > 0.9 * sum(taken.parts.values())
+            shares.append(taken.parts[RECEIVER] / 1e9 / result.duration)
+    assert 0.8 < max(shares) < 1.2
+
+
+def test_a_busy_neighbour_is_not_counted(testbed: LiveTestbed) -> None:
+    """It has the rest of the CPU: what the frames leave of 50 us each."""
+    with testbed.build(Chain("linux-bridge", 1), FRAME) as sut:
+        alone = median(sut)
+        with neighbour(min(testbed.workers[0].placement.sut)) as process:
+            before = run_times(LocalHost(), [process])[process].nanoseconds
+            beside = median(sut)
+            taken = run_times(LocalHost(), [process])[process].nanoseconds - before
+    of_neighbour = taken / (7 * 0.4 * LOAD)
+    assert of_neighbour > 2 * alone, "the neighbour was not busy enough to be told from the frames"
+    assert beside < alone + of_neighbour / 2
+
+
+@contextmanager
+def neighbour(cpu: int) -> Iterator[int]:
+    """The number of a process that takes all that this CPU leaves to ordinary processes."""
+    process = LocalHost().spawn("sh", "-c", "echo at work; while :; do :; done", cpus=[cpu])
+    try:
+        assert process.receive(10) == "at work"
+        yield process.pid
+    finally:
+        process.stop()
+
+
+@pytest.mark.parametrize(("name", "pods", "polling"), [("af-xdp", 1, {"pod1"}), ("memif", 2, {"pod1", "pod2"})])
+def test_pods_that_poll_on_a_shared_cpu_are_named(
+    testbed: LiveTestbed, name: str, pods: int, polling: set[str]
+) -> None:
+    """Their CPU also has the receive threads, so that the cycles of testpmd tell nothing."""
+    need(name)
+    with testbed.build(Chain(name, pods), FRAME) as sut:
+        sut.probe(addressed(TrafficProfile(FRAME), sut))
+        _, taken = timed(sut)
+    assert set(taken.polling) == polling and taken.total is None and not taken.unread
+    assert taken.parts["receive thread of net1"] > 0
+
+
+def test_testpmd_tells_its_busy_seconds(testbed: LiveTestbed) -> None:
+    """They grow with the load, and are less than all seconds that pass."""
+    need("memif")
+    with testbed.build(Chain("memif", 2), FRAME) as sut:
+        sut.probe(addressed(TrafficProfile(FRAME), sut))
+        ask = sut.data_planes[0].applications[0].cycles
+        assert ask is not None
+        shares = []
+        for load in (1_000.0, LOAD):
+            before = ask()
+            result = sut.tester.measure(Trial(addressed(TrafficProfile(FRAME), sut), load, 0.4))
+            now = ask()
+            assert before is not None and now is not None and result.received
+            shares.append((now.busy - before.busy) / (now.passed - before.passed))
+    assert 0 < shares[0] < shares[1] < 1
+
+
+def test_the_switch_of_ovs_netdev_sleeps_and_is_counted(testbed: LiveTestbed) -> None:
+    need("ovs-netdev")
+    with testbed.build(Chain("ovs-netdev", 1), FRAME) as sut:
+        sut.probe(addressed(TrafficProfile(FRAME), sut))
+        _, taken = timed(sut, 5_000)
+    assert taken.total is not None and taken.parts["ovs-vswitchd"] > taken.parts[RECEIVER] > 0
+
+
+def test_pmds_of_open_vswitch_tell_their_cycles(testbed: LiveTestbed) -> None:
+    need("ovs-afxdp")
+    with testbed.build(Chain("ovs-afxdp", 1), FRAME) as sut:
+        sut.probe(addressed(TrafficProfile(FRAME), sut))
+        _, taken = timed(sut)
+        switch = sut.data_planes[0].parts[0]
+        assert isinstance(switch, OpenVSwitch)
+        cycles = parse_pmd_cycles(switch.appctl("dpif-netdev/pmd-stats-show"))
+    assert cycles is not None and 0 < cycles.busy < cycles.passed
+    assert taken.polling == ("PMDs of ovs-vswitchd",), "they share their CPU with the receive threads"
+
+
+def test_a_machine_behind_ssh_tells_the_time_of_its_threads(there: SshMachine) -> None:
+    host = SshHost(there.login)
+    try:
+        first = run_times(host, [os.getpid()])[os.getpid()]
+        assert run_times(host, [os.getpid()])[os.getpid()].nanoseconds > first.nanoseconds > 0
+    finally:
+        host.close()
