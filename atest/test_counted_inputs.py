@@ -40,7 +40,7 @@ workers:
       nftables: {pods: [policy.nft]}
       hook: hook.sh
 """
-POLICY = "table ip policy {\nchain f {\ntype filter hook forward priority 0; policy accept;\n}\n}\n"
+POLICY = "table ip gate {\nchain f {\ntype filter hook forward priority 0; policy accept;\n}\n}\n"
 HOOK = "#!/bin/sh -e\n{ my-tool; sysctl -n net.core.netdev_budget; } >/run/hook-was-here\n"
 TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 
@@ -88,7 +88,7 @@ def test_every_change_is_in_force(topology: Path) -> None:
         with testbed.build(Chain("linux-bridge", 1), TRAFFIC.frame) as sut:
             pod = NetworkNamespace(f"{PREFIX}pod1", machine)
             assert pod.ask("sysctl", "-n", "net.ipv4.ip_default_ttl").stdout.strip() == "65"
-            assert "chain f" in pod.ask("nft", "list", "table", "ip", "policy").stdout
+            assert "chain f" in pod.ask("nft", "list", "table", "ip", "gate").stdout
             traffic = addressed(TRAFFIC, sut)
             sut.probe(traffic)
             result = sut.tester.measure(Trial(traffic, UNPACED, 10.0, Loop(1, 32, LEAST_WARM_UP)))

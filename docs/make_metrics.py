@@ -14,10 +14,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
+from podperf.comparisons import COMPARISON_SCHEMA
+from podperf.comparisons.reading import choices
+from podperf.dataplanes import DATA_PLANES
 from podperf.metrics import METRICS, RATIO, by_quantity
 from podperf.records.schema import SCHEMA_PATH as RECORD_SCHEMA
 from podperf.records.schema import schemas_of_results
 from podperf.report.cells import typeset
+from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import SCHEMA_PATH as TOPOLOGY_SCHEMA
 from podperf.topology.reading import threshold_keys
 
@@ -98,6 +102,15 @@ def with_results(text: str) -> str:
     return unchanged_but_for(re.sub(old, lambda found: found[1] + lines, text, count=1, flags=re.DOTALL), schema)
 
 
+def with_choices(text: str) -> str:
+    """The schema of comparisons, in which only names of metrics, data planes and scenarios change."""
+    schema = json.loads(text)
+    for place, names in choices(schema, tuple(METRICS), tuple(DATA_PLANES), tuple(SCENARIOS)):
+        old, place["enum"] = json.dumps(place["enum"]), list(names)
+        text = text.replace(f'"enum": {old}', f'"enum": {json.dumps(place["enum"])}', 1)
+    return unchanged_but_for(text, schema)
+
+
 def unchanged_but_for(text: str, schema: Mapping[str, Any]) -> str:
     """The text of a schema. Raises ValueError if the text and the schema differ."""
     if json.loads(text) != schema:
@@ -111,6 +124,7 @@ MADE: Mapping[Path, Callable[[str], str]] = {
     ROOT / "topologies" / "template.yaml": with_allowed_units,
     TOPOLOGY_SCHEMA: with_threshold_keys,
     RECORD_SCHEMA: with_results,
+    COMPARISON_SCHEMA: with_choices,
 }
 
 

@@ -83,6 +83,7 @@ class Testbed:
         that the topology names (draft section 5).
         """
         try:
+            _refuse_parallel_runs(BuiltIn().get_variable_value("${PABOTNUMBEROFPROCESSES}"))
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
             known = read_topology(topology)
             session = Session(known, results, password=password.value if password is not None else None)
@@ -200,6 +201,15 @@ class Testbed:
     def close(self) -> None:
         """Robot Framework's listener interface: it calls this at the end of every run, also of an interrupted one."""
         self.close_testbed()
+
+
+def _refuse_parallel_runs(processes: str | None) -> None:
+    """PodperfError if pabot starts this run beside others: at most one of them would get the machine."""
+    if processes is not None and processes.isdecimal() and int(processes) > 1:
+        raise PodperfError(
+            f"pabot starts {processes} runs at once, and a machine measures one test at a time: "
+            "use robot, or pabot --processes 1"
+        )
 
 
 def open_run() -> Run:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
+import shutil
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import made_up
+from podperf.metrics import Measured
 
 RATES = {"linux-bridge": 281e3, "ptp": 508e3, "macvlan": 816e3, "routed": 242e3, "docker": 231e3, "tc-redirect": 733e3}
 FIRST, DAY = 1.7951e9, 86_400  # seconds
+_NAME = "%Y-%m-%dT%H-%M-%S"  # of a results folder
 
 
 def record(data_plane: str, run: int, factor: float, *, seed: int = 1, deviation: float = 0.01) -> dict[str, Any]:
@@ -37,8 +41,7 @@ def record(data_plane: str, run: int, factor: float, *, seed: int = 1, deviation
 
 def write(folder: Path, run: int, *records: Mapping[str, Any]) -> None:
     """One run."""
-    name = datetime.fromtimestamp(FIRST + run * DAY, UTC).strftime("%Y-%m-%dT%H-%M-%S")
-    target = folder / name / "records"
+    target = folder / _started(run).strftime(_NAME) / "records"
     target.mkdir(parents=True)
     for each in records:
         (target / f"{each['id']}.json").write_text(json.dumps(each, indent=2) + "\n")
@@ -73,6 +76,34 @@ def write_history(folder: Path, runs: int = 24) -> None:
         'acknowledged:\n  - test: "Routed, 64 B"\n    at_most_percent: 15\n'
         "    reason: the route lookup takes a lock since 1.3 (issue 4711)\n    until: 2099-12-31\n"
     )
+
+
+def write_many(folder: Path, runs: int, tests: int = 25) -> None:
+    """Runs with a record of each of so many tests, with trials, as podperf writes it. Figures differ in each run."""
+    texts: list[tuple[str, str]] = []
+    for number in range(tests):
+        plane = list(RATES)[number % len(RATES)]
+        made, trials = made_up.forwarding_record(plane, RATES[plane], seed=number)
+        made.id, made.name, made.started = f"{made.id}-{number}", f"{made.name}, {number}", FIRST
+        made.metrics = {name: Measured(1234567.0) for name in made.metrics}
+        document = made_up.document(made, trials, folder / "template")
+        document["quietness"]["noisy"] = False
+        texts.append((made.id, json.dumps(document, indent=2)))
+    shutil.rmtree(folder / "template")
+    chance, first = random.Random(1), _started(0).isoformat(timespec="milliseconds")
+    for run in range(runs):
+        started = _started(run)
+        target = folder / started.strftime(_NAME) / "records"
+        target.mkdir(parents=True)
+        for name, text in texts:
+            changed = re.sub("1234567.0", lambda _: f"{1234567.0 * chance.gauss(1, 0.01)}", text)
+            assert changed.count(first) == 1
+            changed = changed.replace(first, started.isoformat(timespec="milliseconds"))
+            (target / f"{name}.json").write_text(f"{changed}\n")
+
+
+def _started(run: int) -> datetime:
+    return datetime.fromtimestamp(FIRST + run * DAY, UTC)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podperf.counted_machine import boot, image
-from podperf.counted_machine.archive import Entry, archive, parents, place, tree
+from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place, tree
 from podperf.counted_machine.kernel import Kernel
 from podperf.counted_machine.plugin import Plugin
 from podperf.dataplanes import DATA_PLANES
@@ -81,7 +81,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
-    machine = boot.Machine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"))
+    machine = boot.QemuMachine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"))
     words = " ".join(boot.qemu_command(machine))
     assert "-icount shift=0,sleep=off" in words and "thread=single" in words and "-smp 1" in words
     assert "-seed 1" in words and "clock=vm" in words
@@ -93,7 +93,7 @@ def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
 
 def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
     places = (Path(each) for each in ("/k", "/i", "/s"))
-    command = boot.qemu_command(boot.Machine(*places, seed=7, words="init_on_alloc=1"))
+    command = boot.qemu_command(boot.QemuMachine(*places, seed=7, words="init_on_alloc=1"))
     assert command[command.index("-seed") + 1] == "7"
     words = command[command.index("-append") + 1].split()
     assert words.index("init_on_alloc=1") > words.index("init_on_alloc=0"), "the kernel takes the last one"
@@ -260,5 +260,5 @@ def test_a_file_of_a_user_belongs_to_root_and_a_file_of_a_package_to_its_owner(t
     (tmp_path / "file").write_text("content")
     owner = (tmp_path / "file").stat().st_uid
     for keeps, wanted in ((False, 0), (True, owner)):
-        header = b"".join(archive([Entry("file", tmp_path / "file", keep_owner=keeps)]))
+        header = b"".join(archive([ArchiveEntry("file", tmp_path / "file", keep_owner=keeps)]))
         assert int(header[6 + 8 * 2 : 14 + 8 * 2], 16) == wanted

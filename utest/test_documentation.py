@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from podperf.comparisons import load_comparison
 from podperf.dataplanes import DATA_PLANES
 from podperf.report.conformance import SectionStatus
 from podperf.report.draft import BY_CNI_PLUGINS
@@ -83,7 +84,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-TOPOLOGIES = [
+FILES = [
     pytest.param(text, id=f"{page.stem}-{number}")
     for page in PAGES
     if page.stem != "third-party"  # its topology needs the package of the page (test_third_party.py)
@@ -91,11 +92,14 @@ TOPOLOGIES = [
 ]
 
 
-@pytest.mark.parametrize("text", TOPOLOGIES)
-def test_a_topology_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "topology.yaml"
+@pytest.mark.parametrize("text", FILES)
+def test_a_file_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "example.yaml"
     file.write_text(text)
-    load_topology(file, DATA_PLANES)
+    if "variants:" in text:
+        load_comparison(file)
+    else:
+        load_topology(file, DATA_PLANES)
 
 
 def name_of(page: Path) -> str:
@@ -140,7 +144,7 @@ def test_a_line_of_a_topology_or_a_published_table_fits_120_columns(file: Path) 
 @pytest.mark.parametrize("page", ["README.md", "docs/suites.md"])
 def test_a_page_names_the_data_planes_whose_pods_cni_plugins_attach(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\. podperf", text, re.DOTALL)
+    (sentence,) = re.findall(r"\*\*CNI plug-ins\*\*(.*?)\.\s+podperf", text, re.DOTALL)
     assert tuple(re.findall(r"`([\w-]+)`", sentence)) == BY_CNI_PLUGINS
 
 

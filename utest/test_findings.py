@@ -22,7 +22,8 @@ from podperf.model import DRAFT, Chain, Direction, DirectionResult, FrameSize, T
 from podperf.noise import Noise, Speed
 from podperf.testers.base import UNPACED
 from podperf.verdicts.claims import CLAIMS, Claim, claim_named
-from podperf.verdicts.findings import CONFIDENCE, judge, ratio_interval
+from podperf.verdicts.findings import judge
+from podperf.verdicts.ratio_interval import CONFIDENCE, ratio_interval
 
 A, B, C = Chain("macvlan", 1), Chain("linux-bridge", 1), Chain("linux-bridge", 4)
 CLAIM = Claim("made-up", ("4.1.1",), "A is faster than B", (A, B))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import made_up
 from podperf.errors import PodperfError
 from podperf.history.acknowledgements import acknowledge, read_acknowledgements
-from podperf.history.changes import LEAST, NEW, groups, newest_change
+from podperf.history.changes import LEAST, MOST_STEPS, NEW, WINDOW, groups, newest_change, newest_counted_change
 from podperf.history.fingerprint import difference, fingerprint
 from podperf.history.judgement import Judgement, Verdict, judge_all
 from podperf.history.runs import read_history
@@ -140,12 +140,46 @@ def test_after_a_while_the_new_level_is_what_runs_are_compared_with() -> None:
     assert change and not change.found
 
 
-def test_ten_instructions_of_ten_thousand_are_found_where_nothing_varies() -> None:
-    for runs in range(1, 4):
-        change = newest_change([9936.375] * 10 + [9946.375] * runs)
-        assert change and change.found
-        assert change.confirmed == (runs > 1)
-        assert change.share == pytest.approx(0.001, abs=1e-4)
+COUNTED = METRICS["cost"].quantity.resolution
+assert COUNTED is not None
+
+
+@given(st.floats(100, 25_000), st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.integers(1, NEW))
+def test_ten_instructions_more_are_found_by_one_run(cost: float, repeats: list[float], runs: int) -> None:
+    """The figures of one chain differ by what two boots of the counted machine differ by."""
+    repeats = (repeats * NEW)[: len(repeats) + runs - 1]
+    before, after = repeats[: len(repeats) - runs + 1], repeats[len(repeats) - runs + 1 :]
+    for more in (-10, 10):
+        figures = [cost + each for each in before] + [cost + more + each for each in (*after, 0.0)]
+        change = newest_counted_change(figures, COUNTED)
+        assert change and change.found and change.confirmed
+        assert (change.recent, change.reference) == (runs, len(before))
+        assert change.low <= more / cost <= change.high
+
+
+@given(st.floats(100, 50_000), st.integers(0, 2**32))
+def test_no_change_of_a_count_is_reported_in_a_hundred_runs_without_one(cost: float, seed: int) -> None:
+    chance = random.Random(seed)
+    figures = [cost + chance.uniform(-1.5, 1.5) for _ in range(101)]
+    for runs in range(2, 102):
+        change = newest_counted_change(figures[:runs], COUNTED)
+        assert change and not change.found
+        assert change.most == pytest.approx(COUNTED.of(cost) / cost, rel=0.1)
+
+
+def test_a_count_that_steps_up_and_down_does_not_repeat_and_its_range_is_told() -> None:
+    figures = [8000.0 + 40 * (run // 2 % 2) for run in range(2 * MOST_STEPS + 4)]
+    change = newest_counted_change(figures, COUNTED)
+    assert change and not change.found
+    assert change.most == pytest.approx(40 / 8000)
+
+
+def test_after_a_while_a_new_count_is_what_runs_are_compared_with() -> None:
+    figures = [8000.0] * 10 + [8010.0] * (NEW + 1)
+    change = newest_counted_change(figures, COUNTED)
+    assert change and not change.found and change.reference == NEW
+    assert newest_counted_change(figures[:1], COUNTED) is None
+    assert newest_counted_change([8000.0] * 2 * WINDOW, COUNTED)
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -223,6 +257,25 @@ def test_no_change_says_how_large_one_could_be(tmp_path: Path) -> None:
     assert found.verdict is Verdict.NO_CHANGE
     assert found.sentence.startswith("no change larger than ")
     assert found.change and 0.01 < found.change.most < 0.1
+
+
+def counted(cost: float, run: int) -> dict[str, Any]:
+    """The record of a counted machine beside a busy host."""
+    results = {"cost": {"instructions_per_frame": cost, "lower_bound": False}}
+    return record(run=run, results=results, quietness__noisy=True, quietness__reason="CPU 1: 90% went to cc1")
+
+
+def test_one_run_with_ten_instructions_more_is_a_regression_at_once(tmp_path: Path) -> None:
+    found = judged(tmp_path / "1", [*(counted(7984.375, run) for run in range(3)), counted(7994.375, 3)], "cost")
+    assert found.verdict is Verdict.REGRESSION
+    assert found.sentence == "+0.125 % (+0.0626 % to +0.188 %; 1 run beside 3 before)"
+    found = judged(tmp_path / "2", [counted(7984.375, 0), counted(7986.0, 1)], "cost")
+    assert (found.verdict, found.sentence) == (
+        Verdict.NO_CHANGE,
+        "no change larger than 0.0626 % (1 run beside 1 before)",
+    )
+    found = judged(tmp_path / "3", [counted(7984.375, 0)], "cost")
+    assert (found.verdict, found.sentence) == (Verdict.TOO_FEW, "1 run to compare; 2 are needed")
 
 
 def test_few_runs_are_not_judged(tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 import chromium
 import made_up_history
+from podperf.__main__ import main
 from podperf.history.trends import rows_of
 from podperf.metrics import METRICS
 from podperf.report import command
@@ -84,6 +87,17 @@ def test_the_data_have_every_point_and_the_verdicts(eventful: Path) -> None:
     assert found["points"][-1]["version_under_test"] == "1.4"
 
 
+def test_a_history_of_2000_records_is_reported_within_ten_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up_history.write_many(tmp_path, 80)
+    began = time.process_time()
+    report(tmp_path)
+    taken = time.process_time() - began
+    assert "80 runs; 125 figures of the newest" in " ".join(capsys.readouterr().out.split())
+    assert taken < 10
+
+
 def test_a_history_without_a_change_is_fine(tmp_path: Path) -> None:
     assert report(steady(tmp_path)) == 0
 
@@ -102,6 +116,14 @@ def test_a_failed_test_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     failed = made_up_history.record(BRIDGE, 10, 1.0) | {"outcome": "failed", "reason": "none came back", "results": {}}
     made_up_history.write(steady(tmp_path), 10, failed)
     assert report(tmp_path) == FAILED
+
+
+def test_an_interrupted_report_has_an_exit_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "report_history", interrupted)
+    assert main(["report", "--history", str(steady(tmp_path))]) == 130
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
     {"testbed"},
     {"verdicts"},
     {"methods", "records"},
+    {"comparisons"},
     {"history"},
     {"report", "virtual_worker"},
     {"counted_machine"},

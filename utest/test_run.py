@@ -6,8 +6,8 @@ import errno
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -139,6 +139,7 @@ class SimulatedTestbed:
         self.engine = engine
         self.data_plane = RunningDataPlane({}, {}, dict)
         self.standing = 0  # chains
+        self.shares: dict[str, float] = {}  # of the frames that come back, by data plane
         self.now = 0.0
         self.own_loss = 0.0  # of the tester
         self.loses = False  # whether frames of closed loops are lost in chains
@@ -155,19 +156,32 @@ class SimulatedTestbed:
         return DATA_PLANES[chain.data_plane]
 
     def build_placed(
-        self, _: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...]
+        self,
+        _: Placed,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...],
+        first: Callable[[ExitStack], None] = lambda _: None,
     ) -> AbstractContextManager[SystemUnderTest]:
-        return self.build(chain, frame, directions)
+        return self.build(chain, frame, directions, first)
 
     @contextmanager
-    def build(self, chain: Chain, _: FrameSize, directions: tuple[Direction, ...]) -> Iterator[SystemUnderTest]:
+    def build(
+        self,
+        chain: Chain,
+        _: FrameSize,
+        directions: tuple[Direction, ...],
+        first: Callable[[ExitStack], None] = lambda _: None,
+    ) -> Iterator[SystemUnderTest]:
         assert directions
-        share = 1.0 if chain.data_plane == "wire" else 0.9
-        self.standing += 1
-        try:
-            yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
-        finally:
-            self.standing -= 1
+        share = 1.0 if chain.data_plane == "wire" else self.shares.get(chain.data_plane, 0.9)
+        with ExitStack() as undo:
+            first(undo)
+            self.standing += 1
+            try:
+                yield self._system(chain, SimulatedTester(self.engine, share, self.trials, self))
+            finally:
+                self.standing -= 1
 
     @contextmanager
     def bare_path(self, _: FrameSize, engine: Engine = "xdp") -> Iterator[SystemUnderTest]:

@@ -225,6 +225,30 @@ def test_nothing_ends_in_silence(
     assert words.format(root=checkout) in capfd.readouterr().err
 
 
+SKIPPED = "*** Test Cases ***\nOne\n    Skip    no NIC\nTwo\n    Skip    no NIC\n"
+CLOSED = "*** Settings ***\nSuite Setup    Fail    no login\n\n*** Test Cases ***\nOne\n    No Operation\n"
+
+
+@pytest.mark.parametrize(
+    ("suite", "given", "code"),
+    [
+        (SUITE, ["--include", "quick"], 0),
+        (SUITE, ["--test", "*"], 1),
+        (SKIPPED, ["--test", "*"], 254),
+        (CLOSED, ["--test", "*"], 254),
+        (SKIPPED, ["--test", "*", "--nostatusrc"], 0),
+        (SKIPPED, ["--test", "*", "--dryrun"], 0),
+        (SUITE, ["--test", "none"], 252),
+    ],
+)
+def test_the_exit_code_tells_a_failed_test_from_a_run_that_could_not_measure(
+    suite: str, given: list[str], code: int, checkout: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "tests" / "suite.robot").write_text(suite)
+    assert command_line.main([f"{checkout}/podperf", "no", *given]) == code
+    assert code != 254 or "podperf: no test was measured: " in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("given", [["--version-under-test", "OVS 3.6"], ["--versionundertest=OVS 3.6"]])
 def test_the_version_under_test_is_a_variable_and_no_option_of_robot(given: list[str]) -> None:
     assert "VERSION_UNDER_TEST:OVS 3.6" in options(*given)["variable"]

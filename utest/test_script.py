@@ -247,7 +247,7 @@ def test_a_changed_tester_is_built_again(ready: Machine) -> None:
     assert [call.split()[0] for call in ready.calls()] == ["make"]
 
 
-@pytest.mark.parametrize("command", ["run", "test", "clean"])
+@pytest.mark.parametrize("command", ["run", "compare", "test", "clean"])
 def test_not_root(machine: Machine, command: str) -> None:
     machine.is_root(False)
     done = machine.podperf(command)
@@ -356,7 +356,7 @@ def test_usage(machine: Machine, arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("root", [True, False])
 @pytest.mark.parametrize("option", ["--help", "-h", "-?"])
-@pytest.mark.parametrize("command", ["run", "check", "report", "clean", "set-up"])
+@pytest.mark.parametrize("command", ["run", "compare", "check", "report", "clean", "set-up"])
 def test_help_of_a_command_needs_no_set_up(machine: Machine, command: str, option: str, root: bool) -> None:
     machine.is_root(root)
     done = machine.podperf(command, option)
@@ -408,6 +408,12 @@ def test_run_hands_its_arguments_over(ready: Machine) -> None:
     ready.podperf("--no-install", "run", "--include", "full", "a suite")
     script = f"{ready.root}/podperf"
     assert ready.calls() == [f"python -I -m run_command {script} no --include full a suite"]
+
+
+def test_compare_hands_its_arguments_over(ready: Machine) -> None:
+    ready.podperf("--no-install", "compare", "gro.yaml", "my-lab.yaml")
+    script = f"{ready.root}/podperf"
+    assert ready.calls() == [f"python -I -m run_command.compare {script} no gro.yaml my-lab.yaml"]
 
 
 def test_the_environment_of_the_caller_does_not_steer_python(ready: Machine) -> None:
@@ -481,9 +487,9 @@ def test_results_have_a_folder_of_their_own_and_latest_points_at_it(with_robot: 
 def test_latest_stays_where_nothing_is_measured(with_robot: Machine) -> None:
     assert with_robot.podperf("run").returncode == 0
     latest = (with_robot.root / "results" / "latest").readlink()
-    for test, outcome in (("Another", "1 passed"), ("Skipped", "1 skipped")):
+    for test, outcome, code in (("Another", "1 passed", 0), ("Skipped", "1 skipped", 254)):
         done = with_robot.podperf("run", "--test", test)
-        assert done.returncode == 0
+        assert done.returncode == code
         assert f"podperf: no test was measured: {outcome}; see " in done.stderr
     assert with_robot.podperf("run", "--dryrun").returncode == 0
     assert (with_robot.root / "results" / "latest").readlink() == latest

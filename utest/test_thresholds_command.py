@@ -32,7 +32,7 @@ def test_a_bound_is_missed_as_often_as_it_says(least: bool) -> None:
 
 @given(st.floats(1e-6, 1e9), st.booleans())
 def test_rounding_never_makes_a_bound_stricter(value: float, up: bool) -> None:
-    rounded = _rounded(value, up=up)
+    rounded = _rounded(value, 3, up=up)
     assert rounded == pytest.approx(value, rel=0.011)
     assert rounded >= value * (1 - 1e-12) if up else rounded <= value * (1 + 1e-12)
 
@@ -57,6 +57,26 @@ def test_they_are_those_of_a_topology_file(tmp_path: Path, capsys: pytest.Captur
     assert docker.minimum is not None and 0.18 < docker.minimum < 0.231
     (latency,) = (each for each in thresholds if (each.data_plane, each.metric) == ("docker", "latency_p99"))
     assert latency.maximum is not None and latency.maximum > 96
+
+
+def test_a_counted_figure_may_differ_by_its_resolution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten instructions more miss the bound, also where all runs have found the same."""
+    for run in range(6):
+        record = made_up_history.record("docker", run, 1.0)
+        record["results"] = {"cost": {"instructions_per_frame": 12345.625, "lower_bound": False}}
+        made_up_history.write(tmp_path, run, record)
+    (found,) = printed(capsys, tmp_path)[2]
+    assert found["unit"] == "instructions"
+    assert 12345.625 + 5 < found["maximum"] < 12345.625 + 10
+
+
+def test_a_rate_is_in_the_unit_that_the_user_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for run in range(6):
+        made_up_history.write(tmp_path, run, made_up_history.record("docker", run, 1.0))
+    mpps, gbps = printed(capsys, tmp_path)[2], printed(capsys, tmp_path, "--unit", "Gbps")[2]
+    assert {each["unit"] for each in mpps} == {"Mpps", "us"}
+    assert {each["unit"] for each in gbps} == {"Gbps", "us"}
+    assert gbps[0]["minimum"] == pytest.approx(mpps[0]["minimum"] * (64 + 20) * 8 / 1e3, rel=0.02)
 
 
 def test_a_rarer_failure_is_a_weaker_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     counted_machine            the machine in QEMU whose clock counts instructions
     report, virtual_worker     reports from records; a worker in QEMU
     history                    figures of many runs: trends, change points, bounds for thresholds
+    comparisons                comparisons that users write, and their rounds
     methods, records           methods measure a result with a tester; the JSON document of one test
     verdicts                   thresholds, claims of the draft, results that others published
     testbed                    machines, ports and CPUs in use: builds the systems under test

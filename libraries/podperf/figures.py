@@ -38,6 +38,11 @@ def percent(ratio: float) -> str:
     return f"{short(ratio * 100)} %"
 
 
+def signed(share: float) -> str:
+    """A change as per cent: `-5.1 %`, `+0.3 %`."""
+    return f"{'+' if share > 0 else ''}{short(share * 100)} %"
+
+
 def count(amount: int, noun: str) -> str:
     """`1 test`, `2 tests`."""
     return f"{amount} {noun}{'' if amount == 1 else 's'}"

@@ -27,6 +27,18 @@ RATIO = "ratio of baseline"  # a threshold on any metric may be in this unit
 
 
 @dataclass(frozen=True)
+class Resolution:
+    """Two figures of one system differ by no more than this: an `amount` in the unit of records, or a `share`."""
+
+    amount: float
+    share: float
+
+    def of(self, figure: float) -> float:
+        """The resolution at this figure, in the unit of records."""
+        return max(self.amount, self.share * figure)
+
+
+@dataclass(frozen=True)
 class Quantity:
     """A physical quantity that metrics measure, with its units.
 
@@ -41,6 +53,7 @@ class Quantity:
     scale: float
     units: tuple[Unit, ...]
     unit_words: str = ""  # `unit` in words, for readers of the terminal who may not know it
+    resolution: Resolution | None = None  # None: figures vary from run to run, and only statistics show a change
 
     @property
     def bound(self) -> str:
@@ -82,6 +95,8 @@ COST = Quantity(
     scale=1,
     units=(Unit("instructions", "instructions a frame, without those of the bare path", lambda cost, _: cost),),
     unit_words="instructions a frame, without those of the bare path",
+    # A kernel draws the seeds of its hash tables anew at each boot. Between two boots rows differ by 2 instructions.
+    resolution=Resolution(amount=5, share=0.0002),
 )
 
 

@@ -33,6 +33,7 @@ class Progress:
     _test_began: float = 0.0
     _last_line: float = 0.0
     _last_waiting: float = 0.0
+    _round: str = ""
 
     def run_begins(self, expected: Sequence[float]) -> None:
         """The run starts. `expected` has the expected seconds of each test, in the order of the tests."""
@@ -42,6 +43,7 @@ class Progress:
         """A test starts."""
         self._number += 1
         self._trial = 0
+        self._round = ""
         self._name = printable(name)
         self._test_began = time.monotonic()
         self._show("set-up", force=True)
@@ -52,7 +54,15 @@ class Progress:
         loss = printable(result.invalid or "") or f"loss {percent(result.loss_ratio)}"
         load = f"offered load {kpps(result.achieved_load)} kpps"
         trial = f"trial {self._trial}"
-        self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
+        if self._round:
+            self._show(self._round, f"now {PHASES.get(phase, phase)}")
+        else:
+            self._show(f"{load}, {loss}", f"{PHASES.get(phase, phase)}, {trial}", trial)
+
+    def round_ended(self, text: str) -> None:
+        """A round of a comparison has ended. `text` tells what is known. Trials show it in place of their load."""
+        self._round = printable(text)
+        self._show(self._round)
 
     def waiting(self, speed: Speed) -> None:
         """A trial waits until the machine is quiet. `speed` is the present speed of the measuring CPUs."""

@@ -1,1 +1,1 @@
-"""Parts of the command `podperf run`. Robot Framework uses the modifiers and listeners among them."""
+"""Parts of the commands `podperf run` and `podperf compare`. Robot Framework uses modifiers and listeners of them."""

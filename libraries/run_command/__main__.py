@@ -20,8 +20,6 @@ from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
-from podperf.testers import TESTERS
-from podperf.topology import load_topology
 from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
 from run_command.last_words import LastWords
@@ -29,12 +27,15 @@ from run_command.remaining_tests import RemainingTests
 from run_command.results_folder import ResultsFolder
 from run_command.robot_framework import run_robot
 from run_command.safe_results import unsafe_results
+from run_command.topologies import boots_a_machine
+from run_command.xunit_properties import XunitProperties
 
 NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
+NOT_MEASURED = 254  # which Robot Framework does not use
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run, and return Robot Framework's exit code. If a signal ended the run, it is always 253."""
+    """Run, and return Robot Framework's exit code. It is 253 after a signal, and 254 if no test could be measured."""
     script, install, *given = arguments
     try:
         command = Command.parse(given)
@@ -77,26 +78,26 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
         say(f"podperf: {sentence}")
         return NOT_STARTED
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]
-    options["listener"] = [ResultsFolder(str(RESULTS)), words, *options.get("listener", ())]
+    # Robot Framework calls listeners in this order: the results are given to their owner when all are written.
+    listeners = [XunitProperties(results), ResultsFolder(str(RESULTS)), words]
+    options["listener"] = [*listeners, *options.get("listener", ())]
     code = run_robot(command.sources, options, say)
     with suppress(OSError):  # after a run with results, the folder is not empty
         results.rmdir()
         RESULTS.rmdir()
     if code == NOT_STARTED and command.resume and not names.unknown:
         say(f"podperf: nothing is left to measure of these tests: {' and '.join(command.resume)} tells how they ended")
-    if words.interrupted and options.get("statusrc", True):
+    if not options.get("statusrc", True):
+        return code
+    if words.interrupted:
         return INTERRUPTED
-    return code
+    return NOT_MEASURED if words.nothing_measured and not dry_run and code < NOT_STARTED else code
 
 
 def uses_virtual_worker(variables: Sequence[str]) -> bool:
-    """Whether the topology of the run boots a virtual worker. False for a wrong file: the run reports its errors."""
+    """Whether the topology of the run boots a machine in QEMU."""
     named = [value for name, _, value in (each.partition(":") for each in variables) if name.upper() == "TOPOLOGY"]
-    try:
-        topology = load_topology(named[-1], testers=TESTERS)
-    except PodperfError:
-        return False
-    return topology.virtual or topology.counts_instructions
+    return boots_a_machine(named[-1])
 
 
 def say(text: str) -> None:

@@ -56,6 +56,11 @@ class LastWords:
         if result.failed and not result.message.startswith(SET_UP_FAILED):
             self._failures[result.message] += 1
 
+    @property
+    def nothing_measured(self) -> bool:
+        """Whether there were tests, and each was skipped, or failed because the testbed could not be opened."""
+        return bool(self._outcomes) and not self._outcomes["pass"] and not self._failures
+
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
         has_measured = measured(self._results)

@@ -15,7 +15,7 @@ _MODES = {"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777}  # of folders above a
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """A file, a folder or a link of an archive. `path` is where its content is, or None for a folder."""
 
     name: str  # relative to the machine's root
@@ -23,7 +23,7 @@ class Entry:
     keep_owner: bool = False  # otherwise it belongs to root
 
 
-def tree(root: Path, wanted: Callable[[str], bool] = lambda _: True, below: str = "") -> Iterator[Entry]:
+def tree(root: Path, wanted: Callable[[str], bool] = lambda _: True, below: str = "") -> Iterator[ArchiveEntry]:
     """All files of a folder by their names, at `below` in the machine. `wanted` is asked by the name inside of `root`.
 
     Nothing below an unwanted folder is in the archive.
@@ -32,7 +32,7 @@ def tree(root: Path, wanted: Callable[[str], bool] = lambda _: True, below: str 
         inside = Path(folder).relative_to(root)
         folders[:] = sorted(each for each in folders if wanted(str(inside / each)))
         for name in sorted([*folders, *(each for each in files if wanted(str(inside / each)))]):
-            yield Entry(str(PurePosixPath(below, inside, name)), root / inside / name, keep_owner=not below)
+            yield ArchiveEntry(str(PurePosixPath(below, inside, name)), root / inside / name, keep_owner=not below)
 
 
 def place(target: str) -> str:
@@ -41,14 +41,14 @@ def place(target: str) -> str:
     return f"usr/{name}" if name.split("/")[0] in _BELOW_USR else name
 
 
-def parents(name: str) -> Iterator[Entry]:
+def parents(name: str) -> Iterator[ArchiveEntry]:
     """The folders above a name."""
     for folder in reversed(PurePosixPath(name).parents):
         if folder.name:
-            yield Entry(str(folder), None)
+            yield ArchiveEntry(str(folder), None)
 
 
-def archive(entries: Iterable[Entry]) -> Iterator[bytes]:
+def archive(entries: Iterable[ArchiveEntry]) -> Iterator[bytes]:
     """The bytes of an archive."""
     for number, entry in enumerate(entries, start=1):
         if entry.path is None:

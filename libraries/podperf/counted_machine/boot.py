@@ -57,7 +57,7 @@ class CountedMachine:
 
 
 @dataclass(frozen=True)
-class Machine:
+class QemuMachine:
     """All that QEMU needs to run one counted machine."""
 
     kernel: Path
@@ -89,7 +89,7 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
         raise PodperfError("\n".join(lines))
     kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
     folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
-    machine = Machine(kernel.image, folder / "initrd", folder / "ssh", settings.seed, settings.kernel.words)
+    machine = QemuMachine(kernel.image, folder / "initrd", folder / "ssh", settings.seed, settings.kernel.words)
     join(machine.initramfs, image, kernel, settings)
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(f"{NAME} {image.host_key}\n")
@@ -111,7 +111,7 @@ def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSetting
         file.writelines(overlay(settings))
 
 
-def _switch_on(host: Host, machine: Machine, plugin: Plugin, say: Callable[[str], None], undo: ExitStack) -> None:
+def _switch_on(host: Host, machine: QemuMachine, plugin: Plugin, say: Callable[[str], None], undo: ExitStack) -> None:
     began = time.monotonic()
     say("counted machine: booting it")
     process = host.spawn(*qemu_command(machine), *plugin.words)
@@ -126,7 +126,7 @@ def _switch_on(host: Host, machine: Machine, plugin: Plugin, say: Callable[[str]
     say(f"counted machine: up after {time.monotonic() - began:.0f} s")
 
 
-def qemu_command(machine: Machine) -> list[str]:
+def qemu_command(machine: QemuMachine) -> list[str]:
     """The command that runs the machine. Its standard output is the machine's console.
 
     The machine has no disk, no network card, no source of random numbers and no clock of the host. Only the serial
@@ -135,7 +135,7 @@ def qemu_command(machine: Machine) -> list[str]:
     return list(_words(machine))
 
 
-def _words(machine: Machine) -> Iterator[str]:
+def _words(machine: QemuMachine) -> Iterator[str]:
     yield from (QEMU, "-name", "podperf-counted", "-nodefaults", "-no-user-config", "-no-reboot")
     yield from ("-display", "none", "-monitor", "none", "-serial", "stdio")
     yield from ("-machine", "q35", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from podperf.counted_machine.archive import Entry, archive, parents, place, tree
+from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place, tree
 from podperf.errors import PodperfError
 from podperf.hosts.base import CommandFailed, Host
 from podperf.testbed.kernel_settings import apply
@@ -39,11 +39,11 @@ def overlay(settings: CountedSettings) -> Iterator[bytes]:
     yield from archive({each.name: each for each in entries}.values()) if entries else ()
 
 
-def _entries(settings: CountedSettings) -> Iterator[Entry]:
+def _entries(settings: CountedSettings) -> Iterator[ArchiveEntry]:
     for each in settings.files:
         name, source = place(each.target), Path(each.source)
         yield from parents(name)
-        yield Entry(name, source.resolve() if not source.is_dir() else None)
+        yield ArchiveEntry(name, source.resolve() if not source.is_dir() else None)
         if source.is_dir():
             yield from tree(source, below=name)
 

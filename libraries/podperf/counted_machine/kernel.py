@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from podperf.counted_machine.archive import Entry, archive, parents, tree
+from podperf.counted_machine.archive import ArchiveEntry, archive, parents, tree
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.topology import KernelSettings
@@ -100,7 +100,7 @@ def _of_package(host: Host, say: Callable[[str], None], package: str, root: Path
 
 def _pack(host: Host, half: Path, kernel: Path, modules: Path | None) -> None:
     shutil.copyfile(kernel, half / "vmlinuz")
-    entries: Iterator[Entry] = iter(())
+    entries: Iterator[ArchiveEntry] = iter(())
     if modules is not None:
         # A copy, because depmod writes into the folder, and must see the modules that are left only.
         copy = half / "depmod/lib/modules" / modules.name
@@ -120,7 +120,7 @@ def _pack(host: Host, half: Path, kernel: Path, modules: Path | None) -> None:
         image.remove(host, half / folder)
 
 
-def _of_modules(folder: Path) -> Iterator[Entry]:
+def _of_modules(folder: Path) -> Iterator[ArchiveEntry]:
     """The files of a folder of modules, without those for hardware and protocols that the machine does not have."""
     below = f"{MODULES}/{folder.name}"
     left_out = [each for each in usual_recipe().left_out if "/modules/" in each]

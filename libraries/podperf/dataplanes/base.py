@@ -17,7 +17,7 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
 from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
-from podperf.pods.base import PodRuntime
+from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
 from podperf.topology import BpfObjectSettings
 
@@ -48,7 +48,7 @@ class Worker:
     namespace: str
     left: WorkerPort
     right: WorkerPort
-    pods: PodRuntime
+    pods: PodStarter
     mtu: int
     cpus: CpuPlan
     directory: str  # for sockets, databases and logs of this set-up; removed at its end
@@ -56,6 +56,7 @@ class Worker:
     number: int = 0  # of a chain's workers, counted from the left
     hugepages: bool = True  # whether the topology lets them be used
     bpf_object: BpfObjectSettings | None = None  # that the topology names
+    started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
 
     @property
     def receiving(self) -> Sequence[tuple[WorkerPort, int]]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from podperf.history.changes import LEAST
 from podperf.history.judgement import comparable
-from podperf.history.runs import PastRun
+from podperf.history.runs import PastRun, test_of
 from podperf.history.student import quantile
-from podperf.history.trends import Row, rows_of, test_of
+from podperf.history.trends import Row, rows_of
 from podperf.metrics import Metric
 from podperf.model import FrameSize
 from podperf.records import Record
@@ -33,6 +33,16 @@ class Bound:
     median: float = 0.0
     deviation: float = 0.0  # a share of the median
     amount: float | None = None
+
+
+def _amount(figures: Sequence[float], metric: Metric, once_in: int) -> float:
+    """The bound. A counted figure may differ from the others by its resolution, also if all others are equal."""
+    least, resolution = metric.quantity.more_is_better, metric.quantity.resolution
+    amount = prediction(figures, once_in, least=least)
+    if resolution is None:
+        return amount
+    reach = resolution.of(statistics.median(figures))
+    return min(amount, min(figures) - reach) if least else max(amount, max(figures) + reach)
 
 
 def prediction(figures: Sequence[float], once_in: int, *, least: bool) -> float:
@@ -74,7 +84,7 @@ def _bound(row: Row, metric: Metric, record: Record, once_in: int) -> Bound:
         bound,
         median=median,
         deviation=statistics.stdev(figures) / median,
-        amount=prediction(figures, once_in, least=metric.quantity.more_is_better),
+        amount=_amount(figures, metric, once_in),
     )
 
 

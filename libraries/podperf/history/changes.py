@@ -14,6 +14,7 @@ from functools import lru_cache
 from jumpavg import classify
 
 from podperf.history.student import quantile
+from podperf.metrics import Resolution
 
 LEAST = 5  # the fewest runs that a change is compared with
 TOGETHER = (3, 8, 2, 1)  # newest runs that are looked at together where there is no change point; the first tells X
@@ -21,6 +22,8 @@ NEW = 20  # runs for which a change is told; after as many it is what later runs
 WINDOW = 80  # newest figures of a series among which change points are looked for
 CONFIDENCE = 0.9999  # of an interval. A run has a hundred figures or more, and each is judged
 RESOLUTION = 1 / 8192  # of the largest figure: jumpavg (12 significant bits) sees no smaller change
+LEAST_COUNTED = 1  # the same as LEAST, for counted figures
+MOST_STEPS = 3  # among NEW figures. A row whose counted figure changes more often does not repeat
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,46 @@ def newest_change(figures: Sequence[float]) -> Change | None:
     together = [runs for runs in TOGETHER if runs <= len(last) - LEAST]
     changes = [_change(last[:-runs], last[-runs:], change_point=False, confirmed=runs > 1) for runs in together]
     return next((each for each in changes if each.found), changes[0] if changes else None)
+
+
+def newest_counted_change(figures: Sequence[float], resolution: Resolution) -> Change | None:
+    """The change that the newest figures show, if figures without a change differ by no more than the resolution.
+
+    One run shows a change. A row whose figures step up and down does not repeat: no change is found there, and the
+    interval is the range of its figures. None if no figure is before the newest.
+    """
+    if len(figures) <= LEAST_COUNTED:
+        return None
+    figures = figures[-WINDOW:]
+    found = _levels(figures, resolution)
+    steps = sum(each.start > len(figures) - NEW for each in found[1:])
+    if len(found) > 1 and len(found[-1]) <= NEW and steps <= MOST_STEPS:
+        return _counted(figures[found[-2].start : found[-2].end], figures[found[-1].start :], resolution, found=True)
+    recent = figures[found[-1].start :] if steps <= MOST_STEPS else figures[-NEW:]
+    return _counted(recent[:-1], recent[-1:], resolution, found=False)
+
+
+def _levels(figures: Sequence[float], resolution: Resolution) -> list[Group]:
+    """The figures in their order. A new group begins where a figure is not that of the group before it."""
+    found: list[Group] = []
+    for index, each in enumerate(figures):
+        start = index
+        if found:
+            level = statistics.median(figures[found[-1].start : index])
+            if abs(each - level) <= resolution.of(level):
+                start = found.pop().start
+        found.append(Group(start, index + 1, statistics.fmean(figures[start : index + 1])))
+    return found
+
+
+def _counted(reference: Sequence[float], recent: Sequence[float], resolution: Resolution, *, found: bool) -> Change:
+    base, newest = statistics.median(reference), statistics.median(recent)
+    reach = resolution.of(base)
+    if not found:
+        reach = max(reach, max(*reference, *recent) - min(*reference, *recent))
+    share, half = newest / base - 1, reach / base
+    low, high = (share - half, share + half) if found else (-half, half)
+    return Change(share, low, high, len(recent), len(reference), found, confirmed=found)
 
 
 def _change(reference: Sequence[float], recent: Sequence[float], *, change_point: bool, confirmed: bool) -> Change:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from podperf.figures import count, short
-from podperf.history.changes import LEAST, WINDOW, Change, newest_change
+from podperf.figures import count, short, signed
+from podperf.history.changes import LEAST, LEAST_COUNTED, WINDOW, Change, newest_change, newest_counted_change
 from podperf.history.fingerprint import difference
 from podperf.history.trends import Point, Row
 from podperf.metrics import Metric
@@ -73,10 +73,12 @@ def judge(row: Row, metric: Metric) -> Judgement:
     if newest.judged is None:
         return Judgement(row, metric, Verdict.NOT_JUDGED, newest.doubtful)
     figures = [each.judged for each in comparable(points) if each.judged is not None]
-    change, new_series = newest_change(figures[-WINDOW:]), beginning(points)
+    resolution, new_series = metric.quantity.resolution, beginning(points)
+    change = newest_counted_change(figures, resolution) if resolution else newest_change(figures[-WINDOW:])
     if change is None:
         verdict = Verdict.NOT_COMPARABLE if new_series else Verdict.TOO_FEW
-        words = f"{count(len(figures), 'run')} to compare; {LEAST + 1} are needed"
+        needed = (LEAST_COUNTED if resolution else LEAST) + 1
+        words = f"{count(len(figures), 'run')} to compare; {needed} are needed"
         return Judgement(row, metric, verdict, words, beginning=new_series)
     return Judgement(row, metric, _verdict(change, metric), _sentence(change), change, new_series)
 
@@ -113,8 +115,3 @@ def _sentence(change: Change) -> str:
         return f"no change larger than {short(change.most * 100)} % ({runs})"
     words = f"{signed(change.share)} ({signed(change.low)} to {signed(change.high)}; {runs})"
     return words if change.confirmed else f"{words}; one run alone: repeat it"
-
-
-def signed(share: float) -> str:
-    """`-5.1 %`, `+0.3 %`."""
-    return f"{'+' if share > 0 else ''}{short(share * 100)} %"

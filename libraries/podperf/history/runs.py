@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
 from podperf.records import Record, read_record, record_files
+
+NEAREST = 12  # earlier runs that a table compares with
+MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
+COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
+TestKey = tuple[str, str, str]  # testbed, suite, name
+
+
+def test_of(record: Record) -> TestKey:
+    """The key that tells one test of a history from another."""
+    return testbed_of(record), record["test"]["suite"], record["test"]["name"]
+
+
+def testbed_of(record: Record) -> str:
+    """The name of its testbed. Empty if it is not known."""
+    return str(record["testbed"]["name"]) if record["testbed"] else ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ def read_history(folder: Path) -> History:
                 found.append(read_record(path, trials=False))
             except PodperfError as error:
                 problems.append(f"{name}/records/{printable(path.name)}: {error}")
+        found = [each for each in found if not COMPARED & set(each["methods"])]
         if found:
             found.sort(key=lambda each: (each["started"], each["id"]))
             runs.append(PastRun(name, tuple(found)))
@@ -54,6 +71,44 @@ def read_history(folder: Path) -> History:
         raise PodperfError(f"{folder}: no run in it (*/records/*.json); give a folder of results folders, like results")
     runs.sort(key=lambda each: (each.started, each.name))
     return History(folder, tuple(runs), tuple(problems))
+
+
+def earlier_runs(folder: Path, records: Sequence[Record]) -> list[PastRun]:
+    """The runs beside this results folder that started before these records, with the same tests, oldest first.
+
+    Only the newest of them are read, so that a table need not wait for them: see NEAREST. Files that cannot be read
+    are left out. Empty if there is no such run.
+    """
+    if not records:
+        return []
+    wanted, started = {test_of(each) for each in records}, min(str(each["started"]) for each in records)
+    found: list[PastRun] = []
+    left = MOST_RECORDS
+    for beside in _newest_first(folder):
+        before = []
+        for name in dict.fromkeys(str(each["id"]) for each in records):
+            path = beside / f"{name}.json"
+            if path.is_file() and left > 0:
+                left -= 1
+                with suppress(PodperfError):
+                    before.append(read_record(path, trials=False))
+        before = [each for each in before if str(each["started"]) < started and test_of(each) in wanted]
+        if before:
+            before.sort(key=lambda each: (each["started"], each["id"]))
+            found.append(PastRun(printable(beside.parent.name), tuple(before)))
+        if len(found) == NEAREST or left <= 0:
+            break
+    return sorted(found, key=lambda each: (each.started, each.name))
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    """The folders of records in the results folders beside this one, without links such as results/latest."""
+    with suppress(OSError):
+        beside = [each / "records" for each in folder.resolve().parent.iterdir() if not each.is_symlink()]
+        here = folder.resolve() / "records"
+        found = [each for each in beside if each != here and each.is_dir() and not each.is_symlink()]
+        return sorted(found, key=lambda each: (each.stat().st_mtime, each), reverse=True)
+    return []
 
 
 def _folders_of_records(folder: Path) -> Iterator[Path]:

@@ -6,11 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podperf.history.fingerprint import Fingerprint, fingerprint
-from podperf.history.runs import PastRun
+from podperf.history.runs import PastRun, TestKey, test_of, testbed_of
 from podperf.metrics import METRICS, Measured, Metric
 from podperf.records import Record
-
-TestKey = tuple[str, str, str]  # testbed, suite, name
 
 
 @dataclass(frozen=True)
@@ -73,16 +71,12 @@ def rows_of(runs: Sequence[PastRun], ignored: Collection[str] = ()) -> list[Row]
 
 def testbeds(runs: Iterable[PastRun]) -> Mapping[str, PastRun]:
     """The newest run on each testbed."""
-    return {_testbed(record): run for run in runs for record in run.records}
+    return {testbed_of(record): run for run in runs for record in run.records}
 
 
-def test_of(record: Record) -> TestKey:
-    """The key that tells one test of a history from another."""
-    return _testbed(record), record["test"]["suite"], record["test"]["name"]
-
-
-def _testbed(record: Record) -> str:
-    return str(record["testbed"]["name"]) if record["testbed"] else ""
+def doubt_of(record: Record, metric: Metric) -> str:
+    """Why no history judges this figure of the record. Empty if one does, or if there is no figure."""
+    return _doubt(record, metric, _figure(record, metric))
 
 
 def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Collection[str]) -> list[Point]:
@@ -90,9 +84,8 @@ def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Co
     for run, record in found:
         if record["outcome"] == "skipped":
             continue
-        figure, failed = _figure(record, metric), ""
-        if figure is None:
-            failed = _reason(record)
+        figure = _figure(record, metric)
+        failed = _reason(record) if figure is None else ""
         points.append(
             Point(
                 run.name,
@@ -100,7 +93,7 @@ def _points(found: Iterable[tuple[PastRun, Record]], metric: Metric, ignored: Co
                 str(record.get("version_under_test") or ""),
                 fingerprint(record, metric, ignored),
                 figure,
-                _doubt(record, metric, figure),
+                doubt_of(record, metric),
                 failed,
             )
         )
@@ -113,7 +106,8 @@ def _figure(record: Record, metric: Metric) -> Measured | None:
     if not found or found[metric.quantity.key] <= 0:
         return None
     bounds = {name: bool(found.get(name)) for name in ("lower_bound", "upper_bound", "unfinished")}
-    return Measured(float(found[metric.quantity.key]), **bounds)
+    key = metric.quantity.key
+    return Measured(float(found[key]), found.get(f"low_{key}"), found.get(f"high_{key}"), **bounds)
 
 
 def _reason(record: Record) -> str:
@@ -130,6 +124,11 @@ def _doubt(record: Record, metric: Metric, figure: Measured | None) -> str:
         return "the tester was the limit"
     if figure.upper_bound or figure.unfinished:
         return "the search found a bound, no figure"
+    # Other work on the machine does not change a count.
+    return "" if metric.quantity.resolution else _noise(record, metric)
+
+
+def _noise(record: Record, metric: Metric) -> str:
     # Each method has watched its own trials; a record of another method has the noise of all trials together.
     noise = (record["methods"].get(metric.method) or {}).get("noise") or record["quietness"]
     if isinstance(noise, Mapping) and noise.get("noisy"):

@@ -59,7 +59,17 @@ class Pod(Protocol):
         """Start a program in the pod until `undo`. Its `pid` is the number that the worker's kernel gives it."""
 
 
-class PodRuntime(Protocol):
+class PodStarter(Protocol):
+    """A maker of pods, as a data plane sees it."""
+
+    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
+        """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Kind and versions of the runtime and of its CNI plug-ins."""
+
+
+class PodRuntime(PodStarter, Protocol):
     """A maker of pods on one worker. Nothing outside this package knows which one a worker has."""
 
     def __init__(self, machine: Host, worker: Host) -> None:
@@ -76,9 +86,3 @@ class PodRuntime(Protocol):
         None if the command runs none in a pod. So a plan shows where a command runs.
         """
         return None
-
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
-        """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
-
-    def describe(self) -> Mapping[str, Any]:
-        """Kind and versions of the runtime and of its CNI plug-ins."""

@@ -11,11 +11,14 @@ from typing import TextIO
 from podperf.errors import PodperfError
 from podperf.history.acknowledgements import FILE
 from podperf.history.fingerprint import PARTS
+from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, compare_newest
+from podperf.history.runs import PastRun, earlier_runs
 from podperf.printable import printable
 from podperf.report.conformance import assess, to_json
 from podperf.report.costs_command import report_costs
-from podperf.report.files import write_report
+from podperf.report.files import write_file, write_report
 from podperf.report.history_command import report_history
+from podperf.report.openmetrics import openmetrics
 from podperf.report.page import page
 from podperf.report.results import RunResults, read_run, read_runs
 from podperf.report.summary import summary_table
@@ -30,12 +33,13 @@ def write_reports(results: Path | str) -> Path:
     Raises PodperfError if there are no records, or if the reports cannot be written.
     """
     run = read_run(Path(results))
-    return _write([run], run.directory)
+    return _write([run], run.directory, _beside_earlier([run]))
 
 
 def summary(results: Path | str, stream: TextIO) -> str:
     """The table of a run as text for `stream`, with a line for each file that could not be read."""
-    return _summary(read_run(Path(results)), stream)
+    run = read_run(Path(results))
+    return _summary(run, stream, _beside_earlier([run]))
 
 
 def main(args: Sequence[str]) -> int:
@@ -51,7 +55,9 @@ def main(args: Sequence[str]) -> int:
         parser.error("--ignore and --acknowledged are options of --history FOLDER")
     try:
         if chosen.history:
-            return report_history(chosen.history, chosen.output, chosen.acknowledged, chosen.ignore)
+            return report_history(
+                chosen.history, chosen.output, chosen.acknowledged, chosen.ignore, openmetrics_file=chosen.openmetrics
+            )
         if chosen.costs:
             before, after = chosen.costs
             return report_costs(before, after, chosen.output)
@@ -61,11 +67,13 @@ def main(args: Sequence[str]) -> int:
         for run in runs:
             if len(runs) > 1:
                 print(f"{printable(str(run.directory))}:\n")
-            print(_summary(run, sys.stdout), end="\n\n")
-        if chosen.output is None and len(runs) > 1:
-            for run in runs:
-                _write([run], run.directory)
-        print(printable(str(_write(runs, chosen.output or _default_output(runs)))))
+            earlier = _beside_earlier([run])
+            print(_summary(run, sys.stdout, earlier), end="\n\n")
+            if chosen.output is None and len(runs) > 1:
+                _write([run], run.directory, earlier)
+        print(printable(str(_write(runs, chosen.output or _default_output(runs), _beside_earlier(runs)))))
+        if chosen.openmetrics:
+            write_file(chosen.openmetrics, openmetrics(runs[-1].records))
     except PodperfError as error:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1
@@ -110,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PART",
         help=f"a part of the fingerprint that may change within a series: {', '.join(PARTS)}",
     )
+    parser.add_argument(
+        "--openmetrics",
+        type=Path,
+        metavar="FILE",
+        help="write the figures of the newest run for Prometheus, also of a history (docs/ci.md)",
+    )
     return parser
 
 
@@ -117,11 +131,22 @@ def _default_output(runs: Sequence[RunResults]) -> Path:
     return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / "combined"
 
 
-def _summary(run: RunResults, stream: TextIO) -> str:
-    lines = [summary_table(run.records, width=columns(stream), colour=wants_colour(stream))]
+def _beside_earlier(runs: Sequence[RunResults]) -> BesideEarlier:
+    """The newest of these runs beside the others. A single run is compared with those in the folders beside it."""
+    *others, newest = runs
+    earlier = [PastRun(each.name, each.records) for each in others if each.records]
+    if not others:
+        earlier = earlier_runs(newest.directory, newest.records)
+    if not earlier or not newest.records:
+        return NOTHING_EARLIER
+    return compare_newest(earlier, PastRun(newest.name, newest.records))
+
+
+def _summary(run: RunResults, stream: TextIO, earlier: BesideEarlier) -> str:
+    lines = [summary_table(run.records, width=columns(stream), colour=wants_colour(stream), earlier=earlier)]
     return "\n".join(lines + [f"not read: {problem}" for problem in run.problems])
 
 
-def _write(runs: Sequence[RunResults], folder: Path) -> Path:
-    conformance = assess(runs, folder.resolve())
+def _write(runs: Sequence[RunResults], folder: Path, earlier: BesideEarlier) -> Path:
+    conformance = assess(runs, folder.resolve(), earlier)
     return write_report(folder, NAME, to_json(conformance), page(conformance))

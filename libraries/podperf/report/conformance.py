@@ -12,6 +12,9 @@ from typing import Any
 
 import podperf
 from podperf.figures import count
+from podperf.history.newest import NOTHING_EARLIER, BesideEarlier
+from podperf.history.runs import testbed_of
+from podperf.metrics import METRICS
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
 from podperf.report.results import (
     Record,
@@ -63,6 +66,7 @@ class Conformance:
     root: Path  # the future folder of the report, to which links are relative
     runs: tuple[RunResults, ...]  # oldest first
     sections: tuple[SectionReport, ...]
+    earlier: BesideEarlier = NOTHING_EARLIER  # the newest run beside earlier ones
 
     @property
     def latest(self) -> tuple[Record, ...]:
@@ -120,7 +124,7 @@ class Conformance:
         return [(run, each) for run in self.runs for each in run.records if _identity(each) == wanted]
 
 
-def assess(runs: Sequence[RunResults], root: Path) -> Conformance:
+def assess(runs: Sequence[RunResults], root: Path, earlier: BesideEarlier = NOTHING_EARLIER) -> Conformance:
     """Every section of the draft with its status. If several runs have a test, its latest record counts."""
     records = latest_of(runs)
     reports: dict[str, SectionReport] = {}
@@ -129,18 +133,13 @@ def assess(runs: Sequence[RunResults], root: Path) -> Conformance:
         own = tuple(each for each in records if section.number in each["test"]["sections"])
         inner = [reports[each.number] for each in SECTIONS if section.holds(each) and each.depth == section.depth + 1]
         reports[section.number] = _section_report(section, own, inner)
-    return Conformance(root, tuple(runs), tuple(reports[section.number] for section in SECTIONS))
+    return Conformance(root, tuple(runs), tuple(reports[section.number] for section in SECTIONS), earlier)
 
 
 def latest_of(runs: Sequence[RunResults]) -> tuple[Record, ...]:
     """One record for each test, from the latest run that has the test."""
     found = {_identity(record): record for run in runs for record in run.records}
     return tuple(found.values())
-
-
-def testbed_of(record: Record) -> str:
-    """The name of a test's testbed. Empty if it is not known."""
-    return str(record["testbed"]["name"]) if record["testbed"] else ""
 
 
 def _cpu(record: Record) -> str:
@@ -242,6 +241,18 @@ def to_json(conformance: Conformance) -> dict[str, Any]:
     }
 
 
+def _changes_to_json(conformance: Conformance, record: Record) -> list[dict[str, Any]]:
+    """The figures of the newest run that differ from those of earlier runs."""
+    if record not in conformance.runs[-1].records:
+        return []
+    found = (conformance.earlier.of(record, metric) for metric in METRICS.values())
+    return [
+        {"metric": each.metric.name, "share": each.share, "worse": each.worse, "certainty": each.certainty}
+        for each in found
+        if each is not None
+    ]
+
+
 def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
     return {
         "name": record["test"]["name"],
@@ -258,6 +269,7 @@ def _test_to_json(record: Record, conformance: Conformance) -> dict[str, Any]:
         "not_comparable": not_comparable(record),
         "results": record["results"],
         "findings": record["findings"],
+        "changes": _changes_to_json(conformance, record),
         "history": [
             {"run": run.name, "record": conformance.link(each), "verdict": verdict_word(each)}
             for run, each in conformance.history(record)

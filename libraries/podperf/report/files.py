@@ -23,3 +23,11 @@ def write_report(folder: Path, name: str, data: Mapping[str, Any], page: str) ->
             f"cannot write the report to {folder}: {error.strerror}; the records are untouched"
         ) from error
     return html
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file, for which its folder must be there. A reader finds the old or the new text, whole."""
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise PodperfError(f"cannot write {path}: {error.strerror}; the records are untouched") from error

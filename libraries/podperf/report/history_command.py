@@ -9,25 +9,40 @@ from pathlib import Path
 
 from podperf.history.acknowledgements import FILE, acknowledge, read_acknowledgements
 from podperf.history.judgement import Judgement, Verdict, judge_all
-from podperf.history.runs import read_history
-from podperf.history.trends import rows_of
+from podperf.history.runs import read_history, testbed_of
+from podperf.history.trends import rows_of, testbeds
 from podperf.printable import printable
-from podperf.report.files import write_report
+from podperf.report.files import write_file, write_report
 from podperf.report.history_page import history_page
 from podperf.report.history_report import HistoryReport
 from podperf.report.history_words import history_table, to_json
+from podperf.report.openmetrics import openmetrics
 from podperf.terminal import columns
 
 NAME = "history"
 UNREAD, REGRESSION, FAILED, SUSPECTED = 1, 3, 4, 5  # exit codes; 2 is for a wrong option
 
 
-def report_history(folder: Path, output: Path | None, acknowledged: Path | None, ignored: Collection[str]) -> int:
-    """Print the verdicts, and write the page and the data. Returns the exit code. Raises PodperfError without any
-    record."""
+def report_history(
+    folder: Path,
+    output: Path | None,
+    acknowledged: Path | None,
+    ignored: Collection[str],
+    *,
+    openmetrics_file: Path | None = None,
+) -> int:
+    """Print the verdicts, and write the page and the data. Returns the exit code.
+
+    `openmetrics_file` gets the figures of the newest run on each testbed. Raises PodperfError without any
+    record.
+    """
     report = assess_history(folder, acknowledged, ignored)
     print(history_table(report, columns(sys.stdout)), end="\n\n")
     print(printable(str(_write(report, output or folder))))
+    if openmetrics_file:
+        newest = testbeds(report.history.runs)
+        records = (each for name, run in newest.items() for each in run.records if testbed_of(each) == name)
+        write_file(openmetrics_file, openmetrics(records))
     return exit_code(report.judgements, unread=bool(report.history.problems))
 
 

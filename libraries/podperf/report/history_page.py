@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import podperf
-from podperf.figures import count
+from podperf.figures import count, signed
 from podperf.history.changes import LEAST
-from podperf.history.judgement import Judgement, Verdict, signed
+from podperf.history.judgement import Judgement, Verdict
 from podperf.history.runs import History
 from podperf.history.trends import Point, Row, testbeds
 from podperf.report import cells

@@ -1,7 +1,7 @@
 """The conformance report as one HTML page without scripts and external files, for screens, telephones and paper.
 
-The page has in this order: charts and findings; failed and doubtful tests; each section of the draft; the tester; the
-environment; the records; the list of all sections.
+The page has in this order: figures that became worse; charts and findings; failed and doubtful tests; each section of
+the draft; the tester; the environment; the records; the list of all sections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 
 import podperf
 from podperf.figures import count, kpps, percent
-from podperf.metrics import RATE, by_quantity, headlines, rates
+from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
@@ -49,6 +49,7 @@ def page(conformance: Conformance) -> str:
 def _body(conformance: Conformance) -> Iterator[Html]:
     measured = [each for each in conformance.sections if each.records]
     yield _head(conformance)
+    yield _changes(conformance)
     yield _comparison(conformance)
     yield _titled("Findings", _findings(conformance.latest, conformance))
     yield _doubtful(conformance)
@@ -140,6 +141,28 @@ def _coverage(conformance: Conformance) -> str:
     if missing := found.get(SectionStatus.NOT_COVERED):
         parts.append(f"{len(missing)} had no tests in this run")
     return f"{'; '.join(parts)}."
+
+
+def _changes(conformance: Conformance) -> Html:
+    """What became worse since earlier runs, and how much else was compared. NOTHING without earlier runs."""
+    newest, compared = conformance.runs[-1].records, conformance.earlier.compared
+    if not compared:
+        return NOTHING
+    rows, worse, better = [], 0, 0
+    for record in newest:
+        found = [each for metric in METRICS.values() if (each := conformance.earlier.of(record, metric))]
+        bad = [each for each in found if each.worse]
+        worse, better = worse + len(bad), better + len(found) - len(bad)
+        if bad:
+            words = ", ".join(f"{each.metric.label} {each.words}" for each in bad)
+            certainty = "; ".join(dict.fromkeys(each.certainty for each in bad))
+            rows.append(TableRow((cells.named(record, conformance), words, certainty)))
+    said = f"Of {count(compared, 'figure')} with a comparable earlier one, {worse} became worse, {better} better"
+    return together(
+        element("h2", "What became worse" if worse else "Nothing became worse"),
+        table(("Test", "Figures that became worse", "Beside earlier runs"), rows),
+        element("p", f"{said}. The history tells how sure that is: podperf report --history.", class_="small muted"),
+    )
 
 
 def _comparison(conformance: Conformance) -> Html:

@@ -90,6 +90,9 @@ def verdict_word(record: Record) -> str:
 
 def judgement(record: Record) -> str:
     """The status by verdict or findings. `measured` if there was no threshold to miss."""
+    compared = record["methods"].get("variants", {}).get("verdict")
+    if compared:
+        return str(compared)
     if record["verdict"] is None:
         found = {each["verdict"] for each in record["findings"]}
         return next((word for word in ("refuted", "inconclusive", "confirmed") if word in found), "passed")

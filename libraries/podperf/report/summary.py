@@ -6,8 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from podperf.figures import count
+from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, Difference
 from podperf.metrics import CPU_TIME, IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
@@ -25,15 +27,23 @@ from podperf.report.results import (
     verdict_word,
 )
 
-_COLOURS = {"passed": "32", "confirmed": "32", "measured": "36", "failed": "31;1", "refuted": "31;1", "skipped": "33"}
+_COLOURS = {
+    **dict.fromkeys(("passed", "confirmed", "faster", "no difference"), "32"),
+    **dict.fromkeys(("failed", "refuted", "slower"), "31;1"),
+    "measured": "36",
+    "skipped": "33",
+}
 _OTHER_COLOUR = "33"
 _ORDER = (
     "passed",
     "measured",
     "confirmed",
+    "faster",
+    "no difference",
     "failed",
     "refuted",
     "inconclusive",
+    "undecided",
     "not judged",
     "interrupted",
     "skipped",
@@ -44,6 +54,8 @@ _WIDEST_TEXT = 120  # columns of a note: longer lines are hard to read
 _INDENT = "    "
 _POLLS = "polls"  # in place of a CPU time a frame
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_HIGHER, _LOWER = "↑", "↓"  # behind a figure that differs from those of earlier runs
+_WORSE, _BETTER = "31;1", "32"  # their colours
 
 
 @dataclass(frozen=True)
@@ -52,23 +64,26 @@ class _Row:
     figures: tuple[str, ...]
     verdict: str
     word: str
+    colours: tuple[str, ...]  # of the figures; empty for those that do not differ from earlier ones
 
 
-def summary_table(records: Sequence[Record], *, width: int = 80, colour: bool = False) -> str:
+def summary_table(
+    records: Sequence[Record], *, width: int = 80, colour: bool = False, earlier: BesideEarlier = NOTHING_EARLIER
+) -> str:
     """All tests of a run in the order of the report, at most `width` characters wide if figures and words permit it.
 
     The table has a column for each metric that a test found or looked for. `>=` marks a lower bound that the tester
-    set, `<` an upper bound, and `*` the result of an unfinished search. A note for several rows is written once, below
-    their names.
+    set, `<` an upper bound, and `*` the result of an unfinished search. An arrow marks a figure that differs from those
+    of `earlier` runs. A note for several rows is written once, below their names.
     """
     ordered = sorted(records, key=_place)
     with_figures = [each for each in ordered if each["results"]]
     without = [each for each in ordered if not each["results"]]
     parts = [
-        _table(with_figures, width, colour),
+        _table(with_figures, width, colour, earlier),
         *_grouped(_notes(with_figures), width),
         *_apart(without, width, colour),
-        "\n".join([closing_line(records), *_footer(records, width)]),
+        "\n".join([closing_line(records), *_footer(records, width, earlier)]),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -131,11 +146,11 @@ def _place(record: Record) -> int:
 # --- rows with figures ------------------------------------------------------------------------------------------------
 
 
-def _table(records: Sequence[Record], width: int, colour: bool) -> str:
+def _table(records: Sequence[Record], width: int, colour: bool, earlier: BesideEarlier) -> str:
     if not records:
         return ""
     metrics = shown(records)
-    rows = [_row(each, records, metrics) for each in records]
+    rows = [_row(each, records, metrics, earlier) for each in records]
     heads = (
         ("", *(each.head for each in metrics), ""),
         (_NAME, *(each.quantity.unit for each in metrics), _VERDICT),
@@ -164,10 +179,20 @@ def _shared(room: int, rows: Sequence[_Row], name: int, verdict: int) -> tuple[i
     return min(offers or [(name, verdict)], key=lines)
 
 
-def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric]) -> _Row:
-    figures = tuple(figure_cell(record, each, IN_COLUMN) for each in metrics)
+def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric], earlier: BesideEarlier) -> _Row:
+    differences = [earlier.of(record, each) for each in metrics]
+    room = [any(earlier.of(other, each) for other in others) for each in metrics]  # the digits of a column stay aligned
+    figures = tuple(
+        figure_cell(record, metric, IN_COLUMN) + (_arrow(difference) if has_arrows else "")
+        for metric, difference, has_arrows in zip(metrics, differences, room, strict=True)
+    )
+    colours = tuple((_WORSE if each.worse else _BETTER) if each else "" for each in differences)
     word = verdict_word(record)
-    return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word)
+    return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word, colours)
+
+
+def _arrow(difference: Difference | None) -> str:
+    return " " if difference is None else _HIGHER if difference.share > 0 else _LOWER
 
 
 def _label(record: Record, others: Sequence[Record]) -> str:
@@ -205,18 +230,28 @@ def _lines(row: _Row, widths: Sequence[int], colour: bool) -> Iterator[str]:
             *(row.figures if number == 0 else [""] * len(row.figures)),
             verdict,
         )
-        line = _line(cells, widths)
-        yield f"{line.removesuffix(verdict)}{_coloured(verdict, row.word)}" if colour and verdict else line
+        colours = (*row.colours, _COLOURS.get(row.word, _OTHER_COLOUR)) if colour else ()
+        yield _line(cells, widths, colours)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int], colours: Sequence[str] = ()) -> str:
+    """One line. `colours` are those of the cells behind the first one."""
     name, *figures, verdict = cells
-    numbers = (cell.rjust(size) for cell, size in zip(figures, widths[1:-1], strict=True))
-    return "  ".join([name.ljust(widths[0]), *numbers, verdict]).rstrip()
+    padded = [cell.rjust(size) for cell, size in zip(figures, widths[1:-1], strict=True)]
+    while not verdict and padded and not padded[-1].strip():
+        padded.pop()
+    behind = [*padded, verdict] if verdict else padded
+    shown = [_painted(cell, colour) for cell, colour in zip_longest(behind, colours[: len(behind)], fillvalue="")]
+    return "  ".join([name.ljust(widths[0]), *shown]).rstrip()
 
 
 def _coloured(text: str, word: str) -> str:
-    return f"\033[{_COLOURS.get(word, _OTHER_COLOUR)}m{text}\033[0m"
+    return _painted(text, _COLOURS.get(word, _OTHER_COLOUR))
+
+
+def _painted(text: str, colour: str) -> str:
+    shown = text.lstrip()
+    return f"{text.removesuffix(shown)}\033[{colour}m{shown}\033[0m" if colour and shown else text
 
 
 # --- notes about rows -------------------------------------------------------------------------------------------------
@@ -268,7 +303,7 @@ def _apart(records: Sequence[Record], width: int, colour: bool) -> Iterator[str]
     yield "\n".join(lines)
 
 
-def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
+def _footer(records: Sequence[Record], width: int, earlier: BesideEarlier) -> Iterator[str]:
     for reason in dict.fromkeys(f"not comparable: {reason}" for each in records if (reason := not_comparable(each))):
         yield from _wrapped(reason, min(width, _WIDEST_TEXT))
     if any(each["results"] for each in records):
@@ -278,6 +313,9 @@ def _footer(records: Sequence[Record], width: int) -> Iterator[str]:
         words += ["*: search cut short"] if any(map(unfinished, records)) else []
         words += [f"{_POLLS}: takes its whole CPU, with frames or without"] if any(map(polls, records)) else []
         yield from _wrapped("; ".join(words), min(width, _WIDEST_TEXT))
+    if any(earlier.of(each, metric) for each in records for metric in METRICS.values()):
+        legend = f"{_HIGHER}, {_LOWER}: higher, lower than in earlier runs; ./podperf report --history tells how sure"
+        yield from _wrapped(legend, min(width, _WIDEST_TEXT))
 
 
 def _listed(labels: Sequence[str], width: int) -> list[str]:

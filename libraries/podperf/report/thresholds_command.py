@@ -14,8 +14,10 @@ from podperf.history.bounds import Bound, bounds
 from podperf.history.changes import LEAST
 from podperf.history.runs import PastRun, read_history
 from podperf.history.trends import testbeds
+from podperf.metrics import METRICS, Metric, Unit
 
-_DIGITS = 3  # significant ones of a bound
+_DIGITS, _DIGITS_COUNTED = 3, 6  # significant ones of a bound
+_UNITS = dict.fromkeys(unit.name for metric in METRICS.values() for unit in metric.quantity.units)
 
 
 def main(args: Sequence[str]) -> int:
@@ -30,6 +32,13 @@ def main(args: Sequence[str]) -> int:
     parser.add_argument(
         "--once-in", type=int, default=100, metavar="N", help="let one run in N fail without a change (default: 100)"
     )
+    parser.add_argument(
+        "--unit",
+        action="append",
+        default=[],
+        choices=_UNITS,
+        help="the unit of the bounds on rates (default: Mpps); may be given for other figures, too",
+    )
     chosen = parser.parse_args(args)
     if chosen.once_in < 3:
         parser.error("--once-in needs 3 or more runs")
@@ -41,11 +50,11 @@ def main(args: Sequence[str]) -> int:
     if len(names) > 1:
         raise PodperfError(f"these runs are of several testbeds ({', '.join(names)}): thresholds are for one of them")
     found = bounds(ordered, chosen.once_in)
-    print("\n".join(_lines(found, len(ordered), chosen.once_in)))
+    print("\n".join(_lines(found, len(ordered), chosen.once_in, chosen.unit)))
     return 0 if any(each.amount is not None for each in found) else 1
 
 
-def _lines(found: Sequence[Bound], runs: int, once_in: int) -> Iterator[str]:
+def _lines(found: Sequence[Bound], runs: int, once_in: int, units: Sequence[str]) -> Iterator[str]:
     yield f"# From {runs} runs. If nothing changes, a run misses each of these bounds once in {once_in} runs."
     yield "thresholds:" if any(each.amount is not None for each in found) else "thresholds: []"
     for each in found:
@@ -55,7 +64,7 @@ def _lines(found: Sequence[Bound], runs: int, once_in: int) -> Iterator[str]:
             quantity = each.metric.quantity
             median = f"{number(each.median / quantity.scale)} {quantity.unit}"
             yield f"  # {_words(each)}: median {median}, deviation {percent(each.deviation)}, {each.runs} runs"
-            yield f"  - {{{_threshold(each, each.amount)}}}"
+            yield f"  - {{{_threshold(each, each.amount, _unit(each.metric, units))}}}"
 
 
 def _words(bound: Bound) -> str:
@@ -63,22 +72,29 @@ def _words(bound: Bound) -> str:
     return " ".join(f"{', '.join(bound.tests)}, {bound.metric.label}".split())
 
 
-def _threshold(bound: Bound, amount: float) -> str:
+def _unit(metric: Metric, wanted: Sequence[str]) -> Unit:
+    """The unit that the user wants for this metric, or the first one of its quantity."""
+    units = metric.quantity.units
+    return next((each for each in units if each.name in wanted), units[0])
+
+
+def _threshold(bound: Bound, amount: float, unit: Unit) -> str:
     """One line of YAML. The bound is rounded to the side on which fewer runs miss it."""
-    unit = bound.metric.quantity.units[0]
     more = bound.metric.quantity.more_is_better
     exact = unit.of(amount, bound.frame)
-    rounded = _rounded(exact, up=not more)
+    digits = _DIGITS_COUNTED if bound.metric.quantity.resolution else _DIGITS
+    rounded = _rounded(exact, digits, up=not more)
     frame = json.dumps(bound.frame.sequence[0] if len(bound.frame.sequence) == 1 else bound.frame.name)
     selectors = f"data_plane: {json.dumps(bound.data_plane)}, pods: {bound.pods}, frame: {frame}"
-    return f"metric: {bound.metric.name}, {selectors}, {bound.metric.quantity.bound}: {rounded:g}, unit: {unit.name}"
+    limit = f"{bound.metric.quantity.bound}: {rounded:.{digits}g}, unit: {unit.name}"
+    return f"metric: {bound.metric.name}, {selectors}, {limit}"
 
 
-def _rounded(value: float, *, up: bool) -> float:
-    step = 10.0 ** -(_DIGITS - 1) * 10.0 ** int(f"{value:e}".partition("e")[2])
+def _rounded(value: float, digits: int, *, up: bool) -> float:
+    step = 10.0 ** -(digits - 1) * 10.0 ** int(f"{value:e}".partition("e")[2])
     whole = round(value / step)
     if up and whole * step < value:
         whole += 1
     if not up and whole * step > value:
         whole -= 1
-    return float(f"{whole * step:.{_DIGITS}g}")
+    return float(f"{whole * step:.{digits}g}")

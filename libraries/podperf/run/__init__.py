@@ -8,7 +8,10 @@ Its parts:
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
     set_up, measurement                 the chain of one test, and the figures of its methods
-    comparison                          several chains by turns in one test
+    comparison, contenders              several chains by turns in one test
+    variant_chains, hooks               the set-ups of a user's comparison
+    variant_rounds, variant_costs       their figures, by turns or on a counted machine
+    comparing                           the command `compare`
     expected, interfaces                how long tests may take; the interfaces on a path
 """
 

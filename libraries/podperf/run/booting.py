@@ -6,7 +6,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from podperf.counted_machine.boot import boot as boot_counted
+from podperf.counted_machine.inputs import change
 from podperf.counted_machine.plugin import Plugin
+from podperf.counted_machine.profile import Profiler
 from podperf.hosts.base import Host
 from podperf.topology import Topology
 from podperf.virtual_worker.boot import boot as boot_virtual
@@ -23,3 +25,10 @@ def booted(
         counted = boot_counted(host, topology.workers[0].counted, say, undo)
         topology, plugin = counted.as_lab(topology), counted.plugin
     return topology, plugin
+
+
+def prepared(topology: Topology, plugin: Plugin | None, machine: Host) -> Profiler | None:
+    """Change a counted machine that is up as the topology asks. Returns its profiler if it has a plug-in."""
+    if topology.counts_instructions:
+        change(machine, topology.workers[0].counted)
+    return Profiler(plugin, machine) if plugin else None

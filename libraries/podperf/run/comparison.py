@@ -7,20 +7,18 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
 from secrets import randbits
-from typing import Any
 
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import Unavailable
 from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
+from podperf.run.contenders import Contenders
 from podperf.run.equipment import Equipment
-from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testers.base import TesterLimits
+from podperf.testbed.testbed import LiveTestbed
 from podperf.verdicts.findings import Contender, Finding, Order, judge
 
 
@@ -41,8 +39,11 @@ def compare(
     record.contenders = {str(each): (with_forwarder(each.chain), placed[str(each)]) for each in order.contenders}
     suts = [set().union(*each) for each in zip_longest(*(each.suts for each in placed.values()), fillvalue=set[int]())]
     test.quietness = equipment.watch(suts, test.undo)
-    contenders = _Contenders(test, equipment, known, traffics, placed)
-    by_name = {str(each): partial(contenders.standing, each) for each in order.contenders}
+    contenders = Contenders(test, known)
+    by_name = {
+        str(each): partial(_trials, contenders, each, traffics[str(each)], placed[str(each)], equipment.testbed)
+        for each in order.contenders
+    }
     result = Comparison().run(by_name, randbits(32))
     record.limits = contenders.limits[str(order.contenders[0])]
     setting = {
@@ -56,48 +57,15 @@ def compare(
     return finding
 
 
-class _Contenders:
-    """The contenders of one comparison, by name. The record describes each one when it is set up for the first time."""
-
-    def __init__(
-        self,
-        test: TestInProgress,
-        equipment: Equipment,
-        known: KnownLimits,
-        traffics: Mapping[str, TrafficProfile],
-        placed: Mapping[str, Placed],
-    ) -> None:
-        self.limits: dict[str, TesterLimits] = {}
-        self._described: dict[str, Mapping[str, Any]] = {}
-        self._test, self._testbed, self._known = test, equipment.testbed, known
-        self._traffics, self._placed = traffics, placed
-
-    @property
-    def doubt(self) -> str:
-        """The reasons not to believe the tester, in the order of their appearance."""
-        return "; ".join(dict.fromkeys(each.doubt for each in self.limits.values() if each.doubt))
-
-    @contextmanager
-    def standing(self, contender: Contender) -> Iterator[ValidTrials]:
-        """Trials across this contender. Its chain is set up while the context lasts."""
-        name = str(contender)
-        traffic = self._traffics[name]
-        ways = traffic.directions
-        with self._testbed.build_placed(self._placed[name], contender.chain, contender.frame, ways) as sut:
-            sut.probe(addressed(traffic, sut))
-            if name not in self._described:
-                self._describe(name, sut)
-            yield self._test.trials(sut, name, traffic, self.limits[name])
-
-    def _describe(self, name: str, sut: SystemUnderTest) -> None:
-        record = self._test.record
-        self._described[name] = sut.describe()
-        record.data_plane, record.tester = self._described, sut.tester.describe()
-        interfaces = interfaces_of(sut)
-        named = {f"{name}: {interface}": each for interface, each in interfaces.items()}
-        record.interfaces = {**record.interfaces, **named}
-        engine = sut.tester.facts.engine
-        self.limits[name] = self._known.on_link(link_speed(interfaces), self._traffics[name], engine)
+@contextmanager
+def _trials(
+    contenders: Contenders, contender: Contender, traffic: TrafficProfile, placed: Placed, testbed: LiveTestbed
+) -> Iterator[ValidTrials]:
+    """Trials across this contender. Its chain is set up while the context lasts."""
+    name = str(contender)
+    build = partial(testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
+    with contenders.standing(name, traffic, build) as sut:
+        yield contenders.test.trials(sut, name, traffic, contenders.limits[name])
 
 
 def _placed(contender: Contender, equipment: Equipment) -> Placed:

@@ -12,7 +12,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
 from podperf.methods.cost import AllBuilds, Cost, CostResult, StandingChain
 from podperf.methods.functions import Functions
-from podperf.model import Loop, TrafficProfile, Trial, TrialResult
+from podperf.model import Chain, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -38,8 +38,14 @@ class BarePaths:
             test.take_down()
             build = partial(testbed.bare_path, traffic.frame)
             cost, phase = Cost.of(traffic), "bare-path"
-            self._found[kind], _ = cost.run(partial(_standing, test, build, traffic, phase, profiler))
+            self._found[kind], _ = cost.run(partial(closed_loops, test, build, traffic, phase, profiler))
         return self._found[kind]
+
+    def beside(
+        self, chain: Chain, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile, profiler: Profiler
+    ) -> AllBuilds:
+        """The bare path that is taken off the cost of this chain. Nothing is taken off the bare path itself."""
+        return {} if chain.data_plane == Wire.name else self.of(test, testbed, traffic, profiler)
 
 
 def measure_cost(
@@ -59,11 +65,11 @@ def measure_cost(
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
-    bare_path = {} if sut.chain.data_plane == Wire.name else bare_paths.of(test, testbed, traffic, profiler)
+    bare_path = bare_paths.beside(sut.chain, test, testbed, traffic, profiler)
     test.take_down()
     build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
     try:
-        builds, missing = Cost.of(traffic).run(partial(_standing, test, build, traffic, Cost.name, profiler))
+        builds, missing = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, Cost.name, profiler))
     except TrialNotDelivered as error:
         if not any(each.parts for each in sut.data_planes):
             raise
@@ -76,9 +82,10 @@ def measure_cost(
 
 
 @contextmanager
-def _standing(
+def closed_loops(
     test: TestInProgress, build: Callable[[], Standing], traffic: TrafficProfile, phase: str, profiler: Profiler
 ) -> Iterator[StandingChain]:
+    """Closed loops across what `build` sets up, while the context lasts."""
     with build() as sut:
         there = addressed(traffic, sut)
         sut.probe(there)

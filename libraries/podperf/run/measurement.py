@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -90,6 +90,10 @@ class Measurement:
             return False
         return True
 
+    def by_method(self, name: str) -> None:
+        """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
+        MEASURES.get(name, _search_and_latency)(self)
+
     def judge(self) -> ThresholdVerdict:
         """The verdict on this test's figures by the testbed's thresholds."""
         return self.baselines.judge(self.test.record)
@@ -110,3 +114,24 @@ class Measurement:
         if self.limits is None:
             raise Unavailable(ONLY_COST)
         return self.limits
+
+
+def _search_and_latency(measurement: Measurement) -> None:
+    """The search, and the trial at a share of its rate. Methods without a trial of their own take this trial."""
+    measurement.ndr_and_pdr()
+    measurement.latency()
+
+
+def _search_and_cpu_time(measurement: Measurement) -> None:
+    """The search, and the trial with trains at a share of its rate."""
+    measurement.ndr_and_pdr()
+    measurement.cpu_time()
+
+
+MEASURES: Mapping[str, Callable[[Measurement], object]] = {
+    "mrr": Measurement.mrr,
+    "ndrpdr": Measurement.ndr_and_pdr,
+    "cost": lambda measurement: measurement.cost(),
+    "cpu_time": _search_and_cpu_time,
+}
+"""How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from podperf.cleanup import put_back
-from podperf.counted_machine.inputs import change
 from podperf.counted_machine.profile import Profiler
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -16,7 +15,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import Login, take_password
 from podperf.progress import Progress
 from podperf.records import set_aside
-from podperf.run.booting import booted
+from podperf.run.booting import booted, prepared
 from podperf.run.equipment import Equipment
 from podperf.testbed.access import behind_ssh, lock, login_to, machines_of
 from podperf.testbed.run_lock import RUN, RunLock
@@ -73,9 +72,7 @@ class Session:
             self.progress.note(f"removed what an earlier run left: {leftover}")
         self.topology, plugin = booted(self.topology, self._host, self.progress.note, self._undo)
         self._machines = machines_of(self.topology, self._host, self._undo, self._password)
-        if self.topology.counts_instructions:
-            change(self._machines[0], self.topology.workers[0].counted)
-        self.profiler = Profiler(plugin, self._machines[0]) if plugin else None
+        self.profiler = prepared(self.topology, plugin, self._machines[0])
         self._take_machines()
 
     def _take_machines(self) -> None:

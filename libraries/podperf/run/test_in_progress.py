@@ -31,6 +31,7 @@ class TestInProgress:
     quietness: Quietness
     patience: Patience
     undo: ExitStack = field(default_factory=ExitStack)
+    phase: str = ""  # of its trials; empty: the names of their methods
 
     def trials(
         self,
@@ -49,7 +50,7 @@ class TestInProgress:
             sut.tester,
             addressed(traffic, sut),
             limits,
-            partial(self.trial_ended, sut, phase),
+            partial(self.trial_ended, sut, self.phase or phase),
             self.quietness,
             self.patience,
             self.progress.waiting,

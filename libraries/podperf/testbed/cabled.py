@@ -19,7 +19,7 @@ from podperf.hosts.way_back import WayBack, existing_interface, existing_namespa
 from podperf.model import Chain, Direction, Entry, FrameSize, TrafficProfile
 from podperf.testbed.machines import Machines, WorkerMachine
 from podperf.testbed.several_workers import set_up_along
-from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest
+from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest, WorkerSite
 from podperf.testbed.worker_ports import WorkerPorts
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
@@ -50,7 +50,7 @@ def set_up(
     ends = tester.facts.left.mac, tester.facts.right.mac
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     parts = [
-        PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus)
+        PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus, WorkerSite(worker.host, one.worker))
         for each, one, worker in zip(running, taken, workers, strict=True)
     ]
     ports, patience = _tester_ports(machines), _await_links(machines)

@@ -18,9 +18,11 @@ from podperf.kernel.cpus import read_cpus
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
 from podperf.pods import POD_RUNTIMES
+from podperf.pods.base import Pod
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
+from podperf.testbed.remembered_pods import RememberedPods
 from podperf.testbed.worker_ports import received_by_threads
 from podperf.testers import TESTERS
 from podperf.testers.base import Site, Tester, TesterKind, TesterPort
@@ -133,7 +135,8 @@ class Machines:
         mtu: int,
     ) -> Worker:
         """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
-        pods = POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace)
+        started: list[Pod] = []
+        pods = RememberedPods(POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace), started)
         return Worker(
             namespace,
             namespace.namespace,
@@ -147,6 +150,7 @@ class Machines:
             machine.number,
             machine.placement.hugepages,
             self.topology.bpf_object,
+            started,
         )
 
 

@@ -14,7 +14,7 @@ from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.model import Chain
 from podperf.testbed.kernel_settings import apply_to_chain
 from podperf.testbed.machines import Machines
-from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest
+from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest, WorkerSite
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
 
@@ -43,7 +43,8 @@ def set_up(
     machine = machines.workers[0]
     if machine.settings.counts_instructions:
         apply_to_chain(machine.host, worker.host, machine.settings.counted)
-    part = PartOfChain(running, worker=machine.host.name, cpus=cpus)
+    site = WorkerSite(machine.host, worker)
+    part = PartOfChain(running, worker=machine.host.name, cpus=cpus, site=site)
     return SystemUnderTest(chain, tester, [part], running.entries)
 
 

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podperf.cpu_plan import CpuPlan
-from podperf.dataplanes.base import RunningDataPlane
+from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
+from podperf.pods.base import Pod
 from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testers.base import Tester
 
 PROBE_LOAD = 1000.0  # frames/s and direction: the lowest tester.maximum_load that a topology may name
 PROBE_DURATION, PROBE_PATIENCE = 0.02, 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class WorkerSite:
+    """The place of a part of a chain: the machine of its worker, and the network of the worker's ports there."""
+
+    machine: Host
+    worker: Worker
+
+    @property
+    def ports(self) -> Sequence[str]:
+        """The interfaces of the worker's left and right port."""
+        return self.worker.left.interface, self.worker.right.interface
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """The pods of the chain, from left to right. A data plane may have started other pods for its own purposes."""
+        return [pod for pod in self.worker.started if re.fullmatch(r"pod\d+", pod.name)]
 
 
 @dataclass(frozen=True)
@@ -28,6 +48,7 @@ class PartOfChain:
     received_by: Mapping[str, str] = field(default_factory=dict)  # by port: its receiver, in words
     worker: str = ""  # the name of its machine
     cpus: CpuPlan | None = None  # the roles on the worker; None for a path that podperf does not place
+    site: WorkerSite | None = None  # None for a path that is on no worker
 
 
 @dataclass(frozen=True)

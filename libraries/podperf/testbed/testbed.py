@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -108,22 +108,22 @@ class LiveTestbed(Machines):
         frame: FrameSize,
         directions: tuple[Direction, ...] | None = None,
         cpus: Sequence[CpuPlan] = (),
+        first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up between the tester's ports, for frames up to this size. It is removed when the context ends.
 
         `directions` are the directions of the frames, by default those of the topology. On several workers there can be
         only one direction. `cpus` are the roles of the CPUs on each worker, from left to right; by default the usual
-        ones.
+        ones. `first` changes the machines before the chain is set up, and registers the undo of its changes.
         """
         data_plane = self.demand(chain)()
-        if data_plane.cabling is Cabling.BACK_TO_BACK:
-            with self.bare_path(frame, name="tester") as bare:
-                yield bare
-            return
         plans = cpus or self.cpu_plans(chain)
         self.go_back(chain.workers)
         with ExitStack() as undo:
-            if data_plane.cabling is Cabling.EXISTING:
+            first(undo)
+            if data_plane.cabling is Cabling.BACK_TO_BACK:
+                yield undo.enter_context(self.bare_path(frame, name="tester"))
+            elif data_plane.cabling is Cabling.EXISTING:
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
@@ -133,10 +133,15 @@ class LiveTestbed(Machines):
 
     @contextmanager
     def build_placed(
-        self, placed: Placed, chain: Chain, frame: FrameSize, directions: tuple[Direction, ...] | None = None
+        self,
+        placed: Placed,
+        chain: Chain,
+        frame: FrameSize,
+        directions: tuple[Direction, ...] | None = None,
+        first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up, with switch and pods on the CPUs of a scenario."""
-        with self.build(chain, frame, directions, placed.cpus) as sut:
+        with self.build(chain, frame, directions, placed.cpus, first) as sut:
             if placed.shared:
                 for application in (each for part in sut.data_planes for each in part.applications):
                     application.allow(placed.shared)

@@ -1,13 +1,13 @@
 """Judges whether measurements confirm or refute a claim about chains. Pure.
 
 A claim orders two or more chains by their rates. Each chain is measured once in each round, in random order. A round
-gives a ratio for every two neighbours of the order. The ratios of all rounds give an interval (see `ratio_interval`).
+gives a ratio for every two neighbours of the order. The ratios of all rounds give an interval
+(podperf.verdicts.ratio_interval).
 docs/findings.md explains how sure a verdict is.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections import Counter
@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, Protocol
 
-from podperf.errors import PodperfError
 from podperf.figures import count, percent, short
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
+from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
 
-CONFIDENCE = 0.95
 MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
 
 FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
@@ -95,66 +94,6 @@ class Finding:
     source: str | None = None
 
 
-@dataclass(frozen=True)
-class RatioInterval:
-    """The ratio of two chains' rates: the estimate, and the interval that contains the true ratio.
-
-    `confidence` is the real confidence of the interval. It is at least CONFIDENCE. There are only as many possible
-    values as ranks.
-    """
-
-    low: float
-    estimate: float
-    high: float
-    confidence: float
-
-
-def ratio_interval(faster: Sequence[Measured], slower: Sequence[Measured]) -> RatioInterval:
-    """The ratio of two chains' rates, measured pair by pair: Hodges and Lehmann's estimate and interval.
-
-    It inverts Wilcoxon's signed-rank test on the logarithms of the ratios. The order within each pair was random. So
-    under any assumed ratio, the sign of each pair's deviation is a fair coin, for every kind of noise. The distribution
-    of the test is therefore exact, without assumptions about the noise.
-
-    A rate that the tester limited is a lower bound. The interval is then open on that side. Raises PodperfError if a
-    rate is 0, which has no ratio, and if there are too few pairs for CONFIDENCE.
-    """
-    if any(each.value <= 0 for each in (*faster, *slower)):
-        raise PodperfError("a chain forwarded nothing in one of the trials, so there is no ratio to judge")
-    pairs = list(zip(faster, slower, strict=True))
-    logs = [math.log(one.value / other.value) for one, other in pairs]
-    lows = [-math.inf if other.lower_bound else log for log, (_, other) in zip(logs, pairs, strict=True)]
-    highs = [math.inf if one.lower_bound else log for log, (one, _) in zip(logs, pairs, strict=True)]
-    left_out, confidence = _tail(len(pairs))
-    return RatioInterval(
-        math.exp(_walsh_averages(lows)[left_out]),
-        math.exp(median(_walsh_averages(logs))),
-        math.exp(_walsh_averages(highs)[-1 - left_out]),
-        confidence,
-    )
-
-
-def _walsh_averages(values: Sequence[float]) -> list[float]:
-    """The means of all pairs of values, in ascending order. Each value also makes a pair with itself."""
-    return sorted((one + other) / 2 for one, other in itertools.combinations_with_replacement(values, 2))
-
-
-@functools.cache
-def _tail(pairs: int) -> tuple[int, float]:
-    """The number of Walsh averages outside the interval on each side, and the resulting confidence."""
-    ways = [1]  # ways[w]: of the 2^pairs choices of signs, those whose positive ranks add up to w
-    for rank in range(1, pairs + 1):
-        longer = ways + [0] * rank
-        for total, number in enumerate(ways):
-            longer[total + rank] += number
-        ways = longer
-    beyond = [both / 2.0 ** (pairs - 1) for both in itertools.accumulate(ways)]
-    left_out = sum(1 for each in beyond if each <= 1 - CONFIDENCE)
-    if left_out == 0:
-        raise PodperfError(f"{count(pairs, 'pair')} of trials cannot give {percent(CONFIDENCE)} confidence: 6 can")
-    return left_out - 1, 1 - beyond[left_out - 1]
-
-
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
     """The verdict. `rates` has the rates of each contender in all rounds, in frames/s and direction.
 
@@ -189,7 +128,8 @@ def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured
 
 
 def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:
-    ratio = ratio_interval(*(rates[index] for index in pair))
+    first, second = pair
+    ratio = ratio_interval(rates[first], rates[second])
     verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
     one, other = (order.contenders[index] for index in pair)
     return verdict, (

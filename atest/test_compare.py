@@ -1,0 +1,172 @@
+"""Before and after, measured for real: a slow-down is found, equal variants never are, hooks leave nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from podperf.comparisons import result as results
+from podperf.counted_machine.boot import unavailable
+from podperf.hosts.local import LocalHost
+from podperf.records import schema_errors
+from podperf.report.comparison_command import INTERRUPTED, SLOWER, UNDECIDED
+from robot_run import ROOT, SETTINGS, SHORT, Robot
+
+SCHEMA = json.loads(Path(results.__file__).with_name("result.schema.json").read_text())
+RULES = """
+      - in: pod 1
+        run: |
+          nft 'add table ip t; add chain ip t f { type filter hook forward priority 0; }'
+          for each in $(seq %d); do echo "add rule ip t f ip saddr 203.0.113.$each drop"; done | nft -f -
+"""
+COMPARISON = """version: 1
+name: real
+rounds: %d
+trial_seconds: 0.2
+chain: {data_plane: linux-bridge}
+variants:
+  - name: before
+  - name: after
+"""
+
+pytestmark = pytest.mark.usefixtures("machine_as_before")
+
+
+def start(folder: Path, text: str, *more: str) -> subprocess.Popen[str]:
+    """The command, as the script calls it once the set-up is there; ended with this process."""
+    path = folder / "comparison.yaml"
+    path.write_text(text)
+    topology = folder / "topology.yaml"
+    topology.write_text(SHORT % (1, 0.2))
+    ended_with_us = ["setpriv", "--pdeathsig", "TERM"]
+    command = [sys.executable, "-m", "run_command.compare", "./podperf", "no", str(path), *(more or (str(topology),))]
+    return subprocess.Popen(
+        [*ended_with_us, *command, "--output", str(folder / "results")],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def compared(folder: Path, text: str, code: int | tuple[int, ...], *more: str) -> dict[str, Any]:
+    """The document of a comparison that ends with this exit code, or one of these."""
+    process = start(folder, text, *more)
+    out, said = process.communicate(timeout=900)
+    assert process.returncode in (code if isinstance(code, tuple) else (code,)), out + said
+    document = json.loads((folder / "results" / "comparison-real.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert (folder / "results" / "comparison-real.html").exists()
+    for path in (folder / "results" / "records").glob("*.json"):
+        assert schema_errors(json.loads(path.read_text())) == []
+    return dict(document)
+
+
+def test_two_hundred_rules_in_the_pod_are_found_slower(tmp_path: Path) -> None:
+    document = compared(tmp_path, f"{COMPARISON % 27}    hooks:{RULES % 200}", SLOWER)
+    judged = document["variants"][1]["judgement"]
+    assert judged["verdict"] == "slower" and judged["high"] < -0.05
+    (record,) = (tmp_path / "results" / "records").glob("*.json")
+    trials = json.loads(record.read_text())["trials"]
+    assert {each["phase"] for each in trials} == {"before", "after"}
+    assert len(document["orders"]) in {8, 12, 18, 27}, "it ends at a look"
+
+
+def test_equal_variants_are_never_found_slower(tmp_path: Path) -> None:
+    document = compared(tmp_path, COMPARISON % 12, (0, UNDECIDED))
+    assert document["verdict"] in {"no difference", "undecided"}
+
+
+def test_hooks_run_where_they_say_and_are_taken_back(tmp_path: Path) -> None:
+    """A hook notes in which network it runs, and with which interfaces; its undo notes that it ran."""
+    notes = tmp_path / "notes"
+    where = f"echo $PODPERF_PORTS: $(ls /sys/class/net 2>/dev/null | wc -l) $(ip -brief link | wc -l) >>{notes}"
+    hooks = f"""    hooks:
+      - {{when: before set-up, run: 'echo before >>{notes}', undo: 'echo undo-before >>{notes}'}}
+      - {{in: worker, run: '{where}', undo: 'echo undo-worker $PODPERF_PORTS >>{notes}'}}
+      - {{in: pods, run: '{where}'}}
+"""
+    compared(tmp_path, f"{COMPARISON % 6}{hooks}", (0, SLOWER, UNDECIDED))
+    lines = notes.read_text().splitlines()
+    assert len(lines) % 5 == 0
+    before, worker, pod, undo_worker, undo_before = lines[:5]
+    assert before == "before" and undo_worker == "undo-worker w-left w-right" and undo_before == "undo-before"
+    assert worker.startswith("w-left w-right: ") and pod.startswith("net1 net2: ")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_reports_its_rounds_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
+    process = start(tmp_path, COMPARISON % 40)
+    trials = tmp_path / "results" / "records"
+    deadline = time.monotonic() + 60
+    while not any(len(each.read_text().splitlines()) > 10 for each in trials.glob("*.jsonl")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(how)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, said
+    assert "it was interrupted" in " ".join(out.split()), out
+    assert json.loads((tmp_path / "results" / "comparison-real.json").read_text())["ended"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "line"),
+    [
+        (COMPARISON % 5, (), ":3: rounds: found 5; allowed: an integer from 6 to 200"),
+        (
+            f"{COMPARISON % 6}    hooks: [{{run: 'exit 3'}}]\n",
+            (),
+            "hook 1 of variant 'after' (after set-up, in worker)",
+        ),
+        (COMPARISON % 6, ("nowhere.yaml",), "nowhere.yaml: no such file"),
+    ],
+)
+def test_a_mistake_costs_one_line(text: str, arguments: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    process = start(tmp_path, text, *arguments)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and line in said.splitlines()[-1], said
+    assert "Traceback" not in said
+
+
+def test_a_suite_has_a_row_for_each_comparison(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(f"{COMPARISON % 27}    hooks:{RULES % 200}")
+    (tmp_path / "equal.yaml").write_text(COMPARISON.replace("name: real", "name: equal", 1) % 8)
+    suite = tmp_path / "compare.robot"
+    settings = SETTINGS.replace("networking_model.resource", "comparison.resource")
+    rows = [
+        f"Rules\n    Variants Should Hold    {tmp_path}/rules.yaml",
+        f"Equal\n    Variants Should Hold    {tmp_path}/equal.yaml",
+    ]
+    suite.write_text(f"{settings}\n*** Test Cases ***\n" + "\n\n".join(rows) + "\n")
+    robot = Robot(tmp_path, str(suite))
+    assert robot.wait(300) == 1, robot.output.read_text()
+    messages = robot.messages()
+    assert "Rules: FAIL: after beside before: slower: -" in messages
+    assert "Equal: PASS: after beside before: " in messages
+    assert {each.name for each in robot.results.glob("comparison-*.html")} == {
+        "comparison-real.html",
+        "comparison-equal.html",
+    }
+    assert "slower" in robot.output.read_text()
+
+
+@pytest.mark.skipif(os.environ.get("PODPERF_COUNTED") != "1", reason="takes minutes: only with PODPERF_COUNTED=1")
+def test_counted_machines_of_their_own_find_ten_rules(tmp_path: Path) -> None:
+    if reason := unavailable(LocalHost()):
+        pytest.skip(reason)
+    third = "  - name: same\n"
+    text = f"{COMPARISON % 6}    hooks:{RULES % 10}{third}"
+    document = compared(tmp_path, text, SLOWER, str(ROOT / "topologies/counted.yaml"))
+    _, rules, same = (each["judgement"] for each in document["variants"])
+    assert rules["verdict"] == "slower" and rules["low"] == rules["high"] > 0.05
+    assert same["verdict"] == "no difference"

@@ -1,0 +1,50 @@
+"""Keyword library: compares variants that users write, before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from podperf import __version__
+from podperf.comparisons import load_comparison
+from podperf.printable import printable
+from podperf.report.comparison_command import plots, write_comparison
+from podperf.verdicts.before_after import VariantVerdict
+from Testbed import open_run, running_test
+
+
+@library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
+class Comparisons:
+    """Measures the variants of a comparison file by turns, and compares each of them with the first one.
+
+    ```robotframework
+    *** Test Cases ***
+    Ten Rules In The Firewall
+        Variants Should Not Be Slower    comparisons/firewall-rules.yaml
+    ```
+
+    `docs/compare.md` explains the file and the verdicts.
+    """
+
+    @keyword
+    def variants_should_not_be_slower(self, comparison: Path) -> None:
+        """Measure the variants of this `comparison` file on the testbed of the run.
+
+        The verdict becomes the test's message. The test fails if a variant is slower than the first one, by more than
+        the difference that counts. It does not fail if nothing is decided. If the testbed cannot set a variant up, the
+        test is skipped. Variants with a topology of their own are measured by the command `podperf compare` only.
+
+        The run's folder of results gets a page and a JSON document of the comparison.
+        """
+        wanted, run = load_comparison(comparison), open_run()
+        result = run.compare_variants(running_test(), wanted)
+        page = write_comparison(result, run.session.results)
+        for plot in plots(result):
+            logger.info(plot, html=True)
+        logger.info(f"the page of this comparison: {printable(str(page))}")
+        if result.verdict is VariantVerdict.SLOWER:
+            raise AssertionError(result.sentence)
+        BuiltIn().set_test_message(result.sentence)

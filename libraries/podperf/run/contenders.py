@@ -1,0 +1,56 @@
+"""The chains that one test compares by turns. The record describes each one when it is set up for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from podperf.model import TrafficProfile
+from podperf.run.interfaces import interfaces_of, link_speed
+from podperf.run.limits import KnownLimits
+from podperf.run.test_in_progress import TestInProgress
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testers.base import TesterLimits
+
+Build = Callable[[], AbstractContextManager[SystemUnderTest]]
+"""Sets a chain up, and takes it down again at the end of the context."""
+
+
+@dataclass
+class Contenders:
+    """The contenders of one test by their names, and the tester's limits with each of them.
+
+    Without `known`, the limits stay unknown: on a counted machine, no rate is judged.
+    """
+
+    test: TestInProgress
+    known: KnownLimits | None
+    limits: dict[str, TesterLimits] = field(default_factory=dict)
+    _described: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def doubt(self) -> str:
+        """The reasons not to believe the tester, in the order of their appearance."""
+        return "; ".join(dict.fromkeys(each.doubt for each in self.limits.values() if each.doubt))
+
+    @contextmanager
+    def standing(self, name: str, traffic: TrafficProfile, build: Build) -> Iterator[SystemUnderTest]:
+        """This contender, while the context lasts. Frames of `traffic` have crossed it."""
+        with build() as sut:
+            there = addressed(traffic, sut)
+            sut.probe(there)
+            if name not in self._described:
+                self._describe(name, traffic, sut)
+            yield sut
+
+    def _describe(self, name: str, traffic: TrafficProfile, sut: SystemUnderTest) -> None:
+        record = self.test.record
+        self._described[name] = sut.describe()
+        record.data_plane, record.tester = self._described, sut.tester.describe()
+        interfaces = interfaces_of(sut)
+        named = {f"{name}: {interface}": each for interface, each in interfaces.items()}
+        record.interfaces = {**record.interfaces, **named}
+        if self.known is not None:
+            self.limits[name] = self.known.on_link(link_speed(interfaces), traffic, sut.tester.facts.engine)
