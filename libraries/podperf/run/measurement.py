@@ -123,6 +123,7 @@ def _search_and_latency(measurement: Measurement) -> None:
 
 
 def _search_and_cpu_time(measurement: Measurement) -> None:
+    """The search, and the trial with trains at a share of its rate."""
     measurement.ndr_and_pdr()
     measurement.cpu_time()
 
