@@ -17,7 +17,7 @@ LEAST_WITHOUT_SPREAD = 0.5  # the same, if the figures have no spread of their o
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferenceFromEarlier:
     """A figure that differs from earlier ones by this share. `certainty` says from which, and how sure that is.
 
     `low` and `high` are the ends of the interval around the share, where there are enough runs for one.
@@ -51,9 +51,9 @@ class BesideEarlier:
     """
 
     compared: int
-    differences: Mapping[TestKey, Sequence[Difference]]
+    differences: Mapping[TestKey, Sequence[DifferenceFromEarlier]]
 
-    def of(self, record: Record, metric: Metric) -> Difference | None:
+    def of(self, record: Record, metric: Metric) -> DifferenceFromEarlier | None:
         """The difference of one figure, if it differs."""
         return next((each for each in self.differences.get(test_of(record), ()) if each.metric is metric), None)
 
@@ -64,7 +64,7 @@ NOTHING_EARLIER = BesideEarlier(0, {})
 def compare_newest(earlier: Sequence[PastRun], newest: PastRun) -> BesideEarlier:
     """Judge each figure of the newest run as a history does, or beside the last run if there are too few."""
     wanted = {test_of(each) for each in newest.records}
-    compared, found = 0, dict[TestKey, list[Difference]]()
+    compared, found = 0, dict[TestKey, list[DifferenceFromEarlier]]()
     for row in rows_of([*earlier, newest]):
         test = (row.testbed, row.suite, row.name)
         if test not in wanted:
@@ -89,18 +89,18 @@ def _last_two(judgement: Judgement) -> tuple[Point | None, Point | None]:
     return (judged[-2] if len(judged) > 1 else None), judged[-1]
 
 
-def _difference(judgement: Judgement, before: Point, now: Point) -> Difference | None:
+def _difference(judgement: Judgement, before: Point, now: Point) -> DifferenceFromEarlier | None:
     metric, change = judgement.metric, judgement.change
     if change is not None:
         if not change.found:
             return None
         runs = f"{count(change.recent, 'run')} beside {change.reference} before"
         certainty = f"{judgement.verdict}: {runs}{'' if change.confirmed else ': repeat it'}"
-        return Difference(metric, change.share, certainty, change.low, change.high)
+        return DifferenceFromEarlier(metric, change.share, certainty, change.low, change.high)
     if before.figure is None or now.figure is None or not _apart(before.figure, now.figure):
         return None
     share = now.figure.value / before.figure.value - 1
-    return Difference(metric, share, f"one run beside {before.run} alone: too few runs to be sure")
+    return DifferenceFromEarlier(metric, share, f"one run beside {before.run} alone: too few runs to be sure")
 
 
 def _apart(before: Measured, now: Measured) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from podperf.figures import count
-from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, Difference
+from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, DifferenceFromEarlier
 from podperf.metrics import CPU_TIME, IN_COLUMN, IN_TEXT, LATENCY, METRICS, RATE, Metric, Signs, by_quantity
 from podperf.report.draft import SECTIONS
 from podperf.report.noise_words import noise_words
@@ -191,7 +191,7 @@ def _row(record: Record, others: Sequence[Record], metrics: Sequence[Metric], ea
     return _Row(_label(record, others), figures, ", ".join([word, *caveats(record)]), word, colours)
 
 
-def _arrow(difference: Difference | None) -> str:
+def _arrow(difference: DifferenceFromEarlier | None) -> str:
     return " " if difference is None else _HIGHER if difference.share > 0 else _LOWER
 
 
