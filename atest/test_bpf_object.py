@@ -49,7 +49,7 @@ def passing(tmp_path: Path) -> Path:
     return made
 
 
-def testbed_with(settings: BpfObjectSettings | None) -> LiveTestbed:
+def local_testbed_with(settings: BpfObjectSettings | None) -> LiveTestbed:
     """The local testbed, whose topology names this object."""
     testbed = local_testbed()
     testbed.topology = replace(testbed.topology, bpf_object=settings)
@@ -59,7 +59,7 @@ def testbed_with(settings: BpfObjectSettings | None) -> LiveTestbed:
 @pytest.mark.parametrize(("name", "hook"), [("tc_redirect", "tc"), ("xdp_redirect", "xdp")])
 def test_a_program_with_a_map_of_the_target_redirects(name: str, hook: str) -> None:
     settings = BpfObjectSettings(str(OBJECTS / f"{name}.bpf.o"), hook)  # type: ignore[arg-type]
-    programs = forward(Chain("bpf-object", 1), testbed=testbed_with(settings))["programs"]
+    programs = forward(Chain("bpf-object", 1), testbed=local_testbed_with(settings))["programs"]
     targets = {source: each["target"] for source, each in programs.items()}
     assert targets == {"w-left": "pod1a", "pod1a": "w-left", "pod1b": "w-right", "w-right": "pod1b"}
 
@@ -67,7 +67,7 @@ def test_a_program_with_a_map_of_the_target_redirects(name: str, hook: str) -> N
 @pytest.mark.parametrize(("program", "hook"), [("pass_tc", "tc"), ("pass_xdp", "xdp")])
 def test_a_program_without_one_passes_frames_on_to_a_bridge(program: str, hook: str, passing: Path) -> None:
     settings = BpfObjectSettings(str(passing), hook, program=program)  # type: ignore[arg-type]
-    programs = forward(Chain("bpf-object", 1), testbed=testbed_with(settings))["programs"]
+    programs = forward(Chain("bpf-object", 1), testbed=local_testbed_with(settings))["programs"]
     assert {each["program"] for each in programs.values()} == {program}
     assert {each["target"] for each in programs.values()} == {None}
 
@@ -75,13 +75,13 @@ def test_a_program_without_one_passes_frames_on_to_a_bridge(program: str, hook: 
 def test_the_program_decides_about_each_frame(passing: Path) -> None:
     settings = BpfObjectSettings(str(passing), "tc", program="drop_tc")
     with pytest.raises(PodperfError, match="no test frame crossed bpf-object"):
-        forward(Chain("bpf-object", 0), testbed=testbed_with(settings))
+        forward(Chain("bpf-object", 0), testbed=local_testbed_with(settings))
 
 
 def test_an_object_or_a_program_that_there_is_not_is_told(passing: Path) -> None:
     with pytest.raises(PodperfError, match=r"there is no BPF object /nowhere\.o \(the key `bpf_object\.file`\)"):
-        forward(Chain("bpf-object", 0), testbed=testbed_with(BpfObjectSettings("/nowhere.o", "tc")))
+        forward(Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings("/nowhere.o", "tc")))
     with pytest.raises(PodperfError, match="does not take"):
-        forward(Chain("bpf-object", 0), testbed=testbed_with(BpfObjectSettings(str(passing), "xdp", program="none")))
+        forward(Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings(str(passing), "xdp", program="none")))
     with pytest.raises(Unavailable, match="the topology names no BPF object"):
-        forward(Chain("bpf-object", 0), testbed=testbed_with(None))
+        forward(Chain("bpf-object", 0), testbed=local_testbed_with(None))
