@@ -82,11 +82,13 @@ def test_two_hundred_rules_in_the_pod_are_found_slower(tmp_path: Path) -> None:
     assert len(document["orders"]) in {8, 12, 18, 27}, "it ends at a look"
 
 
+@pytest.mark.slow
 def test_equal_variants_are_never_found_slower(tmp_path: Path) -> None:
     document = compared(tmp_path, COMPARISON % 12, (0, UNDECIDED))
     assert document["verdict"] in {"no difference", "undecided"}
 
 
+@pytest.mark.slow
 def test_hooks_run_where_they_say_and_are_taken_back(tmp_path: Path) -> None:
     """A hook notes in which network it runs, and with which interfaces; its undo notes that it ran."""
     notes = tmp_path / "notes"
@@ -104,7 +106,7 @@ def test_hooks_run_where_they_say_and_are_taken_back(tmp_path: Path) -> None:
     assert worker.startswith("w-left w-right: ") and pod.startswith("net1 net2: ")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_an_interrupted_comparison_reports_its_rounds_and_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
     process = start(tmp_path, COMPARISON % 40)
     trials = tmp_path / "results" / "records"

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print the table, write the report. Returns the exit code (docs/compare.md)."""
     script, install, *given = arguments
     wanted = _parser(script).parse_args(given)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a comparison in order, as Ctrl-C does
+    for each in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores SIGINT, if nobody handles it
+        signal.signal(each, signal.default_int_handler)
     try:
         return _compare(wanted, install != "no")
     except PodperfError as error:
