@@ -140,6 +140,7 @@ def test_a_mistake_costs_one_line(text: str, arguments: tuple[str, ...], line: s
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_suite_has_a_row_for_each_comparison(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(f"{COMPARISON % 27}    hooks:{RULES % 200}")
     (tmp_path / "equal.yaml").write_text(COMPARISON.replace("name: real", "name: equal", 1) % 8)
