@@ -85,6 +85,7 @@ def test_a_box_that_takes_no_frames_from_xdp_is_measured_by_packet_ring(
         assert any(sut.tester.measure(Trial(traffic, 1000, 0.1)).loss_ratio == 0 for _ in range(10))
 
 
+@pytest.mark.slow
 def test_test_frames_do_not_leave_by_a_host_that_forwards(box: NetworkNamespace, tmp_path: Path) -> None:
     """A packet socket sees copies: the frames themselves go on to the kernel that the port is of."""
     give_it_a_cpu(box)

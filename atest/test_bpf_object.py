@@ -82,6 +82,8 @@ def test_an_object_or_a_program_that_there_is_not_is_told(passing: Path) -> None
     with pytest.raises(PodperfError, match=r"there is no BPF object /nowhere\.o \(the key `bpf_object\.file`\)"):
         forward(Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings("/nowhere.o", "tc")))
     with pytest.raises(PodperfError, match="does not take"):
-        forward(Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings(str(passing), "xdp", program="none")))
+        forward(
+            Chain("bpf-object", 0), testbed=local_testbed_with(BpfObjectSettings(str(passing), "xdp", program="none"))
+        )
     with pytest.raises(Unavailable, match="the topology names no BPF object"):
         forward(Chain("bpf-object", 0), testbed=local_testbed_with(None))

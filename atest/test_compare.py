@@ -72,6 +72,7 @@ def compared(folder: Path, text: str, code: int | tuple[int, ...], *more: str) -
     return dict(document)
 
 
+@pytest.mark.slow
 def test_two_hundred_rules_in_the_pod_are_found_slower(tmp_path: Path) -> None:
     document = compared(tmp_path, f"{COMPARISON % 27}    hooks:{RULES % 200}", SLOWER)
     judged = document["variants"][1]["judgement"]

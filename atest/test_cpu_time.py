@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from chains import local_testbed, need
 from podperf.cpu_time import CpuTime
@@ -29,6 +30,11 @@ RECEIVER = "receive thread of w-left"
 @pytest.fixture
 def testbed() -> LiveTestbed:
     return local_testbed()
+
+
+def slow(*names: str) -> list[ParameterSet]:
+    """Data planes that are looked at by `podperf test --all` only."""
+    return [pytest.param(each, marks=pytest.mark.slow) for each in names]
 
 
 def timed(sut: SystemUnderTest, load: float = LOAD) -> tuple[TrialResult, CpuTime]:
@@ -56,13 +62,13 @@ def median(sut: SystemUnderTest) -> float:
     return statistics.median(found)
 
 
-@pytest.mark.parametrize("name", ["linux-bridge", "routed", "tc-redirect", "xdp-redirect"])
+@pytest.mark.parametrize("name", ["linux-bridge", *slow("routed", "tc-redirect", "xdp-redirect")])
 def test_a_second_pod_takes_more_cpu_time(testbed: LiveTestbed, name: str) -> None:
     need(name)
     assert figure(testbed, Chain(name, 1)) < figure(testbed, Chain(name, 2))
 
 
-@pytest.mark.parametrize("name", ["linux-bridge", "docker", "xdp-redirect"])
+@pytest.mark.parametrize("name", ["linux-bridge", *slow("docker", "xdp-redirect")])
 def test_under_overload_the_receive_thread_fills_its_cpu(testbed: LiveTestbed, name: str) -> None:
     """So the work for a frame is in this thread. Elsewhere it would be missing here."""
     need(name)

@@ -26,7 +26,7 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("pods", [2, 3, 4])
+@pytest.mark.parametrize("pods", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_forwards_both_ways(pods: int) -> None:
     description = forward(Chain("memif", pods), ("64", "1518", "IMIX"))
     assert len(description["applications"]) == pods

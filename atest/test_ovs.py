@@ -33,7 +33,7 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("pods", [1, 2, 4])
+@pytest.mark.parametrize("pods", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SWITCHES)
 def test_forwards_both_ways(name: str, pods: int) -> None:
     need(name)

@@ -25,6 +25,7 @@ ROWS = {"Bridge": "linux-bridge    1    64", "PTP": "ptp    1    64"}
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
 @pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.slow
 def test_failed_tests_are_run_again_and_both_runs_are_one_report(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()

@@ -52,6 +52,7 @@ def check_record(record: dict[str, Any]) -> None:
     assert record["tester_limits"]["source"] == "calibration on the bare path"
 
 
+@pytest.mark.slow
 def test_data_plane_and_tester_of_an_installed_package_measure(installed: Path, tmp_path: Path) -> None:
     check_record(measured(tmp_path, NOT_BY_PATH, "--pythonpath", str(installed)))
 
