@@ -146,6 +146,12 @@ def test_the_bare_path_is_taken_off() -> None:
     assert [each["builds"] for each in record["bursts"]] == [[7751.5, 7749.5], [5241.0, 5240.0]]
 
 
+def test_a_figure_from_which_no_bare_path_can_be_taken_off_is_missing() -> None:
+    result = CostResult.beside({1: Builds((2380.0,))}, {1: Builds((7750.0,)), 32: Builds((5241.0,))}, {})
+    assert {name: each.value for name, each in result.metrics.items()} == {"cost": 5370.0}
+    assert result.missing == {32: "the bare path has no such figure, which would be taken off"}
+
+
 def test_the_bare_path_itself_has_all_that_the_tester_does() -> None:
     alone = CostResult({burst: Builds((2380.0,)) for burst in BURSTS}, {}, {})
     assert alone.cost(1) == 2380.0

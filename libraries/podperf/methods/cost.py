@@ -39,6 +39,7 @@ BURSTS = {1: "cost", 32: "cost_in_bursts"}  # frames in flight, and the metric t
 WINDOWS = 32
 LEAST_WARM_UP = 8 * Loop.WINDOW  # frames in which caches and pools of the kernel fill
 SAME = 0.01 / 100  # figures that differ by no more than this share are the same
+NOTHING_TO_TAKE_OFF = "the bare path has no such figure, which would be taken off"
 ENOUGH_ALIKE, MOST_BUILDS = 4, 12
 
 
@@ -91,6 +92,14 @@ class CostResult:
     builds: AllBuilds
     bare_path: AllBuilds
     missing: Mapping[int, str]  # by the number of frames in flight, why there is no figure
+
+    @classmethod
+    def beside(cls, bare_path: AllBuilds, builds: AllBuilds, missing: Mapping[int, str]) -> CostResult:
+        """The result of a chain. A figure is missing if the bare path has none with as many frames in flight."""
+        alone = {burst: NOTHING_TO_TAKE_OFF for burst in builds if bare_path and burst not in bare_path}
+        return cls(
+            {burst: each for burst, each in builds.items() if burst not in alone}, bare_path, {**missing, **alone}
+        )
 
     def cost(self, burst: int) -> float:
         """Instructions a frame with so many frames in flight."""

@@ -75,7 +75,7 @@ def measure_cost(
             raise
         why = "its processes share the only CPU with the tester, so frames wait for them"
         raise Unavailable(f"{error}; {why}") from error
-    result = CostResult(builds, bare_path, missing)
+    result = CostResult.beside(bare_path, builds, missing)
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)
     return result

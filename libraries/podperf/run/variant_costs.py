@@ -79,4 +79,4 @@ class VariantCosts:
         bare = self.kept.bare_paths.beside(variant.chain, test, testbed, traffic, profiler)
         build = partial(self._contenders.standing, variant.name, traffic, partial(self._chains.built, variant))
         builds, missing = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, variant.name, profiler))
-        return CostResult(builds, bare, missing)
+        return CostResult.beside(bare, builds, missing)
