@@ -47,6 +47,7 @@ from podperf.progress import Progress
 from podperf.records import read_record
 from podperf.records.files import replace_file
 from podperf.report.facts import environment_facts
+from podperf.report.loss_curve import loss_curve
 from podperf.run import Run, Session
 from podperf.run import TestIdentity as Identity
 from podperf.run.equipment import Equipment
@@ -247,6 +248,10 @@ def test_a_counted_machine_measures_what_a_chain_costs_beyond_the_bare_path(coun
     assert record["methods"]["cost"]["instructions_per_frame"] == 9000
     assert {each["functions_missing"] for each in record["methods"]["cost"]["bursts"]} == {"QEMU is too old"}
     assert record["results"]["cost_in_bursts"] == {"instructions_per_frame": 9000, "lower_bound": False}
+    loops = [each["loop"] for each in record["trials"]]
+    assert {each["frames_in_flight"] for each in loops} == {1, 32}
+    assert all(len(each["instructions_of_each_window"]) == 32 for each in loops)
+    assert loss_curve(record) == "", "a closed loop has no load"
     assert record["environment"]["placement_remarks"] == [], "that all share one CPU is what makes the loop closed"
 
 

@@ -52,7 +52,8 @@ class Progress:
         """A trial has ended. Its load is the one that the tester really offered (RFC 2285, 3.5.2)."""
         self._trial += 1
         loss = printable(result.invalid or "") or f"loss {percent(result.loss_ratio)}"
-        load = f"offered load {kpps(result.achieved_load)} kpps"
+        loop = result.trial.loop
+        load = f"frames in flight: {loop.burst}" if loop else f"offered load {kpps(result.achieved_load)} kpps"
         trial = f"trial {self._trial}"
         if self._round:
             self._show(self._round, f"now {PHASES.get(phase, phase)}")

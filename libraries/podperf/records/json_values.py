@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from podperf.model import (
     Entry,
     FrameSize,
     Latency,
+    Loop,
     TrafficProfile,
     Trial,
     TrialResult,
@@ -90,8 +91,14 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
         "achieved_load": result.achieved_load,
         "receive_rate": result.receive_rate,
         "noise": noise_to_json(result.noise),
+        **({"loop": _loop_to_json(loop, result.windows)} if (loop := result.trial.loop) else {}),
         "directions": [_direction_to_json(each) for each in result.directions],
     }
+
+
+def _loop_to_json(loop: Loop, windows: Sequence[int]) -> dict[str, Any]:
+    """An instruction takes a nanosecond on a counted machine, the only one that has closed loops."""
+    return {"frames_in_flight": loop.burst, "instructions_of_each_window": list(windows)}
 
 
 def trial_from_json(data: Mapping[str, Any], traffic: TrafficProfile) -> TrialResult:

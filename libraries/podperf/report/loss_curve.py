@@ -26,7 +26,7 @@ def loss_curve(record: Record) -> str:
     the search's result. The axis of loss goes from 100 % to the smallest loss (at least to 0.001 %). Trials without
     loss are in a band below.
     """
-    trials = [each for each in record["trials"] if each["achieved_load"] > 0]
+    trials = [each for each in record["trials"] if each["achieved_load"] > 0 and "loop" not in each]
     if not trials:
         return ""
     marks = {each: record["results"][each.name] for each in rates() if each.name in record["results"]}
