@@ -44,6 +44,12 @@ class Console:
         self.stopped = True
 
 
+@pytest.fixture(autouse=True)
+def tester_that_runs_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The tester of this machine may need a newer C library than the counted machine has."""
+    monkeypatch.setattr(boot, "TESTER_BINARY", tmp_path / "no-tester")
+
+
 class Booting(ScriptedHost):
     """A host that has all packages, and starts QEMU with this console."""
 
@@ -262,3 +268,17 @@ def test_a_file_of_a_user_belongs_to_root_and_a_file_of_a_package_to_its_owner(t
     for keeps, wanted in ((False, 0), (True, owner)):
         header = b"".join(archive([ArchiveEntry("file", tmp_path / "file", keep_owner=keeps)]))
         assert int(header[6 + 8 * 2 : 14 + 8 * 2], 16) == wanted
+
+
+@pytest.mark.parametrize(
+    ("symbols", "needed"), [(b"GLIBC_2.2.5\0GLIBC_2.34\0", None), (b"GLIBC_2.38\0GLIBC_2.4\0", 38)]
+)
+def test_a_tester_of_a_newer_distribution_cannot_run_in_the_machine(
+    symbols: bytes, needed: int | None, tmp_path: Path
+) -> None:
+    program = tmp_path / "podperf-tester"
+    assert boot.newer_than_machine(program) is None, "it is not built yet"
+    program.write_bytes(b"\x7fELF" + symbols)
+    reason = boot.newer_than_machine(program)
+    assert (reason is None) == (needed is None)
+    assert needed is None or f"needs the C library 2.{needed}" in str(reason)

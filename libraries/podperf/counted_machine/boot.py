@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from podperf.counted_machine.kernel import Kernel, ready_kernel
 from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.testers.software import TESTER_BINARY
 from podperf.topology import CountedSettings, SshSettings, Topology
 from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, half_made, missing
 
@@ -23,6 +25,7 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))
 NAME = "counted-machine"
 READY = "podperf counted machine: ready"  # the line that init.sh prints
 PATIENCE = 600.0  # seconds from the start of QEMU to READY, which takes 15 s on a quiet machine
+C_LIBRARY = 36  # Debian 12's glibc is 2.36
 MEMORY_MIB = 1536
 NOT_COMPARABLE = (
     "the machine's clock counts instructions, and one CPU does the work of tester and system under test, so only "
@@ -69,7 +72,24 @@ class QemuMachine:
 
 def unavailable(host: Host) -> str | None:
     """The reason why this machine cannot run the counted machine, with the remedy, or None."""
-    return missing(host, COMMANDS)
+    return missing(host, COMMANDS) or newer_than_machine(TESTER_BINARY)
+
+
+def newer_than_machine(program: Path) -> str | None:
+    """The reason why the C library in the machine cannot run this program of the host, or None.
+
+    A program names the versions of the symbols that it needs (`GLIBC_2.34`).
+    """
+    try:
+        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", program.read_bytes())), default=0)
+    except OSError:  # it is not built yet
+        return None
+    if needed <= C_LIBRARY:
+        return None
+    return (
+        f"{program.name}, built here, needs the C library 2.{needed}, and the counted machine has Debian 12's "
+        f"2.{C_LIBRARY}: run podperf on Debian 12 for this"
+    )
 
 
 def functions_unavailable(host: Host) -> str | None:
