@@ -1,4 +1,4 @@
-"""What users change about the counted machine is in force when it is up: kernel, files, parameters, rules, hook."""
+"""The parts of the counted machine that users change are in force: kernel, files, parameters, rules, hook."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def groovy() -> Path:
 def build(
     groovy: Path, workspace: Workspace, environment: dict[str, str], number: int, file: Path = JENKINSFILE
 ) -> str:
-    """What the build said."""
+    """The output of the build."""
     environment = environment | {"BUILD_NUMBER": str(number)}
     command = ["java", "-cp", groovy, "groovy.ui.GroovyMain", STAND_IN, file, workspace.folder]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)

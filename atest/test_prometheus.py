@@ -68,7 +68,7 @@ def running(within: list[str], name: str, *options: str, log: Path) -> Iterator[
 
 
 def fetch(within: list[str], url: str, send: Path | None = None) -> str | None:
-    """What is answered. None while nobody answers."""
+    """The answer. None while nobody answers."""
     data = "None" if send is None else f"open({str(send)!r}, 'rb').read()"
     done = subprocess.run(
         [*within, "/usr/bin/python3", "-I", "-c", FETCH % data, url], capture_output=True, text=True, check=False
@@ -77,7 +77,7 @@ def fetch(within: list[str], url: str, send: Path | None = None) -> str | None:
 
 
 def awaited(ask: Callable[[], str | None], started: subprocess.Popen[bytes], log: Path) -> str:
-    """What is answered, as soon as there is something."""
+    """The answer, as soon as there is one."""
     deadline = time.monotonic() + 60
     while not (found := ask()):
         assert started.poll() is None and time.monotonic() < deadline, log.read_text()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What executions.c uses of QEMU's interface for plug-ins, by QEMU's documentation (docs/devel/tcg-plugins.rst).
+ * The part of QEMU's interface for plug-ins that executions.c uses, by QEMU's documentation (docs/devel/tcg-plugins.rst).
  *
  * No Debian package has QEMU's own header. Version 3 of the interface came with QEMU 9.1, which was the first with
  * callbacks under a condition. A QEMU that does not take this version refuses to load the plug-in.
