@@ -103,7 +103,7 @@ def test_a_link_that_a_virtual_functions_driver_gave_up_is_had_again(
         port(after)
         return pods
 
-    monkeypatch.setattr("podperf.dataplanes.sriov.start_pods", start)
+    monkeypatch.setattr("podperf.dataplanes.virtual_functions.start_pods", start)
     with ExitStack() as undo:
         if after == "down":
             undo.enter_context(pytest.raises(PodperfError, match=r"net2 of .* has no carrier"))
