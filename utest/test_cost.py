@@ -85,6 +85,11 @@ def test_a_tick_of_the_clock_and_half_an_instruction_make_no_difference() -> Non
     assert len(found[1].figures) == ENOUGH_ALIKE and found[1].least == 9936
 
 
+def test_a_build_that_costs_less_by_chance_is_no_reason_for_more_builds() -> None:
+    found, _, _ = measured(lambda build, burst: 9677.375 - 2 * (build == 3))
+    assert len(found[1].figures) == ENOUGH_ALIKE and found[1].least == 9677.375
+
+
 def test_of_builds_with_collisions_in_a_hash_table_the_least_counts() -> None:
     found, _, _ = measured(lambda build, burst: 10_584 + 28 * (build * 7 % 4 + 1 if build not in {2, 9} else 0))
     assert len(found[1].figures) == MOST_BUILDS
