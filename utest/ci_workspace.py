@@ -10,6 +10,7 @@ import shutil
 import stat
 import sys
 from pathlib import Path
+from shlex import quote
 
 import made_up_history
 
@@ -33,7 +34,7 @@ case $command in
         fi
         exit "$RUN_CODE"
         ;;
-    report) PYTHONPATH={ROOT / "libraries"} exec {sys.executable} -m podperf report "$@" ;;
+    report) PYTHONPATH={quote(str(ROOT / "libraries"))} exec {quote(sys.executable)} -m podperf report "$@" ;;
     *) exit 252 ;;
 esac
 """
