@@ -37,7 +37,7 @@ def nothing_left() -> Iterator[None]:
     assert put_back(LocalHost()) == [], "the testbed left something behind"
 
 
-@pytest.mark.parametrize("pods", [1, 2, 4])
+@pytest.mark.parametrize("pods", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", KERNEL)
 def test_kernel_data_plane_forwards_both_ways(name: str, pods: int) -> None:
     description = forward(Chain(name, pods))

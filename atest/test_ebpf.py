@@ -43,7 +43,7 @@ def loaded() -> dict[str, int]:
     return {name: found.count(name) for name in names} | {"pinned": len(pinned)}
 
 
-@pytest.mark.parametrize("pods", [0, 1, 2, 4])
+@pytest.mark.parametrize("pods", [0, 1, 2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", HOOKS)
 def test_hook_forwards_both_ways(name: str, pods: int) -> None:
     description = forward(Chain(name, pods))

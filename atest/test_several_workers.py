@@ -132,7 +132,7 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     "chain",
     [
         Chain("linux-bridge", 3, workers=2),
-        Chain("macvlan", 2, workers=2),
+        pytest.param(Chain("macvlan", 2, workers=2), marks=pytest.mark.slow),
         pytest.param(Chain("routed", 2, workers=2), marks=pytest.mark.slow),
         pytest.param(Chain("xdp-redirect", 2, workers=2), marks=pytest.mark.slow),
         pytest.param(Chain("ovs-dpdk", 2, workers=2), marks=pytest.mark.slow),

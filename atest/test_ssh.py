@@ -398,7 +398,15 @@ BROUGHT_ALONG = {
 }
 
 
-@pytest.mark.parametrize("chain", BROUGHT_ALONG, ids=str)
+# Each other data plane of the list brings along a file that one of these brings, too.
+QUICKLY = {"docker", "tc-redirect-peer", "memif"}
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [pytest.param(each, marks=[] if each.data_plane in QUICKLY else pytest.mark.slow) for each in BROUGHT_ALONG],
+    ids=str,
+)
 def test_a_data_plane_on_a_machine_behind_ssh_forwards(lab: SshMachine, tmp_path: Path, chain: Chain) -> None:
     need(chain.data_plane)
     before = ports(lab)

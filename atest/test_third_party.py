@@ -57,6 +57,7 @@ def test_data_plane_and_tester_of_an_installed_package_measure(installed: Path, 
     check_record(measured(tmp_path, NOT_BY_PATH, "--pythonpath", str(installed)))
 
 
+@pytest.mark.slow
 def test_data_plane_and_tester_of_a_folder_that_the_topology_names_measure(tmp_path: Path) -> None:
     write_package(tmp_path)
     check_record(measured(tmp_path, "third_party: [acme-podperf]\n" + NOT_BY_PATH))
