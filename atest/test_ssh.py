@@ -398,7 +398,7 @@ BROUGHT_ALONG = {
 }
 
 
-# Each other data plane of the list brings along a file that one of these brings, too.
+# The others are slow tests, because each of them brings along a file of the same kind.
 QUICKLY = {"docker", "tc-redirect-peer", "memif"}
 
 
