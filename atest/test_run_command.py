@@ -37,7 +37,7 @@ def begin(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
 
 def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
     deadline = time.monotonic() + 60
-    while not any(path.stat().st_size > 2000 for path in results.glob("records/*")):
+    while not any(len(path.read_text().splitlines()) > 1 for path in results.glob("records/*.jsonl")):
         assert run.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
 

@@ -63,10 +63,10 @@ class LastWords:
 
     def close(self) -> None:
         """Robot Framework's listener interface. Called last, after the table and the reports."""
-        has_measured = measured(self._results)
-        if has_measured and self.interrupted:
+        can_be_resumed = self.interrupted and any((self._results / "records").glob("*"))
+        if can_be_resumed:
             self._say(f"podperf: to measure the rest: {self._resume}")
-        if has_measured or not self._outcomes:
+        if can_be_resumed or not self._outcomes or measured(self._results):
             return
         for message, times in self._failures.items():
             self._say(f"podperf: {count(times, 'test')} failed: {message}")
