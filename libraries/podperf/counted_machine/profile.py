@@ -27,7 +27,7 @@ class Profiler:
         self._kernel: str | None = None
 
     def counts(self) -> Windows:
-        """What the plug-in counted in the last closed loop. Unavailable with the reason where it counted nothing."""
+        """The counts of the plug-in in the last closed loop. Unavailable with the reason where it counted nothing."""
         path = self._plugin.executions
         if path is None:
             raise Unavailable(self._plugin.missing or "QEMU has no plug-in")

@@ -16,7 +16,7 @@ Functions = Mapping[str, float]
 
 USER_SPACE = "(user space)"  # the instructions of all processes
 
-# What a compiler adds to the name of a function of which it makes another one, or a part.
+# A compiler adds this to the name of a function if it makes a variant or a part of it.
 _BY_COMPILER = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*")
 _ALIKE = 2.0  # a renamed function costs at most so many times what it cost under its earlier name
 

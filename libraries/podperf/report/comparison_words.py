@@ -60,7 +60,7 @@ def figure(each: VariantResult, metric: Metric) -> str:
 
 
 def notes(result: ComparisonOutcome) -> Iterator[str]:
-    """What a reader of the table must know: the change that counts, the rounds, and why something is undecided."""
+    """The notes below the table: the change that counts, the rounds, and why something is undecided."""
     first, counts = result.variants[0].variant.name if result.variants else "", percent(result.relevant)
     if result.exact:
         yield f"Change: beside {first}. More than {counts} counts. Each variant had a boot of the counted machine."

@@ -1,4 +1,4 @@
-"""What a frame costs in two variants, before and after: each figure that both have, and its functions. Pure."""
+"""The cost of a frame in two variants, before and after: each figure that both have, and its functions. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class CountedVariant:
-    """What was measured before, or after: the name of its run or record, and what is known of its machine."""
+    """The variant before, or after: the name of its run or record, and the known facts of its machine."""
 
     name: str
     facts: str
