@@ -10,4 +10,4 @@ from ssh_machine import SHORT_TIMEOUTS
 
 ROBOT_LISTENER_API_VERSION = 3
 
-access.Login = partial(access.Login, timeouts=SHORT_TIMEOUTS)
+access.Login = partial(access.Login, timeouts=SHORT_TIMEOUTS)  # type: ignore[misc, assignment]

@@ -39,9 +39,9 @@ def test_failed_tests_are_run_again_and_both_runs_are_one_report(tmp_path: Path)
     assert again.wait() == 0, again.messages()
     assert [each["test"]["name"] for each in again.records()] == ["PTP"]
 
-    merge = [sys.executable, "-m", "robot.rebot", "--merge", "--outputdir", tmp_path / "merged"]
+    merge = [sys.executable, "-m", "robot.rebot", "--merge", "--outputdir", str(tmp_path / "merged")]
     merge += ["--output", "output.xml"]
-    merge += [each.results / "output.xml" for each in (run, again)]
+    merge += [str(each.results / "output.xml") for each in (run, again)]
     assert subprocess.run(merge, capture_output=True, check=False).returncode == 0
     merged = ExecutionResult(tmp_path / "merged" / "output.xml").suite.all_tests
     assert {each.name: each.status for each in merged} == {"Bridge": "PASS", "PTP": "PASS"}

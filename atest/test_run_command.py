@@ -46,7 +46,7 @@ def until_it_measures(run: subprocess.Popen[str], results: Path) -> None:
 def test_a_run_measures_and_ends_with_a_table_and_the_reports(tmp_path: Path) -> None:
     results = tmp_path / "results"
     rows = [word for name in ("wire", "ptp") for word in ("--include", f"quickAND{name}")]
-    command = [ROOT / "podperf", "--no-install", "run", *rows, "--outputdir", results]
+    command = [str(ROOT / "podperf"), "--no-install", "run", *rows, "--outputdir", str(results)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr

@@ -291,9 +291,10 @@ def test_a_command_takes_few_round_trips(host: SshHost) -> None:
     host.ask("true")
     transport = host._connections[0].client.get_transport()
     assert transport is not None
-    before = transport.packetizer._Packetizer__sequence_number_out
+    packetizer: Any = transport.packetizer
+    before = packetizer._Packetizer__sequence_number_out
     host.ask("true")
-    assert transport.packetizer._Packetizer__sequence_number_out - before <= 6
+    assert packetizer._Packetizer__sequence_number_out - before <= 6
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------

@@ -129,8 +129,8 @@ def bench(request: pytest.FixtureRequest) -> Iterator[RealBench]:
             bench = RealBench(undo)
             bench.seconds = 0.3
             settings = TesterSettings(SoftwareSettings(), None, PortSettings(), PortSettings())
-            ports = [TesterPort(side, bench.ports.namespace) for side in ("left", "right")]
-            site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), *ports)
+            left, right = (TesterPort(side, bench.ports.namespace) for side in ("left", "right"))
+            site = Site(LocalHost(), settings, "auto", (TESTER_CPU,), left, right)
             bench.tester = undo.enter_context(closing(TESTERS["software"].at(site)))
         yield bench
 
@@ -149,7 +149,12 @@ def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTest
         endpoint, publisher_port = Endpoint("127.0.0.1", recorded_trex.RPC_PORT), recorded_trex.PUBLISHER_PORT
     elif RECORD:
         dialogue = Dialogue(path)
-        undo.callback(lambda: (setattr(dialogue, "seen", bench.seen), dialogue.save()))
+
+        def save() -> None:
+            dialogue.seen = bench.seen
+            dialogue.save()
+
+        undo.callback(save)
         host = RecordingHost(bench.ports, dialogue)
     settings = TrexSettings(interpreter=PYTHON)
     return TrexTester(host, settings, endpoint, publisher_port, CLIENT)

@@ -185,10 +185,10 @@ class TestInside:
     def test_switch_and_pods_poll_on_the_nodes_of_a_published_placement(self, lab: Lab, name: str) -> None:
         scenario, chain = SCENARIOS[name], Chain("ovs-dpdk", 2)
         placed = lab.testbed.place_scenario(scenario, chain)
-        assert placed.cpus is not None
+        (cpus,) = placed.cpus
         described = forward(chain, testbed=lab.testbed, cpus=placed.cpus)
         nodes = {cpu: each["numa_node"] for each in described["pollers"] for cpu in each["held_to"]}
-        parts = zip((*placed.cpus.switch, *placed.cpus.pods), (scenario.switch, *scenario.pods), strict=True)
+        parts = zip((*cpus.switch, *cpus.pods), (scenario.switch, *scenario.pods), strict=True)
         assert nodes == {str(cpu): 0 if where is Node.NIC else 1 for cpu, where in parts}
         memory = [list(described["hugepages_mib"][pod]) for pod in ("pod1", "pod2")]
         assert memory == [[f"node{0 if where is Node.NIC else 1}"] for where in scenario.pods]

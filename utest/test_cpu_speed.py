@@ -11,7 +11,7 @@ from podperf.noise import Noise, Speed
 from podperf.quietness import cpu_speed
 from podperf.quietness.best_times import remember, remembered
 from podperf.quietness.cpu_speed import CpuSpeeds, Times, times_of
-from podperf.records.json_values import noise_from_json, noise_to_json
+from podperf.records.json_values import noise_to_json
 
 
 def test_speed_is_a_share_of_the_best_seen() -> None:
@@ -82,6 +82,7 @@ def test_slow_memory_makes_noise_and_says_so() -> None:
     """Other machines in a shared cache slow the forwarding, but not the computing."""
     slow = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.95, 0.6))
     assert slow.reason == "CPU 1: memory was at 60% of its best speed"
-    assert noise_from_json(noise_to_json(slow)) == slow
+    data = noise_to_json(slow)
+    assert data is not None and (data["speed"], data["memory_speed"]) == (0.95, 0.6)
     both = Noise((1,), 1.0, 0.0, {}, 0, 0, 0.01, speed=Speed(0.7, 0.6))
     assert both.reason == "CPU 1: the slowest ran at 70% of its best speed and memory was at 60% of its best speed"

@@ -22,7 +22,7 @@ from podperf.noise import Noise, Speed, total, why_noisy
 from podperf.quietness.cpu_speed import CpuSpeeds, Times
 from podperf.quietness.machines import watch
 from podperf.quietness.watch import Quietness, Sample, compare, parse_sample, read_local_proc, read_proc_of
-from podperf.records.json_values import noise_from_json, noise_to_json
+from podperf.records.json_values import noise_to_json
 from scripted_host import ScriptedHost
 
 
@@ -245,8 +245,6 @@ def test_noise_of_two_machines_says_where_it_was() -> None:
     assert worker.foreign == {"stress (9)": 0.5}
     assert both.reason is not None
     assert both.reason.count("CPU 0: ") == 2
-    read_back = noise_from_json(noise_to_json(both))
-    assert read_back == both
 
 
 def test_noise_of_three_workers_says_on_which_it_was() -> None:
@@ -257,8 +255,7 @@ def test_noise_of_three_workers_says_on_which_it_was() -> None:
     assert [each.foreign for each in together.workers] == [{}, {}, {"stress (9)": 1.0}]
     data = noise_to_json(third)
     assert data is not None
-    assert data["worker"]["worker"]["worker"]["noisy"], "each next worker is under the one before it"
-    assert noise_from_json(data) == third
+    assert [each["noisy"] for each in data["workers"]] == [False, False, True]
 
 
 def test_all_machines_are_watched_in_one_window() -> None:

@@ -20,7 +20,7 @@ class NetworkNamespace:
         if not isinstance(self._host, LocalHost):
             self.name += f" of {self._host.name}"
         # nsenter, unlike `ip netns exec`, keeps the mount namespace: other namespaces stay reachable by name.
-        self._inside = ("nsenter", f"--net=/run/netns/{namespace}", "--")
+        self._inside: tuple[str, ...] = ("nsenter", f"--net=/run/netns/{namespace}", "--")
 
     def ask(self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 30.0) -> Completed:
         with self._told_from_inside(command):

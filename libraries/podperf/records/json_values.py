@@ -1,29 +1,24 @@
-"""The values of a record as JSON, and back."""
+"""The values of a record as JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
-from types import MappingProxyType
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from podperf.metrics import METRICS, RATE, Measured
 from podperf.model import (
-    Direction,
     DirectionResult,
-    Entry,
-    FrameSize,
     Latency,
     Loop,
     TrafficProfile,
-    Trial,
     TrialResult,
     l1_bit_rate,
     l2_bit_rate,
     line_rate,
 )
-from podperf.noise import Noise, Speed
+from podperf.noise import Noise
 from podperf.records.histogram import to_hdr
 from podperf.testers.base import UNPACED
 from podperf.topology import Threshold
@@ -55,21 +50,13 @@ def latency_summary(latency: Latency, of: str = "") -> dict[str, Any]:
 
 
 def traffic_to_json(traffic: TrafficProfile) -> dict[str, Any]:
-    """Traffic as JSON; `traffic_from_json` is its inverse."""
+    """Traffic as JSON."""
     return {
         "frame": {"name": traffic.frame.name, "sequence": list(traffic.frame.sequence)},
         "directions": list(traffic.directions),
         "flows": traffic.flows,
         "entries": {direction: asdict(entry) for direction, entry in traffic.entries.items()},
     }
-
-
-def traffic_from_json(data: Mapping[str, Any]) -> TrafficProfile:
-    """The traffic profile that `traffic_to_json` wrote."""
-    entries = {Direction(direction): Entry(**entry) for direction, entry in data["entries"].items()}
-    frame = FrameSize(data["frame"]["name"], tuple(data["frame"]["sequence"]))
-    directions = tuple(Direction(each) for each in data["directions"])
-    return TrafficProfile(frame, directions, data["flows"], MappingProxyType(entries))
 
 
 def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
@@ -101,51 +88,12 @@ def _loop_to_json(loop: Loop, windows: Sequence[int]) -> dict[str, Any]:
     return {"frames_in_flight": loop.burst, "instructions_of_each_window": list(windows)}
 
 
-def trial_from_json(data: Mapping[str, Any], traffic: TrafficProfile) -> TrialResult:
-    """The TrialResult that `trial_to_json` wrote, with the record's traffic."""
-    load = UNPACED if data["load"] is None else data["load"]
-    return TrialResult(
-        trial=Trial(traffic, load, data["duration"]),
-        started=data["started"],
-        directions=tuple(_direction_from_json(each) for each in data["directions"]),
-        stray=data["stray"],
-        own_drops=data["own_drops"],
-        invalid=data["invalid"],
-        elapsed=data["elapsed"],
-        noise=noise_from_json(data["noise"]),
-    )
-
-
 def noise_to_json(noise: Noise | None) -> dict[str, Any] | None:
-    """The fields of `Noise.as_record`, and those that `noise_from_json` needs in addition.
-
-    The noise of the second worker is in the `worker` of the first one, the noise of the third in that of the second.
-    """
+    """The fields of `Noise.as_record`, and the same fields of each worker on a machine of its own in `workers`."""
     if noise is None:
         return None
-    behind: dict[str, Any] = {}
-    for each in reversed((noise, *noise.workers)):
-        data = {**each.as_record(), "stolen_seconds": each.stolen, "resolution": each.resolution, **behind}
-        behind = {"worker": data}
-    return data
-
-
-def noise_from_json(data: Mapping[str, Any] | None) -> Noise | None:
-    """The Noise that `noise_to_json` wrote."""
-    if data is None:
-        return None
-    behind = noise_from_json(data.get("worker"))
-    return Noise(
-        cpus=tuple(data["cpus"]),
-        window=data["window"],
-        stolen=data["stolen_seconds"],
-        foreign=data["foreign"],
-        context_switches=data["context_switches"],
-        run_queue=data["run_queue"],
-        resolution=data["resolution"],
-        speed=_speed_from_json(data),
-        workers=() if behind is None else (replace(behind, workers=()), *behind.workers),
-    )
+    data = {**noise.as_record(), "stolen_seconds": noise.stolen, "resolution": noise.resolution}
+    return {**data, "workers": [noise_to_json(each) for each in noise.workers]} if noise.workers else data
 
 
 def _rate_to_json(measured: Measured, traffic: TrafficProfile, link_bits_per_second: float | None) -> dict[str, Any]:
@@ -168,11 +116,6 @@ def _rate_to_json(measured: Measured, traffic: TrafficProfile, link_bits_per_sec
     }
 
 
-def _speed_from_json(data: Mapping[str, Any]) -> Speed | None:
-    # Records of podperf's first version lack `speed` and `memory_speed`, those of the second lack `memory_speed`.
-    return None if data.get("speed") is None else Speed(data["speed"], data.get("memory_speed", 1.0))
-
-
 def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
     data = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "latency"}
     latency = result.latency
@@ -183,16 +126,6 @@ def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
         "counts": {str(index): count for index, count in sorted(latency.counts.items())},
     }
     return data
-
-
-def _direction_from_json(data: Mapping[str, Any]) -> DirectionResult:
-    latency = data["latency"] and Latency(
-        data["latency"]["minimum_ns"],
-        data["latency"]["mean_ns"],
-        data["latency"]["maximum_ns"],
-        {int(index): count for index, count in data["latency"]["counts"].items()},
-    )
-    return DirectionResult(**{**data, "direction": Direction(data["direction"]), "latency": latency})
 
 
 def threshold_to_json(threshold: Threshold) -> dict[str, Any]:
