@@ -87,10 +87,11 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
-    machine = boot.QemuMachine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"))
+    machine = boot.QemuMachine(Path("/cache/vmlinuz"), Path("/cache/run/initrd"), Path("/cache/run/ssh"), "10.0.8")
     words = " ".join(boot.qemu_command(machine))
     assert "-icount shift=0,sleep=off" in words and "thread=single" in words and "-smp 1" in words
     assert "-seed 1" in words and "clock=vm" in words
+    assert "product=QEMU 10.0.8" in words, "the record tells the version, and only runs of one version are compared"
     assert not [each for each in ("-netdev", "-nic", "-drive", "virtio-rng", "kvm") if each in words]
     assert "socket,id=ssh,path=/cache/run/ssh,server=on" in words
     assert "virtserialport,chardev=ssh,name=podperf-ssh" in words
@@ -99,7 +100,7 @@ def test_nothing_of_the_host_leads_inside_but_the_serial_port() -> None:
 
 def test_seed_and_words_of_a_topology_reach_qemu_behind_podperfs_own() -> None:
     places = (Path(each) for each in ("/k", "/i", "/s"))
-    command = boot.qemu_command(boot.QemuMachine(*places, seed=7, words="init_on_alloc=1"))
+    command = boot.qemu_command(boot.QemuMachine(*places, "10.0.8", seed=7, words="init_on_alloc=1"))
     assert command[command.index("-seed") + 1] == "7"
     words = command[command.index("-append") + 1].split()
     assert words.index("init_on_alloc=1") > words.index("init_on_alloc=0"), "the kernel takes the last one"

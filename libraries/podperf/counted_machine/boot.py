@@ -28,8 +28,8 @@ PATIENCE = 600.0  # seconds from the start of QEMU to READY, which takes 15 s on
 C_LIBRARY = 36  # Debian 12's glibc is 2.36
 MEMORY_MIB = 1536
 NOT_COMPARABLE = (
-    "the machine's clock counts instructions, and one CPU does the work of tester and system under test, so only "
-    "cost can be compared, and rates cannot"
+    "the machine's clock counts instructions, and one CPU does the work of tester and system under test, so only cost "
+    "can be compared. An instruction is not a nanosecond: caches, memory and network cards are not in the cost"
 )
 KERNEL_WORDS = (
     "console=ttyS0 rdinit=/podperf-init quiet panic=-1 audit=0 net.ifnames=0 tsc=reliable random.trust_cpu=on",
@@ -66,6 +66,7 @@ class QemuMachine:
     kernel: Path
     initramfs: Path
     socket: Path  # to the machine's SSH server
+    version: str  # of QEMU. The machine has it in the name of its product, so that records tell it
     seed: int = 1
     words: str = ""  # further words of the kernel's command line
 
@@ -109,7 +110,8 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
         raise PodperfError("\n".join(lines))
     kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
     folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
-    machine = QemuMachine(kernel.image, folder / "initrd", folder / "ssh", settings.seed, settings.kernel.words)
+    places = (kernel.image, folder / "initrd", folder / "ssh")
+    machine = QemuMachine(*places, qemu_version(host), settings.seed, settings.kernel.words)
     join(machine.initramfs, image, kernel, settings)
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(f"{NAME} {image.host_key}\n")
@@ -120,6 +122,13 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
     machine.initramfs.unlink()  # 150 MB, which the machine has read
     ssh = SshSettings(NAME, 22, "root", str(image.key), str(known_hosts), socket=str(machine.socket))
     return CountedMachine(ssh, plugin)
+
+
+def qemu_version(host: Host) -> str:
+    """The version of QEMU, such as `10.0.8`."""
+    said = host.ask(QEMU, "--version").stdout
+    found = re.search(r"version ([\w.]+)", said)
+    return found[1] if found else "of an unknown version"
 
 
 def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
@@ -158,6 +167,7 @@ def qemu_command(machine: QemuMachine) -> list[str]:
 def _words(machine: QemuMachine) -> Iterator[str]:
     yield from (QEMU, "-name", "podperf-counted", "-nodefaults", "-no-user-config", "-no-reboot")
     yield from ("-display", "none", "-monitor", "none", "-serial", "stdio")
+    yield from ("-smbios", f"type=1,manufacturer=QEMU,product=QEMU {machine.version}")
     yield from ("-machine", "q35", "-cpu", "max", "-smp", "1", "-m", str(MEMORY_MIB))
     # One instruction takes one nanosecond. A CPU that waits goes on at once with the time of the next event.
     yield from ("-accel", "tcg,thread=single,tb-size=512", "-icount", "shift=0,sleep=off")

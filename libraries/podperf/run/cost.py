@@ -41,6 +41,10 @@ class BarePaths:
             self._found[kind], _ = cost.run(partial(closed_loops, test, build, traffic, phase, profiler))
         return self._found[kind]
 
+    def has(self, chain: Chain, traffic: TrafficProfile) -> bool:
+        """Whether `beside` needs no measurement."""
+        return chain.data_plane == Wire.name or kind_of(traffic) in self._found
+
     def beside(
         self, chain: Chain, test: TestInProgress, testbed: LiveTestbed, traffic: TrafficProfile, profiler: Profiler
     ) -> AllBuilds:
@@ -65,9 +69,10 @@ def measure_cost(
         raise Unavailable("cost is measured on a counted machine only (topologies/counted.yaml)")
     if len(traffic.frame.sequence) > 1:
         raise Unavailable(f"cost is that of frames of one size: a window of {Loop.WINDOW} frames has no whole mixes")
+    build: Callable[[], Standing] = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
+    if bare_paths.has(sut.chain, traffic):  # so the chain of the test can stay until it is measured
+        build = _first_the_standing_one(test, sut, build)
     bare_path = bare_paths.beside(sut.chain, test, testbed, traffic, profiler)
-    test.take_down()
-    build = partial(testbed.build, sut.chain, traffic.frame, traffic.directions)
     try:
         builds, missing = Cost.of(traffic).run(partial(closed_loops, test, build, traffic, Cost.name, profiler))
     except TrialNotDelivered as error:
@@ -79,6 +84,26 @@ def measure_cost(
     test.record.methods = {**test.record.methods, Cost.name: result.as_record()}
     test.keep(result.metrics)
     return result
+
+
+def _first_the_standing_one(
+    test: TestInProgress, sut: SystemUnderTest, build: Callable[[], Standing]
+) -> Callable[[], Standing]:
+    """The first build is the chain that stands in `test.undo`. All others are new."""
+    standing = [sut]
+
+    @contextmanager
+    def builds() -> Iterator[SystemUnderTest]:
+        if standing:
+            try:
+                yield standing.pop()
+            finally:
+                test.take_down()
+        else:
+            with build() as again:
+                yield again
+
+    return builds
 
 
 @contextmanager
