@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from podperf.counted_machine import boot
-from podperf.counted_machine.inputs import change
+from counted_lab import ONLY_IF_ASKED, booted, demand
 from podperf.counted_machine.kernel import Kernel, ready_kernel
-from podperf.dataplanes import DATA_PLANES
-from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import PREFIX
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.methods.cost import LEAST_WARM_UP
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial
-from podperf.testbed.access import log_in
-from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import addressed
-from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
-from podperf.topology import KernelSettings, load_topology
+from podperf.topology import KernelSettings
 
 TOPOLOGY = """
 version: 1
@@ -44,30 +34,12 @@ POLICY = "table ip gate {\nchain f {\ntype filter hook forward priority 0; polic
 HOOK = "#!/bin/sh -e\n{ my-tool; sysctl -n net.core.netdev_budget; } >/run/hook-was-here\n"
 TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 
-pytestmark = [
-    pytest.mark.skipif(os.environ.get("PODPERF_COUNTED") != "1", reason="takes minutes: only with PODPERF_COUNTED=1"),
-    pytest.mark.usefixtures("machine_as_before"),
-]
+pytestmark = ONLY_IF_ASKED
 
 
 @pytest.fixture(autouse=True, scope="module")
 def needs_qemu() -> None:
-    if reason := boot.unavailable(LocalHost()):
-        pytest.skip(reason)
-
-
-@contextmanager
-def booted(file: Path, kernel: KernelSettings | None = None) -> Iterator[tuple[LiveTestbed, Host]]:
-    """The testbed of a topology, as a run makes it, and the machine."""
-    with RunLock(), ExitStack() as undo:
-        here = LocalHost()
-        topology = load_topology(file, DATA_PLANES)
-        settings = topology.workers[0].counted
-        settings = replace(settings, kernel=kernel or settings.kernel)
-        topology = boot.boot(here, settings, print, undo).as_lab(topology)
-        inside = log_in("worker", topology.workers[0].ssh, here, undo)
-        change(inside, settings)
-        yield LiveTestbed.on(topology, inside, [inside]), inside
+    demand()
 
 
 @pytest.fixture
@@ -81,12 +53,12 @@ def topology(tmp_path: Path) -> Path:
 
 
 def test_every_change_is_in_force(topology: Path) -> None:
-    with booted(topology) as (testbed, machine):
-        assert machine.ask("uname", "-r").stdout.startswith("6.1."), "Debian 12's kernel"
-        assert "podperf.test=1" in machine.get("/proc/cmdline").decode()
-        assert machine.get("/run/hook-was-here").decode().split("\n")[:2] == ["my tool", "601"]
-        with testbed.build(Chain("linux-bridge", 1), TRAFFIC.frame) as sut:
-            pod = NetworkNamespace(f"{PREFIX}pod1", machine)
+    with booted(topology) as lab:
+        assert lab.inside.ask("uname", "-r").stdout.startswith("6.1."), "Debian 12's kernel"
+        assert "podperf.test=1" in lab.inside.get("/proc/cmdline").decode()
+        assert lab.inside.get("/run/hook-was-here").decode().split("\n")[:2] == ["my tool", "601"]
+        with lab.testbed.build(Chain("linux-bridge", 1), TRAFFIC.frame) as sut:
+            pod = NetworkNamespace(f"{PREFIX}pod1", lab.inside)
             assert pod.ask("sysctl", "-n", "net.ipv4.ip_default_ttl").stdout.strip() == "65"
             assert "chain f" in pod.ask("nft", "list", "table", "ip", "gate").stdout
             traffic = addressed(TRAFFIC, sut)
@@ -99,9 +71,9 @@ def test_an_own_image_with_its_modules_boots(topology: Path, tmp_path: Path) -> 
     kept = ready_kernel(LocalHost(), print, KernelSettings())
     folder = unpacked(kept, tmp_path / "staging")
     own = KernelSettings(image=str(kept.image), modules=str(folder))
-    with booted(topology, own) as (testbed, machine):
-        assert machine.ask("uname", "-r").stdout.strip() == folder.name
-        with testbed.build(Chain("linux-bridge", 1), TRAFFIC.frame) as sut:
+    with booted(topology, own) as lab:
+        assert lab.inside.ask("uname", "-r").stdout.strip() == folder.name
+        with lab.testbed.build(Chain("linux-bridge", 1), TRAFFIC.frame) as sut:
             sut.probe(addressed(TRAFFIC, sut))
 
 

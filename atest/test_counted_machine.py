@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,40 +11,30 @@ from typing import Any
 
 import pytest
 
+from counted_lab import ONLY_IF_ASKED, TOPOLOGY, CountedLab, booted, demand
 from podperf.counted_machine import boot
 from podperf.counted_machine.plugin import Plugin
-from podperf.counted_machine.profile import ChainProfiler, Profiler
-from podperf.dataplanes import DATA_PLANES
-from podperf.hosts.local import LocalHost
+from podperf.counted_machine.profile import ChainProfiler
 from podperf.hosts.namespaces import PREFIX
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.methods.cost import Builds, Cost, StandingChain
 from podperf.methods.functions import Functions, differences, rest
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
-from podperf.testbed.access import log_in
-from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
-from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
-from podperf.topology import CountedSettings, load_topology
 from robot_run import ROOT, Robot
 
-TOPOLOGY = ROOT / "topologies" / "counted.yaml"
 BETWEEN_BOOTS = 0.1 / 100
 RUN_TIMEOUT = 900  # with an image to build
 TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 FIREWALL = "table ip t {{\nchain f {{\ntype filter hook forward priority 0; policy accept;\n{}\n}}\n}}\n"
 
-pytestmark = [
-    pytest.mark.skipif(os.environ.get("PODPERF_COUNTED") != "1", reason="takes minutes: only with PODPERF_COUNTED=1"),
-    pytest.mark.usefixtures("machine_as_before"),
-]
+pytestmark = ONLY_IF_ASKED
 
 
 @pytest.fixture(autouse=True, scope="module")
 def needs_qemu() -> None:
-    if reason := boot.unavailable(LocalHost()):
-        pytest.skip(reason)
+    demand()
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -81,25 +70,6 @@ def test_the_same_command_twice_gives_the_same_figures_and_they_are_told_by_func
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A testbed on a counted machine that is up."""
-
-    testbed: LiveTestbed
-    profiler: Profiler
-
-
-@contextmanager
-def booted() -> Iterator[Machine]:
-    """A machine as a run boots it."""
-    with RunLock(), ExitStack() as undo:
-        here = LocalHost()
-        counted = boot.boot(here, CountedSettings(), print, undo)
-        topology = counted.as_lab(load_topology(TOPOLOGY, DATA_PLANES))
-        inside = log_in("worker", topology.workers[0].ssh, here, undo)
-        yield Machine(LiveTestbed.on(topology, inside, [inside]), Profiler(counted.plugin, inside))
-
-
-@dataclass(frozen=True)
 class Chained:
     """A chain that stands on a counted machine."""
 
@@ -116,7 +86,7 @@ class Chained:
         return self.profiler.functions(windows)
 
 
-def cost(machine: Machine, standing: Callable[[], AbstractContextManager[SystemUnderTest]]) -> Builds:
+def cost(machine: CountedLab, standing: Callable[[], AbstractContextManager[SystemUnderTest]]) -> Builds:
     """The builds of a chain with one frame in flight."""
 
     @contextmanager
@@ -130,14 +100,14 @@ def cost(machine: Machine, standing: Callable[[], AbstractContextManager[SystemU
     return found[1]
 
 
-def with_rules(machine: Machine, rules: int) -> Builds:
+def with_rules(machine: CountedLab, rules: int) -> Builds:
     """A pod whose firewall has so many rules, none of which is about the frames."""
     drops = "\n".join(f"ip saddr 203.0.113.{number} drop" for number in range(1, rules + 1))
 
     @contextmanager
     def standing() -> Iterator[SystemUnderTest]:
         with machine.testbed.build(Chain("macvlan", 1), TRAFFIC.frame) as sut:
-            pod = NetworkNamespace(f"{PREFIX}pod1", machine.testbed.tester_host)
+            pod = NetworkNamespace(f"{PREFIX}pod1", machine.inside)
             pod.do("nft", "-f", "-", stdin=FIREWALL.format(drops))
             yield sut
 
@@ -159,13 +129,13 @@ def test_the_bare_path_costs_the_same_with_the_plugin_as_without(monkeypatch: py
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[CountedLab]:
     """A machine for the tests below."""
     with booted() as up:
         yield up
 
 
-def test_one_rule_more_is_found_by_one_run_with_its_function(machine: Machine) -> None:
+def test_one_rule_more_is_found_by_one_run_with_its_function(machine: CountedLab) -> None:
     nine, ten = with_rules(machine, 9), with_rules(machine, 10)
     more = ten.least - nine.least
     assert 50 < more < 90, "a rule costs about 70 instructions"

@@ -10,12 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place
 from podperf.counted_machine.image import counted_image
 from podperf.counted_machine.inputs import missing_inputs, overlay
 from podperf.counted_machine.kernel import Kernel, ready_kernel
 from podperf.counted_machine.plugin import Plugin, plugin_for
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.hosts.programs import copy_of
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import CountedSettings, SshSettings, Topology
 from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, half_made, missing
@@ -25,7 +27,6 @@ COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))
 NAME = "counted-machine"
 READY = "podperf counted machine: ready"  # the line that init.sh prints
 PATIENCE = 600.0  # seconds from the start of QEMU to READY, which takes 15 s on a quiet machine
-C_LIBRARY = 36  # Debian 12's glibc is 2.36
 MEMORY_MIB = 1536
 NOT_COMPARABLE = (
     "the machine's clock counts instructions, and one CPU does the work of tester and system under test, so only cost "
@@ -73,24 +74,7 @@ class QemuMachine:
 
 def unavailable(host: Host) -> str | None:
     """The reason why this machine cannot run the counted machine, with the remedy, or None."""
-    return missing(host, COMMANDS) or newer_than_machine(TESTER_BINARY)
-
-
-def newer_than_machine(program: Path) -> str | None:
-    """The reason why the C library in the machine cannot run this program of the host, or None.
-
-    A program names the versions of the symbols that it needs (`GLIBC_2.34`).
-    """
-    try:
-        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", program.read_bytes())), default=0)
-    except OSError:  # it is not built yet
-        return None
-    if needed <= C_LIBRARY:
-        return None
-    return (
-        f"{program.name}, built here, needs the C library 2.{needed}, and the counted machine has Debian 12's "
-        f"2.{C_LIBRARY}: run podperf on Debian 12 for this"
-    )
+    return missing(host, COMMANDS)
 
 
 def functions_unavailable(host: Host) -> str | None:
@@ -132,11 +116,14 @@ def qemu_version(host: Host) -> str:
 
 
 def join(initramfs: Path, image: Image, kernel: Kernel, settings: CountedSettings) -> None:
-    """The machine's initramfs: the packages, the kernel's modules and the files of users, one archive after another."""
+    """The machine's initramfs: the packages, the kernel's modules, the tester and the files of users, one archive after
+    another."""
     with initramfs.open("wb") as file:
         for part in (image.initramfs, kernel.modules):
-            with part.open("rb") as archive:
-                shutil.copyfileobj(archive, file, 2**20)
+            with part.open("rb") as made:
+                shutil.copyfileobj(made, file, 2**20)
+        tester = place(copy_of(TESTER_BINARY))  # to send it through the serial port would take a second
+        file.writelines(archive([*parents(tester), ArchiveEntry(tester, TESTER_BINARY)]))
         file.writelines(overlay(settings))
 
 

@@ -16,12 +16,8 @@ def on_host(host: Host, program: Path) -> str:
     """The path of this program on the host. On this machine it is the program's own path. On another machine it is a
     copy under the digest of its content, because the original path may belong to another user there, who could replace
     the file."""
-    try:
-        content = program.read_bytes()
-    except FileNotFoundError as error:
-        raise PodperfError(f"{program} is not built yet; once: sudo ./podperf set-up") from error
+    content, copy = _content(program), copy_of(program)
     digest = hashlib.sha256(content).hexdigest()
-    copy = f"{FOLDER}/{digest[:16]}-{program.name}"
     places = [*([str(program)] if _is_this_machine(host) else []), copy]
     known = host.ask("sha256sum", "--", *places, check=False).stdout.splitlines()
     for line in known:
@@ -31,6 +27,18 @@ def on_host(host: Host, program: Path) -> str:
     host.put(content, copy)
     host.do("chmod", "755", copy)
     return copy
+
+
+def copy_of(program: Path) -> str:
+    """The path of the copy of this program on another machine."""
+    return f"{FOLDER}/{hashlib.sha256(_content(program)).hexdigest()[:16]}-{program.name}"
+
+
+def _content(program: Path) -> bytes:
+    try:
+        return program.read_bytes()
+    except FileNotFoundError as error:
+        raise PodperfError(f"{program} is not built yet; once: sudo ./podperf set-up") from error
 
 
 def _is_this_machine(host: Host) -> bool:
