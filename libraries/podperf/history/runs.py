@@ -1,4 +1,4 @@
-"""Reads a history: a folder in which every folder named `records`, at any depth, has the records of one run."""
+"""Reads a history: a folder in which every folder named `records` has the records of one run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from podperf.records import Record, read_record, record_files
 
 NEAREST = 12  # earlier runs that a table compares with
 MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
+DEEPEST = 32  # levels of folders in which runs are looked for
 COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 TestKey = tuple[str, str, str]  # testbed, suite, name
 
@@ -115,6 +116,8 @@ def _folders_of_records(folder: Path) -> Iterator[Path]:
     """Links such as results/latest are not followed. Otherwise a run would count twice."""
     for path, folders, _ in os.walk(folder):
         folders.sort()
-        if Path(path).name == "records":
+        found = Path(path)
+        if found.name == "records":
+            yield found
+        if found.name == "records" or len(found.relative_to(folder).parts) == DEEPEST:
             folders.clear()
-            yield Path(path)
