@@ -14,6 +14,7 @@ from podperf.records import Record, read_record, record_files
 
 NEAREST = 12  # earlier runs that a table compares with
 MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
+LARGEST = 8 * 2**20  # bytes of such a record: beside results in /tmp, anybody can have put one
 DEEPEST = 32  # levels of folders in which runs are looked for
 COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 TestKey = tuple[str, str, str]  # testbed, suite, name
@@ -92,7 +93,7 @@ def earlier_runs(folder: Path, records: Sequence[Record]) -> list[PastRun]:
             if path.is_file() and left > 0:
                 left -= 1
                 with suppress(PodperfError):
-                    before.append(read_record(path, trials=False))
+                    before.append(read_record(path, trials=False, largest=LARGEST))
         before = [each for each in before if str(each["started"]) < started and test_of(each) in wanted]
         if before:
             before.sort(key=lambda each: (each["started"], each["id"]))

@@ -37,16 +37,16 @@ def record_files(folder: Path) -> list[Path]:
     return paths + [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
 
 
-def read_record(path: Path, *, trials: bool = True) -> Record:
+def read_record(path: Path, *, trials: bool = True, largest: int = _LARGEST) -> Record:
     """The record in this file, with printable texts.
 
     Without `trials` the record has none. podperf then reads it ten times as fast, because trials are most of its bytes.
     Raises PodperfError with the name of the wrong field if a report cannot use the record.
     """
     try:
-        content = read_regular(path, _LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise PodperfError(f"is larger than the {_LARGEST} bytes that a record may have")
+        content = read_regular(path, largest + 1)
+        if len(content) > largest:
+            raise PodperfError(f"is larger than the {largest} bytes that a record may have")
         text = content.decode()
     except OSError as error:
         raise PodperfError(f"cannot be read: {error.strerror}") from error
