@@ -222,6 +222,7 @@ def test_an_own_kernel_is_kept_by_its_content_with_the_modules_that_the_machine_
     assert kernel.ready_kernel(Making(), print, own_kernel(tmp_path / "same")) == made
     assert kernel.ready_kernel(Making(), print, own_kernel(tmp_path / "other", b"another")) != made
     assert made.folder.parent == cache
+    assert made.folder.stat().st_mode & 0o777 == 0o700, "its owner may be the only one who can read the kernel"
 
 
 def test_a_folder_that_is_none_of_modules_is_told(tmp_path: Path, cache: Path) -> None:

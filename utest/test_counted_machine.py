@@ -143,6 +143,20 @@ def test_the_initramfs_has_packages_modules_tester_and_users_files_in_this_order
     assert at.start() < content.index(b"my tool"), "the tester is there before anyone copies it"
 
 
+def test_nobody_else_can_read_the_users_files_in_a_machine(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The initramfs also has the private key of the machine's SSH server."""
+    modes = []
+
+    def join(initramfs: Path, *_: object) -> None:
+        modes.append(initramfs.parent.stat().st_mode & 0o777)
+        initramfs.touch()
+
+    monkeypatch.setattr(boot, "join", join)
+    with ExitStack() as undo:
+        boot.boot(Booting(Console(boot.READY)), CountedSettings(), lambda _: None, undo)
+    assert modes == [0o700]
+
+
 def test_a_file_that_does_not_exist_is_told_before_anything_is_built(tmp_path: Path) -> None:
     settings = CountedSettings(
         kernel=KernelSettings(image="/nowhere/bzImage"), nftables={"pods": ("/nowhere/a.nft",)}, hook="/nowhere/hook"

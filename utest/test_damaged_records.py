@@ -199,6 +199,12 @@ def test_what_is_no_record_at_all_is_not_read(kind: str, tmp_path: Path) -> None
         ({"environment": {"cpu": {"model": 7}}}, "$.environment.cpu.model: 7 is not of type 'string', 'null'"),
         ({"environment": {"mitigations": ["all"]}}, "$.environment.mitigations: ['all'] is not of type"),
         ({"environment": {"hugepages": [{"total": 1}]}}, "$.environment.hugepages[0]: 'page_bytes' is a required"),
+        (
+            {"environment": {"further_workers": {"w2": {"memory": {"total_bytes": "many"}}}}},
+            "$.environment.further_workers.w2.memory.total_bytes: 'many' is not of type",
+        ),
+        ({"started": "2026-02-30T20:26:00Z"}, "$.started: day is out of range for month"),
+        ({"ended": "2026-02-03T25:26:00Z"}, "$.ended: hour must be in 0..23"),
         ({"data_plane": {"a": [DEEP]}}, "$.data_plane.a[0][0][0]"),
         ({"quietness": {}}, "$.quietness: 'noisy' is a required property"),
         ({"tester": {"ports": [1e999]}}, "$.tester.ports[0]: a number beyond every figure"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,3 +94,10 @@ def test_the_most_come_first_and_names_decide_among_equals() -> None:
 
 def test_what_no_function_has_is_told() -> None:
     assert rest(9936.375, [9000.0, 936.25]) == 0.125
+
+
+def test_names_without_end_take_no_time_without_end() -> None:
+    """A record of somebody else can have any number of functions."""
+    began = time.monotonic()
+    found = differences({f"old_{each}": 1.0 for each in range(20_000)}, {f"new_{each}": 1.0 for each in range(20_000)})
+    assert len(found) == 40_000 and time.monotonic() - began < 20

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
+import signal
 import statistics
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -451,6 +454,8 @@ def test_an_acknowledgement_covers_no_more_than_it_says(text: str, today: str, s
         (KNOWN.replace("2026-12-31", "2026-02-31"), "there is no day 2026-02-31"),
         (KNOWN.replace("mrr", "mr"), "did you mean 'mrr'?"),
         ("known: []\n", "unknown key"),
+        (KNOWN.replace("Linux bridge*", "[" * 90_000), "at most 1000 characters"),
+        (KNOWN.replace("25", "9" * 400), "at_most_percent: found '99999"),
     ],
 )
 def test_a_wrong_file_of_acknowledgements_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -460,6 +465,25 @@ def test_a_wrong_file_of_acknowledgements_is_refused(text: str, said: str, tmp_p
     assert said in str(refused.value)
 
 
+def test_a_pipe_that_becomes_the_file_of_acknowledgements_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "known.yaml")
+    monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was a file a moment ago
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(10)
+    try:
+        with pytest.raises(PodperfError, match="no regular file"):
+            read_acknowledgements(tmp_path / "known.yaml")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 # --- the folder -------------------------------------------------------------------------------------------------------
 
 
@@ -467,6 +491,18 @@ def test_a_history_is_read_from_any_depth_and_each_run_once(tmp_path: Path) -> N
     write_history(tmp_path / "2026" / "nightly", steady(3))
     (tmp_path / "latest").symlink_to(tmp_path / "2026" / "nightly" / "run-02")
     assert [each.name for each in read_history(tmp_path).runs] == [f"2026/nightly/run-0{each}" for each in range(3)]
+
+
+def test_a_folder_without_a_bottom_keeps_no_history_from_being_read(tmp_path: Path) -> None:
+    write_history(tmp_path, steady(2))
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    for _ in range(1500):
+        Path("a").mkdir()
+        os.chdir("a")
+    os.chdir(before)
+    assert len(read_history(tmp_path).runs) == 2
+    subprocess.run(["rm", "-r", tmp_path / "a"], check=True)  # too deep for pytest
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from podperf.metrics import METRICS
 from podperf.report import command
 from podperf.report.history_command import FAILED, REGRESSION, SUSPECTED, UNREAD, assess_history
 from podperf.report.history_page import history_page
+from podperf.report.thresholds_command import main as thresholds
 from podperf.report.trend_plot import trend_plot
 from test_report_page import BEYOND_THE_EDGE, CONTRASTS, SMALLEST_TEXT
 
@@ -166,6 +167,17 @@ def test_markup_and_control_characters_of_a_record_are_text(tmp_path: Path, caps
     page = (tmp_path / "history.html").read_text()
     assert "<script" not in page and "<b>\\x1b" not in page
     assert "\x1b" not in page + capsys.readouterr().out
+
+
+@pytest.mark.parametrize("figure", [5e-324, 1e-300, 1e24])
+def test_a_figure_of_any_size_is_drawn_or_is_none(figure: float, tmp_path: Path) -> None:
+    for run in range(8):
+        odd = made_up_history.record(BRIDGE, run, 1.0)
+        for each in odd["results"].values():
+            each.update({key: figure for key in ("frames_per_second", "nanoseconds") if key in each})
+        made_up_history.write(tmp_path, run, odd)
+    assert report(tmp_path) in {0, SUSPECTED}
+    assert thresholds(["--once-in", "10", str(tmp_path)]) in {0, 1}
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
         "nearness",
         "noise",
         "ownership",
+        "regular_files",
         "terminal",
     },
     {"model", "third_party"},

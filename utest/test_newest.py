@@ -15,7 +15,7 @@ import pytest
 
 import made_up_history
 from podperf.history.newest import BesideEarlier, compare_newest
-from podperf.history.runs import MOST_RECORDS, NEAREST, PastRun, earlier_runs
+from podperf.history.runs import LARGEST, MOST_RECORDS, NEAREST, PastRun, earlier_runs
 from podperf.metrics import METRICS
 from podperf.records import read_record
 from podperf.report import command
@@ -91,6 +91,17 @@ def test_only_earlier_runs_are_earlier(tmp_path: Path) -> None:
     first, second = sorted(each for each in tmp_path.iterdir() if each != newest)
     assert found(second)["mrr"] == pytest.approx(-0.4, abs=0.05)
     assert found(first) == {}
+
+
+def test_a_huge_record_beside_a_run_is_not_read(tmp_path: Path) -> None:
+    """Beside results in /tmp, another user can have put any number of them."""
+    newest = write(tmp_path, 1.0, 0.6)
+    first = min(tmp_path.iterdir())
+    assert found(newest)["mrr"] == pytest.approx(-0.4, abs=0.05)
+    (path,) = (first / "records").iterdir()
+    with path.open("a") as file:
+        file.write(" " * LARGEST)
+    assert found(newest) == {}
 
 
 def test_a_link_to_the_newest_run_is_not_one_more_run(tmp_path: Path) -> None:

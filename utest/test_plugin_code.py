@@ -98,3 +98,10 @@ def test_the_kernel_may_put_the_mark_into_any_register(program: Path, tmp_path: 
 def test_other_instructions_are_no_marks(program: Path, tmp_path: Path, other: str) -> None:
     blocks = [each.replace(WINDOW, other) for each in BLOCKS]
     assert counted(program, tmp_path, 0, SENDER, KERNEL, SENDER, TESTER_ENDS, blocks=blocks) == {}
+
+
+def test_a_guest_that_marks_windows_without_end_fills_no_memory(program: Path, tmp_path: Path) -> None:
+    """A part of the counts would look like all of them, so that there is no file."""
+    most = 2**21
+    assert counted(program, tmp_path, TESTER_BEGINS, *[SENDER] * (most + 3), TESTER_ENDS) is None
+    assert counted(program, tmp_path, TESTER_BEGINS, SENDER, KERNEL, SENDER, TESTER_ENDS) is not None

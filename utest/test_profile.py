@@ -182,3 +182,34 @@ def test_an_old_qemu_gets_none_and_the_reason_names_it(tmp_path: Path) -> None:
 def test_a_plugin_that_is_not_built_is_told_with_the_remedy(tmp_path: Path) -> None:
     found = plugin_for(Qemu(built=False), "qemu", tmp_path)
     assert found.missing == "QEMU's plug-in is not built; once: sudo ./podperf set-up virtual-worker"
+
+
+class LyingGuest(ScriptedHost):
+    """A machine whose kernel is somebody else's."""
+
+    def __init__(self, packed: str, others: str) -> None:
+        super().__init__()
+        self.packed, self.others = packed, others
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        return Completed(command, 0, self.packed if "gzip" in command[-1] else self.others, "")
+
+
+PACKED = gzip.compress(KERNEL.encode())
+LIES = {
+    "no base64": ("?", OTHERS),
+    "nothing": ("", OTHERS),
+    "no gzip": (base64.b64encode(b"text").decode(), OTHERS),
+    "cut": (base64.b64encode(PACKED[:-10]).decode(), OTHERS),
+    "gigabytes": (base64.b64encode(gzip.compress(bytes(2**26))).decode(), OTHERS),
+    "no text": (base64.b64encode(gzip.compress(b"\xff")).decode(), OTHERS),
+    "no list": (base64.b64encode(PACKED).decode(), "a line\n"),
+    "no address": (base64.b64encode(PACKED).decode(), "x t name\n"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_guest_that_lists_no_functions_costs_only_the_functions(lie: str, tmp_path: Path) -> None:
+    profiler = Profiler(Plugin(tmp_path / "executions"), LyingGuest(*LIES[lie]))
+    with pytest.raises(Unavailable, match="has no list of functions"):
+        profiler.symbols()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -145,6 +146,30 @@ def test_a_folder_without_usable_parts_is_refused(text: str, tmp_path: Path) -> 
         with pytest.raises(PodperfError, match=NO_PACKAGE[text]):
             add_package(project(tmp_path, text))
     assert before == dict(podperf.verdicts.claims.CLAIMS)
+
+
+OPEN = {  # what another user owns or can write to, and how
+    "the folder": (".", 0o777, 0),
+    "a folder above": ("..", 0o777, 0),
+    "its project": ("pyproject.toml", 0o666, 0),
+    "a module": ("acme_claims.py", 0o666, 0),
+    "a folder of modules": ("src", 0o777, 0),
+    "somebody's module": ("acme_claims.py", 0o644, 12345),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize("what", OPEN)
+def test_root_imports_no_code_that_another_user_can_change(what: str, tmp_path: Path) -> None:
+    (tmp_path / "acme" / "src").mkdir(parents=True)
+    folder = project(tmp_path / "acme", CLAIM, acme_claims="FAST = 'it'\n")
+    name, mode, owner = OPEN[what]
+    (folder / name).chmod(mode)
+    os.chown(folder / name, owner, owner)
+    with pytest.raises(PodperfError, match=r"another user owns .*, or can write there, and root would run its code"):
+        add_package(folder)
+    assert "acme_claims" not in sys.modules
 
 
 # --- the package of the page -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from podperf.history.runs import read_history
 from podperf.kernel.cpus import Cpus
 from podperf.metrics import METRICS, Measured
 from podperf.model import Chain, FrameSize, Placement
+from podperf.ownership import Owner
 from podperf.records.schema import schema_errors
 from podperf.report.comparison_command import INTERRUPTED, SLOWER, UNDECIDED, exit_code, write_comparison
 from podperf.report.comparison_page import comparison_page
@@ -288,6 +290,22 @@ def test_the_command_prints_the_table_writes_the_report_and_ends_with_the_verdic
     assert asked == [("gro", "local.yaml")]
     told = capsys.readouterr().out
     assert told.startswith("Variant") and told.rstrip().endswith(f"{folder}/comparison-made-up.html")
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_caller_of_sudo_gets_a_new_folder_and_none_that_was_there(
+    is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--output /srv` would give everything in /srv away."""
+    given: list[Path] = []
+    monkeypatch.setattr(compare_command.Owner, "caller", lambda _: Owner(os.getuid(), os.getgid()))
+    monkeypatch.setattr(compare_command, "hand_over", lambda results, _: given.append(results))
+    monkeypatch.setattr(compare_command, "compare", lambda *_: costs(9000, 9000))
+    folder = tmp_path / "results"
+    if not is_new:
+        folder.mkdir()
+    assert command(str(COMPARISON_SCHEMA.parent / "gro.yaml"), "--output", str(folder)) == 0
+    assert given == ([folder] if is_new else [])
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

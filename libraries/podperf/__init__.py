@@ -26,6 +26,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     errors, figures, forecast  the errors of users; figures as text; the time that a run still takes
     nearness, noise            the known names next to a mistyped one; the amount of foreign work
     ownership, terminal        the owner of result files; the properties of a terminal
+    regular_files              files where other users can write, read without waiting
     printable                  text of others, made safe for a terminal, a log and a page
 """
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 NOTE = ".run-by"  # in a results folder while its run works: `UID GID` of the caller and the PID of the run
 
 
@@ -36,6 +37,12 @@ class Owner:
         """Make this owner own `paths`. A link itself gets the owner, and its target does not."""
         for path in paths:
             os.chown(path, self.user, self.group, follow_symlinks=False)
+
+
+def trusted_users(environment: Mapping[str, str]) -> set[int]:
+    """Users who can run any code as root: the caller of sudo, and the owners of the checkout and the folders above."""
+    caller = Owner.caller(environment)
+    return {Owner.of(each).user for each in (CHECKOUT, *CHECKOUT.parents)} | ({caller.user} if caller else set())
 
 
 def ways_to(path: Path) -> list[Path]:

@@ -6,6 +6,7 @@ installed, or a topology names its folder, whose pyproject.toml has the entry po
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from podperf.errors import PodperfError
+from podperf.ownership import CHECKOUT, is_open_to_others, trusted_users, ways_to
 
 GROUPS = ("podperf.dataplanes", "podperf.pod_runtimes", "podperf.testers", "podperf.claims")
 
@@ -82,9 +84,11 @@ def add_package(folder: Path) -> None:
 
     Raises PodperfError, with the reason, unless all parts of the package can be used. A second call does nothing.
     """
-    folder = folder.resolve()
+    named, folder = folder.absolute(), folder.resolve()
     if folder in _from_folders:
         return
+    if os.geteuid() == 0:
+        _check_writers(named)
     entries = list(_entries(folder / "pyproject.toml"))
     for entry in entries:
         if entry.name in _registries.get(entry.group, ()):
@@ -96,6 +100,15 @@ def add_package(folder: Path) -> None:
         if entry.group in _registries:
             _registries[entry.group][entry.name] = part
     _from_folders[folder] = found
+
+
+def _check_writers(folder: Path) -> None:
+    """Raises PodperfError if another user can change the code of the package, and so have root run any code."""
+    trusted = trusted_users(os.environ)
+    code = (Path(inside, name) for inside, folders, files in os.walk(folder) for name in (*folders, *files))
+    for path in (*ways_to(folder), *code):
+        if path not in (CHECKOUT, *CHECKOUT.parents) and is_open_to_others(path, trusted):
+            raise PodperfError(f"another user owns {path}, or can write there, and root would run its code")
 
 
 def _entries(project: Path) -> Iterator[EntryPoint]:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from podperf.ownership import Owner, is_open_to_others, ways_to
-from run_command.arguments import ROOT
+from podperf.ownership import CHECKOUT, is_open_to_others, trusted_users, ways_to
 
 
 def unsafe_results(options: Mapping[str, Any], files: Sequence[str]) -> str | None:
@@ -19,9 +18,7 @@ def unsafe_results(options: Mapping[str, Any], files: Sequence[str]) -> str | No
     for example in /tmp.
     """
     results = Path(options["outputdir"]).absolute()
-    checkout = (ROOT, *ROOT.parents)  # a user who can change these can run any code as root
-    caller = Owner.caller(os.environ)
-    trusted = {Owner.of(each).user for each in checkout} | ({caller.user} if caller else set())
+    checkout, trusted = (CHECKOUT, *CHECKOUT.parents), trusted_users(os.environ)
     with suppress(OSError):  # Robot Framework reports the error
         results.mkdir(parents=True, exist_ok=True)
     for name in files:

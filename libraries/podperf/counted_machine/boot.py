@@ -94,6 +94,7 @@ def boot(host: Host, settings: CountedSettings, say: Callable[[str], None], undo
         raise PodperfError("\n".join(lines))
     kernel, image = ready_kernel(host, say, settings.kernel), counted_image(host, say, settings.packages)
     folder = half_made(host, image.folder.with_name("machine"), undo)  # a killed run leaves what `clean` removes
+    folder.chmod(0o700)  # the initramfs has the users' files, and the private key of the machine's SSH server
     places = (kernel.image, folder / "initrd", folder / "ssh")
     machine = QemuMachine(*places, qemu_version(host), settings.seed, settings.kernel.words)
     join(machine.initramfs, image, kernel, settings)

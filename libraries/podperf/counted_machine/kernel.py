@@ -57,6 +57,7 @@ def ready_kernel(host: Host, say: Callable[[str], None], settings: KernelSetting
             else:
                 say(f"counted machine: getting the kernel of {package}, once")
                 found, modules = _of_package(host, say, package, half / "root")
+            half.chmod(0o700)  # from here on, as for an image: the kernel may be one that only its owner can read
             _pack(host, half, found, Path(modules) if modules is not None else None)
             half.replace(kernel.folder)
     return kernel

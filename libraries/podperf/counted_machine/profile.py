@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import gzip
+import zlib
 from collections.abc import Collection
 
 from podperf.counted_machine.executions import Windows, by_function, read_executions
@@ -13,6 +13,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.methods.functions import Functions
 
+_MOST = 32 * 2**20  # bytes of a kernel's symbols; 155 000 of them take 7 million
 _SECONDS = 120.0  # most, for a guest that lists its 155 000 symbols on a busy host
 # Symbols of the kernel itself stay where they are. Those of modules and BPF programs come and go.
 _OF_KERNEL = "grep -v '\\[' /proc/kallsyms | grep ' [tTwW] ' | gzip -1 | base64"
@@ -37,12 +38,24 @@ class Profiler:
             raise Unavailable(f"QEMU's plug-in wrote no counts to {path}: {error.strerror}") from error
 
     def symbols(self) -> Symbols:
-        """The functions that the machine has now."""
+        """The functions that the machine has now. Unavailable with the reason where it tells none: its kernel may be
+        anybody's."""
         others = self._inside.ask("sh", "-c", _OF_OTHERS, timeout=_SECONDS).stdout
-        if self._kernel is None:
-            packed = self._inside.ask("sh", "-c", _OF_KERNEL, timeout=_SECONDS).stdout
-            self._kernel = gzip.decompress(base64.b64decode(packed)).decode()
-        return read_symbols(self._kernel, others)
+        try:
+            if self._kernel is None:
+                self._kernel = _unpacked(self._inside.ask("sh", "-c", _OF_KERNEL, timeout=_SECONDS).stdout)
+            return read_symbols(self._kernel, others)
+        except (ValueError, zlib.error) as error:
+            raise Unavailable(f"the counted machine's /proc/kallsyms has no list of functions ({error})") from error
+
+
+def _unpacked(packed: str) -> str:
+    """The text of a packed list. ValueError or zlib.error if there is none: a few bytes could unpack to gigabytes."""
+    unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # with gzip's header
+    text = unpacker.decompress(base64.b64decode(packed), _MOST)
+    if not unpacker.eof:
+        raise ValueError(f"it is cut, or has more than {_MOST} bytes")
+    return text.decode()
 
 
 class ChainProfiler:

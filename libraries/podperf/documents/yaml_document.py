@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 
 from podperf.errors import PodperfError
+from podperf.regular_files import read_regular
 
 MAX_FILE_BYTES = 100_000
 
@@ -120,12 +122,12 @@ def _read_text(path: Path) -> str:
     if path.exists() and not path.is_file():
         raise PodperfError(f"{path}: is not a regular file; allowed: a YAML file")
     try:
-        content = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else None
+        content = read_regular(path, MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise PodperfError(f"{path}: no such file; allowed: a YAML file") from None
     except OSError as error:
         raise PodperfError(f"{path}: cannot be read: {error.strerror}") from error
-    if content is None:
+    if len(content) > MAX_FILE_BYTES:
         raise PodperfError(f"{path}: larger than the {MAX_FILE_BYTES} bytes that are read of a YAML file")
     try:
         return content.decode("utf-8-sig")
@@ -230,7 +232,8 @@ def _scalar(tag: str, text: str) -> Any:
         case "bool" if text.lower() in {"true", "false"}:
             return text.lower() == "true"
         case "int" if len(text) < 1000:
-            return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+            whole = int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+            return whole if abs(whole) <= sys.float_info.max else text
         case "float":
             number = float(text)
             return number if math.isfinite(number) else text

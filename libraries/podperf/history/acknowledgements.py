@@ -25,7 +25,11 @@ def _schema() -> Mapping[str, Any]:
         "type": "object",
         "required": ["test", "at_most_percent", "reason", "until"],
         "properties": {
-            "test": {**_TEXT, "title": "the name of a test, in which * and ? are wildcards"},
+            "test": {
+                **_TEXT,
+                "maxLength": 1000,  # the time to read wildcards grows with the square of the length
+                "title": "the name of a test, in which * and ? are wildcards, at most 1000 characters",
+            },
             "testbed": {**_TEXT, "title": "the name of a testbed"},
             "metric": {"type": "string", "enum": list(METRICS)},
             "at_most_percent": {"type": "number", "exclusiveMinimum": 0},

@@ -1,4 +1,4 @@
-"""Reads a history: a folder in which every folder named `records`, at any depth, has the records of one run."""
+"""Reads a history: a folder in which every folder named `records` has the records of one run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from podperf.records import Record, read_record, record_files
 
 NEAREST = 12  # earlier runs that a table compares with
 MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
+LARGEST = 8 * 2**20  # bytes of such a record: beside results in /tmp, anybody can have put one
+DEEPEST = 32  # levels of folders in which runs are looked for
 COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 TestKey = tuple[str, str, str]  # testbed, suite, name
 
@@ -91,7 +93,7 @@ def earlier_runs(folder: Path, records: Sequence[Record]) -> list[PastRun]:
             if path.is_file() and left > 0:
                 left -= 1
                 with suppress(PodperfError):
-                    before.append(read_record(path, trials=False))
+                    before.append(read_record(path, trials=False, largest=LARGEST))
         before = [each for each in before if str(each["started"]) < started and test_of(each) in wanted]
         if before:
             before.sort(key=lambda each: (each["started"], each["id"]))
@@ -115,6 +117,8 @@ def _folders_of_records(folder: Path) -> Iterator[Path]:
     """Links such as results/latest are not followed. Otherwise a run would count twice."""
     for path, folders, _ in os.walk(folder):
         folders.sort()
-        if Path(path).name == "records":
+        found = Path(path)
+        if found.name == "records":
+            yield found
+        if found.name == "records" or len(found.relative_to(folder).parts) == DEEPEST:
             folders.clear()
-            yield Path(path)

@@ -7,9 +7,10 @@ program. Counts of executions are whole, and a window has a power of two of fram
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 Functions = Mapping[str, float]
 """Instructions a frame by function. Empty where they are not known."""
@@ -18,6 +19,7 @@ USER_SPACE = "(user space)"  # the instructions of all processes
 
 # A compiler adds this to the name of a function if it makes a variant or a part of it.
 _BY_COMPILER = re.compile(r"\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*")
+_MOST_PAIRS = 1_000_000  # of names that are compared, which takes a second; two kernels have some thousands
 _ALIKE = 2.0  # a renamed function costs at most so many times what it cost under its earlier name
 
 
@@ -80,8 +82,10 @@ def _renamed(gone: Functions, new: Functions) -> Iterator[tuple[str, str]]:
 
     The names differ in the module, in what a compiler adds, in leading underscores, or one has further words
     (`memset_erms`, `memset`). In the last case they must cost about the same. A name that could be of several pairs is
-    of none.
+    of none. Of more than _MOST_PAIRS, none is looked for.
     """
+    if len(gone) * len(new) > _MOST_PAIRS:
+        return
     gone_left, new_left = dict(gone), dict(new)
     for alike in (_same_stem, _further_words(gone, new)):
         pairs = list(_unambiguous(gone_left, new_left, alike))
@@ -98,9 +102,9 @@ def _unambiguous(
         for now in new:
             if alike(old, now):
                 partners[old].append(now)
-    chosen = [now for several in partners.values() for now in several]
+    chosen = Counter(now for several in partners.values() for now in several)
     for old, several in partners.items():
-        if len(several) == 1 and chosen.count(several[0]) == 1:
+        if len(several) == 1 and chosen[several[0]] == 1:
             yield old, several[0]
 
 
@@ -117,6 +121,7 @@ def _further_words(gone: Functions, new: Functions) -> Callable[[str, str], bool
     return alike
 
 
+@lru_cache(maxsize=10_000)
 def _stem(name: str) -> str:
     """The name without module, without what a compiler adds, and without leading underscores."""
     plain = _BY_COMPILER.sub("", name.partition(" [")[0])

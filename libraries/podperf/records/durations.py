@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from podperf.records.files import read_regular
+from podperf.regular_files import read_regular
 
 RUNS = 5  # the newest runs that are read
 RECORDS = 1000  # records of each run that are read

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
-import stat
 from pathlib import Path
 
 
@@ -30,22 +28,6 @@ def replace_file(path: Path, content: bytes) -> None:
             half.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
-
-
-def read_regular(path: Path, most: int) -> bytes:
-    """The first `most` bytes of a regular file. Raises OSError if there is none.
-
-    Other users may write in the folder, and replace the file by a pipe or by a link to a file of the kernel. Neither
-    can make this reader wait.
-    """
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        with open(file, "rb", closefd=False) as content:
-            return content.read(most)
-    finally:
-        os.close(file)
 
 
 def write_all(file: int, content: bytes) -> None:

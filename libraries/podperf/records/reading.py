@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.figures import count, cut
 from podperf.printable import printable
-from podperf.records.files import read_regular
 from podperf.records.schema import SCHEMA_VERSION, schema_errors
 from podperf.records.writer import TRIALS_SUFFIX
+from podperf.regular_files import read_regular
 
 Record = dict[str, Any]
 """A record's document, which fits its schema."""
@@ -20,6 +21,7 @@ _DEEPEST = 32  # levels; records of chains on several workers have a dozen
 _LARGEST = 256 * 2**20  # bytes; a thousand trials with their latencies take a few million
 _LONGEST = 10_000  # characters of a shown text; the time to wrap its lines grows with the square of its length
 _HIGHEST = 1e24  # far above every count and time, and small enough for further calculations
+_LOWEST = 1e-24  # far below every figure, and large enough to divide by; what is less is 0
 
 _TRIALS = '\n  "trials": ['  # the trials' key, as podperf writes it; the trials are the end of a record
 
@@ -35,16 +37,16 @@ def record_files(folder: Path) -> list[Path]:
     return paths + [path for path in left if path.name.removesuffix(TRIALS_SUFFIX) not in complete]
 
 
-def read_record(path: Path, *, trials: bool = True) -> Record:
+def read_record(path: Path, *, trials: bool = True, largest: int = _LARGEST) -> Record:
     """The record in this file, with printable texts.
 
     Without `trials` the record has none. podperf then reads it ten times as fast, because trials are most of its bytes.
     Raises PodperfError with the name of the wrong field if a report cannot use the record.
     """
     try:
-        content = read_regular(path, _LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise PodperfError(f"is larger than the {_LARGEST} bytes that a record may have")
+        content = read_regular(path, largest + 1)
+        if len(content) > largest:
+            raise PodperfError(f"is larger than the {largest} bytes that a record may have")
         text = content.decode()
     except OSError as error:
         raise PodperfError(f"cannot be read: {error.strerror}") from error
@@ -63,7 +65,17 @@ def read_record(path: Path, *, trials: bool = True) -> Record:
         )
     if errors := schema_errors(record):
         raise PodperfError(f"does not fit the record schema: {errors[0]}")
+    for key in ("started", "ended"):
+        _check_moment(key, record[key])
     return record
+
+
+def _check_moment(key: str, text: str | None) -> None:
+    """Raises PodperfError if there is no such moment, such as 25:00. The schema knows only its form."""
+    try:
+        datetime.fromisoformat(text or "1970-01-01")
+    except ValueError as error:
+        raise PodperfError(f"does not fit the record schema: $.{key}: {error}") from error
 
 
 def _without_trials(text: str) -> str:
@@ -107,7 +119,7 @@ def _sound(value: Any, place: Place) -> Any:
     if isinstance(value, int | float):
         if not abs(value) <= _HIGHEST:  # also true for NaN
             raise PodperfError(f"does not fit the record schema: {_path(place)}: a number beyond every figure")
-        return value
+        return value if abs(value) >= _LOWEST else type(value)()
     if isinstance(value, dict | list) and len(place) >= _DEEPEST:
         raise PodperfError(f"does not fit the record schema: {_path(place)}: nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
