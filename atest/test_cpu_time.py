@@ -120,6 +120,7 @@ def test_pods_that_poll_on_a_shared_cpu_are_named(
     assert taken.parts["receive thread of net1"] > 0
 
 
+@pytest.mark.distribution
 def test_testpmd_tells_its_busy_seconds(testbed: LiveTestbed) -> None:
     """They grow with the load, and are less than all seconds that pass."""
     need("memif")

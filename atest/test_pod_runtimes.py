@@ -20,6 +20,7 @@ from podperf.topology import PodSettings
 from robot_run import Robot, mrr_suite, podperf
 
 pytestmark = [
+    pytest.mark.distribution,
     pytest.mark.usefixtures("machine_as_before"),
     pytest.mark.skipif(shutil.which("runc") is None, reason="runc is not installed (Debian package runc)"),
 ]

@@ -63,7 +63,7 @@ def test_frames_are_sent_from_there_across_a_chain_here(cabled: SshMachine, tmp_
     assert record["placement"]["apart"]
     assert record["tester"]["ports"]["left"]["interface"] == "ens4"
     assert set(record["interfaces"]) == {"worker-left", "worker-right", "tester ens4", "tester ens5"}
-    assert record["quietness"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert record["quietness"]["workers"][0]["cpus"] == record["placement"]["sut"]
     assert ports(cabled) == before
     assert left_there(cabled) == []
 

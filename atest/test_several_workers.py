@@ -123,7 +123,7 @@ def test_a_chain_along_two_workers_is_measured_and_both_are_as_before(
     (beyond,) = record["data_plane"]["further_workers"].values()
     assert {"br0", "br1"} <= {each["name"] for each in beyond["worker"]["links"]}
     assert record["environment"]["further_workers"][SECOND_ADDRESS]["kernel"]
-    assert record["quietness"]["worker"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert record["quietness"]["workers"][1]["cpus"] == record["placement"]["sut"]
     assert [ports(each) for each in pair] == before
     assert [left_there(each) for each in pair] == [[], []]
 

@@ -381,7 +381,7 @@ def test_a_chain_on_a_machine_behind_ssh_is_measured_and_everything_is_as_before
     assert "threaded NAPI" in record["interfaces"]["ens4"]["received_by"]
     assert {"ens4", "ens5", "br0", "br1"} <= {each["name"] for each in record["data_plane"]["worker"]["links"]}
     assert record["environment"]["tester"]["kernel"]
-    assert record["quietness"]["worker"]["cpus"] == record["placement"]["sut"]
+    assert record["quietness"]["workers"][0]["cpus"] == record["placement"]["sut"]
     assert ports(lab) == before
     assert left_there(lab) == []
 

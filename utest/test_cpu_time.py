@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +183,12 @@ def test_open_vswitch_tells_the_cycles_of_its_pmds_without_its_main_thread() -> 
 
 def test_testpmd_tells_the_seconds_in_which_it_had_frames() -> None:
     assert parse_cycles(TESTPMD_STATS.splitlines(), 12.0) == Cycles(0.001, 12.0)
-    assert parse_cycles(["no frames yet"], 11.0) == Cycles(0.0, 11.0)
+    since_23_03 = TESTPMD_STATS.replace("total cycles", "busy cycles")
+    assert parse_cycles(since_23_03.splitlines(), 12.0) == Cycles(0.001, 12.0)
+    no_frames = re.sub("17216|.*CPU cycles.*", "0", TESTPMD_STATS)
+    assert parse_cycles(no_frames.splitlines(), 11.0) == Cycles(0.0, 11.0)
+    unknown_words = TESTPMD_STATS.replace("total cycles", "other cycles")
+    assert parse_cycles(unknown_words.splitlines(), 12.0) is None, "and not 0: there were frames"
 
 
 NAMES = {"napi/w-left-8193": [11], "napi/w-right-8194": [12], "ksoftirqd/1": [21], "ksoftirqd/10": [22]}

@@ -96,6 +96,9 @@ mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
+# For the sysfs of the separate network namespace, which has no control groups of its own.
+mkdir "$root/run/cgroup"
+mount --rbind /sys/fs/cgroup "$root/run/cgroup"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$root/host.crt"
 
@@ -135,4 +138,5 @@ network=own
 timed 'second set-up, offline' inside ./podperf set-up
 measures=$*
 [ $# = 0 ] ||
-    timed "$1" inside sh -c 'mount -t sysfs sysfs /sys && ip link set lo up && exec ./podperf "$@"' sh "$@"
+    timed "$1" inside sh -c 'mount -t sysfs sysfs /sys && mount --rbind /run/cgroup /sys/fs/cgroup &&
+        ip link set lo up && exec ./podperf "$@"' sh "$@"

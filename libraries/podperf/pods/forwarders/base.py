@@ -36,7 +36,7 @@ class Application(Protocol):
         """The numbers of its polling threads, as the worker's kernel counts threads."""
 
     @property
-    def cycles(self) -> Callable[[], Cycles] | None:
+    def cycles(self) -> Callable[[], Cycles | None] | None:
         """Asks the application for the cycles that its polling threads have spent. None if it does not tell."""
 
     def allow(self, cpus: Iterable[int]) -> None:

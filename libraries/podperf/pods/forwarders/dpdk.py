@@ -59,7 +59,7 @@ class DpdkApplication:
         self.host.do("taskset", "--cpu-list", "--pid", str(self.cpu), str(self.process.pid))
 
     @property
-    def cycles(self) -> Callable[[], Cycles] | None:
+    def cycles(self) -> Callable[[], Cycles | None] | None:
         """It does not tell the cycles of its pollers. A subclass may."""
         return None
 

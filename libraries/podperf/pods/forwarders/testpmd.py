@@ -21,8 +21,9 @@ Mode = Literal["io", "mac", "macswap"]
 PROMPT = "testpmd> "
 MARK = "end-of-answer"  # not a command of testpmd; its echo shows that the previous answer is complete
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
-# `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`
-_CYCLES = re.compile(r"total cycles=(\d+) / .* at (\d+) MHz")
+# `CPU cycles/packet=140.00 (total cycles=14000 / total io packets=100) at 2600 MHz Clock`; since 23.03 `busy cycles`
+_CYCLES = re.compile(r"(?:total|busy) cycles=(\d+) / .* at (\d+) MHz")
+_RECEIVED = re.compile(r"RX-packets: +[1-9]")
 # DPDK names a polling thread after its lcore: before 22.11, since 22.11, since 23.03.
 POLLING_THREADS = ("lcore-worker", "rte-worker", "dpdk-worker")
 
@@ -59,11 +60,11 @@ class Testpmd(DpdkApplication):
         ]
 
     @property
-    def cycles(self) -> Callable[[], Cycles]:
+    def cycles(self) -> Callable[[], Cycles | None]:
         """Asks for the cycles in which it had frames. The first question lets it count them from then on."""
         return self._cycles
 
-    def _cycles(self) -> Cycles:
+    def _cycles(self) -> Cycles | None:
         self.ask("set record-core-cycles on")
         return parse_cycles(self.ask("show fwd stats all"), time.monotonic())
 
@@ -78,10 +79,16 @@ class Testpmd(DpdkApplication):
         }
 
 
-def parse_cycles(answer: Sequence[str], now: float) -> Cycles:
-    """The answer to `show fwd stats all`, as seconds. `now` is a clock. Without frames there are no cycles in it."""
-    found = _CYCLES.search("\n".join(answer))
-    return Cycles(0.0 if found is None else float(found[1]) / float(found[2]) / 1e6, now)
+def parse_cycles(answer: Sequence[str], now: float) -> Cycles | None:
+    """The answer to `show fwd stats all`, as seconds. `now` is a clock.
+
+    Without frames there are no cycles in it. None if there are frames, but no cycles that podperf can read.
+    """
+    text = "\n".join(answer)
+    found = _CYCLES.search(text)
+    if found is not None:
+        return Cycles(float(found[1]) / float(found[2]) / 1e6, now)
+    return None if _RECEIVED.search(text) else Cycles(0.0, now)
 
 
 @dataclass(frozen=True)
