@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +14,15 @@ from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize, NetworkingModel
 from podperf.pods.forwarders.dpdk import DpdkApplication
+from podperf.pods.runc import RuncPods
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import PodSettings
 from robot_run import Robot, mrr_suite, podperf
 
+MISSING = RuncPods.unavailable(LocalHost())
 pytestmark = [
-    pytest.mark.distribution,
     pytest.mark.usefixtures("machine_as_before"),
-    pytest.mark.skipif(shutil.which("runc") is None, reason="runc is not installed (Debian package runc)"),
+    pytest.mark.skipif(MISSING is not None, reason=str(MISSING)),
 ]
 MODELS = {NetworkingModel.KERNEL_SPACE, NetworkingModel.USER_SPACE, NetworkingModel.EBPF}  # sections 4.1.1 to 4.1.3
 TOPOLOGY = """

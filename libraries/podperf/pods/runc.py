@@ -43,6 +43,8 @@ class RuncPods(PodRuntime):
     def unavailable(host: Host) -> str | None:
         if host.ask("which", "runc", check=False).exit_code:
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
+        if host.ask("test", "/", "-ef", "/proc/1/root/", check=False).exit_code:
+            return f"podperf runs in a chroot on {host.name}, where containers of runc get no root file system"
         return None
 
     @staticmethod
