@@ -99,7 +99,11 @@ def test_of_builds_with_collisions_in_a_hash_table_the_least_counts() -> None:
 def test_a_single_build_that_costs_less_by_chance_is_not_the_figure() -> None:
     found, _, _ = measured(lambda build, burst: 7749 - 2 * (build == 5) + 20 * (build == 1))
     assert found[1].least == 7749 and found[1].alike == MOST_BUILDS - 2
-    assert Builds((3.0, 2.0)).least == 2.0, "without one that came twice"
+    assert Builds((3.0, 2.0)).least == 2.0, "if none came more often"
+
+
+def test_one_build_without_a_collision_is_enough() -> None:
+    assert Builds((10_623.0, 10_623.0, 10_651.0, 10_595.0)).least == 10_595
 
 
 @pytest.mark.parametrize(("flows", "warm_up"), [(1, 512), (64, 576), (1000, 1536), (65_536, 66_048)])

@@ -19,6 +19,13 @@ echo 0 >/proc/sys/kernel/printk
 ip link set dev lo up
 # Where a softirq is left to this thread (before Linux 6.5), it works before the sender goes on.
 chrt --fifo --pid 1 "$(pgrep -x ksoftirqd/0)" || say "the softirq thread has no precedence"
+# The table of neighbours has 8 buckets, in which two entries often collide, and each frame costs more. It grows with its
+# entries, and never shrinks.
+ip link add grow0 type veth peer name grow1
+for entry in $(seq 0 1023); do
+    echo "neigh add 10.99.$((entry / 256)).$((entry % 256)) lladdr 02:00:00:00:00:01 dev grow0 nud permanent"
+done | ip -force -batch - || say "the table of neighbours stays small"
+ip link del grow0
 # A kernel may have them built in, and then it has no modules.
 modprobe --all --quiet virtio_pci virtio_console
 port=$(grep -lx podperf-ssh /sys/class/virtio-ports/*/name 2>/dev/null) || {

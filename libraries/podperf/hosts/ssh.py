@@ -57,12 +57,14 @@ class SshHost(Commands):
         started.raise_if_lost()
         if started.server is not None:
             self.servers.add(started.server)
-        code, output, errors = started.exit_code, started.said(), started.errors()
+        return self._completed(command, started.exit_code, started.said(), started.errors(), check=check)
+
+    def _completed(self, command: tuple[str, ...], code: int, output: str, errors: str, *, check: bool) -> Completed:
         if code == 127 and errors.startswith(NOT_INSTALLED):
             raise PodperfError(f"on {self.name}, `{command[0]}` is not installed")
         if check and code != 0:
             raise CommandFailed(self.name, command, code, errors or output)
-        return Completed(tuple(command), code, output, errors)
+        return Completed(command, code, output, errors)
 
     def spawn(self, *command: str, cpus: Sequence[int] = ()) -> Process:
         pinned = ["taskset", "--cpu-list", ",".join(map(str, cpus))] if cpus else []

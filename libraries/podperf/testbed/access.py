@@ -12,6 +12,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.shell_script import shell_script
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_login import Login, take_password
+from podperf.hosts.ssh_shell import ShellHost
 from podperf.testbed.isolation import SshSession, ssh_session
 from podperf.testbed.run_lock import FILE, FOLDER, OVER_SSH, RUN, Holder, Taken, once_no_check_has_it
 from podperf.topology import SshSettings, Topology
@@ -55,7 +56,7 @@ def log_in(part: str, ssh: SshSettings, here: Host, undo: ExitStack, password: s
     of_environment = take_password()
     offered = password or of_environment if ssh.login == "password" else None
     login = Login(ssh.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, offered, part, ssh.socket)
-    host = SshHost(login)
+    host = ShellHost(login) if login.socket else SshHost(login)  # a socket leads to a counted machine
     undo.callback(host.close)
     if host.ask("id", "-u").stdout.strip() != "0":
         raise PodperfError(
