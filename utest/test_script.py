@@ -144,6 +144,14 @@ def test_a_bare_machine_gets_packages_environment_and_tester(machine: Machine) -
     assert re.search(r"installing \d+ Debian packages\.\.\.", done.stdout)
 
 
+def test_the_environment_of_another_checkout_behind_a_link_stays_as_it_is(machine: Machine, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "lib").mkdir(parents=True)
+    (machine.root / ".venv").symlink_to(other)
+    assert machine.podperf("set-up").returncode == 0
+    assert not (machine.root / ".venv").is_symlink() and list(other.iterdir()) == [other / "lib"]
+
+
 LOCK = """robotframework==7.5 \\
     --hash=sha256:1
     # via -r requirements.txt
