@@ -30,6 +30,8 @@ PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbi
 # Containers have no control groups. For a group, runc would switch on controllers for the whole machine. A poller in a
 # group could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind.
 # If runc cannot write control groups, it works without them, as for users who are not root.
+# `runc exec` enters the container's mount namespace. A process that enters a namespace has the namespace's root.
+_OUTSIDE_OF_A_CHROOT = 'nsenter --mount=/proc/self/ns/mnt -- test / -ef "/proc/$$/root/"; exit $?'
 _RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 
 
@@ -43,8 +45,8 @@ class RuncPods(PodRuntime):
     def unavailable(host: Host) -> str | None:
         if host.ask("which", "runc", check=False).exit_code:
             return f"runc, which makes the pods, is not installed on {host.name} (Debian package runc)"
-        if host.ask("test", "/", "-ef", "/proc/1/root/", check=False).exit_code:
-            return f"podperf runs in a chroot on {host.name}, where containers of runc get no root file system"
+        if host.ask("sh", "-c", _OUTSIDE_OF_A_CHROOT, check=False).exit_code:
+            return f"podperf runs in a chroot on {host.name}, and runc starts applications outside of it"
         return None
 
     @staticmethod
