@@ -169,7 +169,7 @@ def test_counted_machines_of_their_own_find_ten_rules(tmp_path: Path) -> None:
     if reason := unavailable(LocalHost()):
         pytest.skip(reason)
     third = "  - name: same\n"
-    text = f"{COMPARISON % 6}    hooks:{RULES % 10}{third}"
+    text = f"{COMPARISON % 7}    hooks:{RULES % 10}{third}"
     document = compared(tmp_path, text, SLOWER, str(ROOT / "topologies/counted.yaml"))
     _, rules, same = (each["judgement"] for each in document["variants"])
     assert rules["verdict"] == "slower" and rules["low"] == rules["high"] > 0.05
