@@ -24,7 +24,7 @@ from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import UNPACED
 from robot_run import ROOT, Robot
 
-BETWEEN_BOOTS = 0.1 / 100
+BETWEEN_BOOTS = 0.01 / 100
 RUN_TIMEOUT = 900  # with an image to build
 TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 FIREWALL = "table ip t {{\nchain f {{\ntype filter hook forward priority 0; policy accept;\n{}\n}}\n}}\n"
