@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from podperf.records import RecordWriter, TestRecord, earlier_durations, read_re
 from podperf.records.schema import schema_errors
 from podperf.report import command
 from podperf.verdicts.findings import Finding
+from time_limit import at_most
 
 DEEP: list[Any] = []
 for _ in range(100):
@@ -152,21 +152,12 @@ def test_a_pipe_that_is_put_there_while_somebody_looks_keeps_nobody_waiting(
     pipe = tmp_path / "earlier" / "records" / "pipe.json"
     os.mkfifo(pipe)
     monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was a file a moment ago
-
-    def give_up(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(10)
-    try:
+    with at_most(10):
         if reader == "a run":
             assert earlier_durations(tmp_path / "now", None) == {}
         else:
             with pytest.raises(PodperfError, match="no regular file"):
                 read_record(pipe)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("text", ["x" * 10_000_000, "1." * 5_000_000, " \n" * 5_000_000])

@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import random
-import signal
 import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from podperf.history.student import quantile, within
 from podperf.history.trends import rows_of
 from podperf.metrics import METRICS
 from podperf.records import read_record
+from time_limit import at_most
 
 MRR, P99 = METRICS["mrr"], METRICS["latency_p99"]
 RATE = 281e3
@@ -470,18 +470,8 @@ def test_a_pipe_that_becomes_the_file_of_acknowledgements_keeps_nobody_waiting(
 ) -> None:
     os.mkfifo(tmp_path / "known.yaml")
     monkeypatch.setattr(Path, "is_file", lambda _: True)  # it was a file a moment ago
-
-    def give_up(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(10)
-    try:
-        with pytest.raises(PodperfError, match="no regular file"):
-            read_acknowledgements(tmp_path / "known.yaml")
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+    with at_most(10), pytest.raises(PodperfError, match="no regular file"):
+        read_acknowledgements(tmp_path / "known.yaml")
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
