@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +39,14 @@ class Owner:
             os.chown(path, self.user, self.group, follow_symlinks=False)
 
 
-def trusted_users(environment: Mapping[str, str]) -> set[int]:
-    """Users who can run any code as root: the caller of sudo, and the owners of the checkout and the folders above."""
-    caller = Owner.caller(environment)
-    return {Owner.of(each).user for each in (CHECKOUT, *CHECKOUT.parents)} | ({caller.user} if caller else set())
+def open_to_others(paths: Iterable[Path], environment: Mapping[str, str]) -> Path | None:
+    """The first of these paths that a user can change who cannot run any code as root already, or None.
+
+    The caller of sudo can, and so can the owners of the checkout and of the folders above it.
+    """
+    checkout, caller = (CHECKOUT, *CHECKOUT.parents), Owner.caller(environment)
+    trusted = {Owner.of(each).user for each in checkout} | ({caller.user} if caller else set())
+    return next((each for each in paths if each not in checkout and _is_open_to_others(each, trusted)), None)
 
 
 def ways_to(path: Path) -> list[Path]:
@@ -52,7 +56,7 @@ def ways_to(path: Path) -> list[Path]:
     return list(dict.fromkeys(ways))
 
 
-def is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
+def _is_open_to_others(path: Path, trusted: Collection[int]) -> bool:
     """Whether users who are neither root nor trusted can write to a folder, or replace its entries.
 
     In a folder with the sticky bit, like /tmp, only its owner can replace an entry. A missing path is not open.

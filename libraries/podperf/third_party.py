@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from podperf.errors import PodperfError
-from podperf.ownership import CHECKOUT, is_open_to_others, trusted_users, ways_to
+from podperf.ownership import open_to_others, ways_to
 
 GROUPS = ("podperf.dataplanes", "podperf.pod_runtimes", "podperf.testers", "podperf.claims")
 
@@ -104,11 +104,9 @@ def add_package(folder: Path) -> None:
 
 def _check_writers(folder: Path) -> None:
     """Raises PodperfError if another user can change the code of the package, and so have root run any code."""
-    trusted = trusted_users(os.environ)
     code = (Path(inside, name) for inside, folders, files in os.walk(folder) for name in (*folders, *files))
-    for path in (*ways_to(folder), *code):
-        if path not in (CHECKOUT, *CHECKOUT.parents) and is_open_to_others(path, trusted):
-            raise PodperfError(f"another user owns {path}, or can write there, and root would run its code")
+    if (path := open_to_others((*ways_to(folder), *code), os.environ)) is not None:
+        raise PodperfError(f"another user owns {path}, or can write there, and root would run its code")
 
 
 def _entries(project: Path) -> Iterator[EntryPoint]:

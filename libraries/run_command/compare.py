@@ -89,7 +89,7 @@ def _compare(wanted: argparse.Namespace, install: bool) -> int:
             return done.returncode
     now = datetime.now()
     results = wanted.output or RESULTS / f"{now:%Y-%m-%dT%H-%M-%S}.{now.microsecond // 1000:03}"
-    is_new = not results.exists()  # in another folder can be what is not the caller's
+    is_new = not results.exists()  # an existing folder may have files of others
     if sentence := unsafe_results({"outputdir": str(results)}, ("outputdir",)):
         raise PodperfError(sentence.replace("--outputdir", "--output"))
     caller = Owner.caller(os.environ) if is_new else None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from podperf.ownership import CHECKOUT, is_open_to_others, trusted_users, ways_to
+from podperf.ownership import open_to_others, ways_to
 
 
 def unsafe_results(options: Mapping[str, Any], files: Sequence[str]) -> str | None:
@@ -18,14 +18,12 @@ def unsafe_results(options: Mapping[str, Any], files: Sequence[str]) -> str | No
     for example in /tmp.
     """
     results = Path(options["outputdir"]).absolute()
-    checkout, trusted = (CHECKOUT, *CHECKOUT.parents), trusted_users(os.environ)
     with suppress(OSError):  # Robot Framework reports the error
         results.mkdir(parents=True, exist_ok=True)
     for name in files:
-        for path in ways_to(results / str(options.get(name, ""))):
-            if path not in checkout and is_open_to_others(path, trusted):
-                return (
-                    f"another user owns {path}, or can write there, and could have root overwrite any file: "
-                    f"choose another --{name}"
-                )
+        if (path := open_to_others(ways_to(results / str(options.get(name, ""))), os.environ)) is not None:
+            return (
+                f"another user owns {path}, or can write there, and could have root overwrite any file: "
+                f"choose another --{name}"
+            )
     return None

@@ -18,6 +18,7 @@ import podperf
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions
+from podperf.ownership import CHECKOUT
 
 # Packages whose version can change a result.
 PACKAGES = (
@@ -41,7 +42,6 @@ PACKAGES = (
     "runc",
 )
 PYTHON_PACKAGES = ("robotframework", "MLRsearch", "jumpavg", "hdrhistogram", "jsonschema")
-CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def collect(host: Host) -> dict[str, Any]:

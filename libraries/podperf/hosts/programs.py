@@ -16,8 +16,9 @@ def on_host(host: Host, program: Path) -> str:
     """The path of this program on the host. On this machine it is the program's own path. On another machine it is a
     copy under the digest of its content, because the original path may belong to another user there, who could replace
     the file."""
-    content, copy = _content(program), copy_of(program)
+    content = _content(program)
     digest = hashlib.sha256(content).hexdigest()
+    copy = _copy(program, digest)
     places = [*([str(program)] if _is_this_machine(host) else []), copy]
     known = host.ask("sha256sum", "--", *places, check=False).stdout.splitlines()
     for line in known:
@@ -31,7 +32,11 @@ def on_host(host: Host, program: Path) -> str:
 
 def copy_of(program: Path) -> str:
     """The path of the copy of this program on another machine."""
-    return f"{FOLDER}/{hashlib.sha256(_content(program)).hexdigest()[:16]}-{program.name}"
+    return _copy(program, hashlib.sha256(_content(program)).hexdigest())
+
+
+def _copy(program: Path, digest: str) -> str:
+    return f"{FOLDER}/{digest[:16]}-{program.name}"
 
 
 def _content(program: Path) -> bytes:
