@@ -106,7 +106,7 @@ def asked(within: list[str], port: int, folder: Path) -> list[dict[str, object]]
 def check(answer: list[dict[str, Any]]) -> None:
     (series,) = answer
     labels, (_, value) = series["metric"], series["value"]
-    assert float(value) == pytest.approx(RATE, rel=0.05)
+    assert isinstance(labels, dict) and float(value) == pytest.approx(RATE, rel=0.05)
     assert (labels["data_plane"], labels["frame"]) == ("linux-bridge", "64B")
     assert labels["version_under_test"] == 'OVS "3.6" \\ 2'
 

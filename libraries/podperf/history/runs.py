@@ -14,7 +14,7 @@ from podperf.records import Record, read_record, record_files
 
 NEAREST = 12  # earlier runs that a table compares with
 MOST_RECORDS = 300  # of earlier runs that it reads: they take about half a second
-LARGEST = 8 * 2**20  # bytes of such a record: beside results in /tmp, anybody can have put one
+LARGEST = 8 * 2**20  # bytes of such a record: any user can put one beside results in /tmp
 DEEPEST = 32  # levels of folders in which runs are looked for
 COMPARED = {"variants", "variant"}  # the methods of comparisons, whose set-ups are no rows of a history
 TestKey = tuple[str, str, str]  # testbed, suite, name

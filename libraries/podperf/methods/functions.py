@@ -82,7 +82,7 @@ def _renamed(gone: Functions, new: Functions) -> Iterator[tuple[str, str]]:
 
     The names differ in the module, in what a compiler adds, in leading underscores, or one has further words
     (`memset_erms`, `memset`). In the last case they must cost about the same. A name that could be of several pairs is
-    of none. Of more than _MOST_PAIRS, none is looked for.
+    of none. No pair is looked for if there are more than _MOST_PAIRS.
     """
     if len(gone) * len(new) > _MOST_PAIRS:
         return

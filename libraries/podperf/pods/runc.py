@@ -30,9 +30,9 @@ PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbi
 # Containers have no control groups. For a group, runc would switch on controllers for the whole machine. A poller in a
 # group could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind.
 # If runc cannot write control groups, it works without them, as for users who are not root.
+_RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 # `runc exec` enters the container's mount namespace. A process that enters a namespace has the namespace's root.
 _OUTSIDE_OF_A_CHROOT = 'nsenter --mount=/proc/self/ns/mnt -- test / -ef "/proc/$$/root/"; exit $?'
-_RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 
 
 class RuncPods(PodRuntime):

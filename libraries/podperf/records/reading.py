@@ -66,14 +66,15 @@ def read_record(path: Path, *, trials: bool = True, largest: int = _LARGEST) -> 
     if errors := schema_errors(record):
         raise PodperfError(f"does not fit the record schema: {errors[0]}")
     for key in ("started", "ended"):
-        _check_moment(key, record[key])
+        if record[key] is not None:
+            _check_moment(key, record[key])
     return record
 
 
-def _check_moment(key: str, text: str | None) -> None:
+def _check_moment(key: str, text: str) -> None:
     """Raises PodperfError if there is no such moment, such as 25:00. The schema knows only its form."""
     try:
-        datetime.fromisoformat(text or "1970-01-01")
+        datetime.fromisoformat(text)
     except ValueError as error:
         raise PodperfError(f"does not fit the record schema: $.{key}: {error}") from error
 
