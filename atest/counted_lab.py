@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from podperf.counted_machine import boot
-from podperf.counted_machine.inputs import change
 from podperf.counted_machine.profile import Profiler
 from podperf.dataplanes import DATA_PLANES
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
-from podperf.testbed.access import log_in
+from podperf.run import booting
+from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import KernelSettings, load_topology
@@ -50,10 +50,12 @@ def booted(file: Path = TOPOLOGY, kernel: KernelSettings | None = None) -> Itera
     with RunLock(), ExitStack() as undo:
         here = LocalHost()
         topology = load_topology(file, DATA_PLANES)
-        settings = topology.workers[0].counted
-        settings = replace(settings, kernel=kernel or settings.kernel)
-        counted = boot.boot(here, settings, print, undo)
-        topology = counted.as_lab(topology)
-        inside = log_in("worker", topology.workers[0].ssh, here, undo)
-        change(inside, settings)
-        yield CountedLab(LiveTestbed.on(topology, inside, [inside]), inside, Profiler(counted.plugin, inside))
+        (worker,) = topology.workers
+        counted = replace(worker.counted, kernel=kernel or worker.counted.kernel)
+        topology, plugin = booting.booted(
+            replace(topology, workers=(replace(worker, counted=counted),)), here, print, undo
+        )
+        inside, *workers = machines_of(topology, here, undo)
+        profiler = booting.prepared(topology, plugin, inside)
+        assert profiler is not None
+        yield CountedLab(LiveTestbed.on(topology, inside, workers), inside, profiler)

@@ -21,15 +21,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.counted_machine.boot import boot
-from podperf.counted_machine.inputs import change
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.methods.cost import BURSTS, Builds, Cost
 from podperf.methods.functions import Functions
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
-from podperf.testbed.access import log_in
+from podperf.run.booting import booted, prepared
+from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testbed.testbed import LiveTestbed
@@ -101,11 +100,12 @@ def one_boot(topology: Path, seed: int, rows: Sequence[Row]) -> Iterator[tuple[s
     here, began = LocalHost(), time.monotonic()
     with ExitStack() as undo:
         lab = load_topology(topology, DATA_PLANES)
-        settings = replace(lab.workers[0].counted, seed=seed)
-        lab = boot(here, settings, lambda _: None, undo).as_lab(lab)
-        inside = log_in("worker", lab.workers[0].ssh, here, undo)
-        change(inside, settings)
-        testbed = LiveTestbed.on(lab, inside, [inside])
+        (worker,) = lab.workers
+        seeded = replace(worker, counted=replace(worker.counted, seed=seed))
+        lab, plugin = booted(replace(lab, workers=(seeded,)), here, lambda _: None, undo)
+        inside, *workers = machines_of(lab, here, undo)
+        prepared(lab, plugin, inside)
+        testbed = LiveTestbed.on(lab, inside, workers)
         print(f"seed {seed}: up after {time.monotonic() - began:.1f} s", flush=True)
         for row in rows:
             start = time.monotonic()
