@@ -11,6 +11,7 @@ from podperf.cpu_time import CpuTime
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
+from podperf.methods.loss_curve import LossCurve
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
 from podperf.methods.presets import preset
@@ -98,6 +99,7 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "latency": at_half.metrics,
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
+        "loss_curve": LossCurve(0.1, 1000.0).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {
         method: [each.name for each in METRICS.values() if each.method == method] for method in found

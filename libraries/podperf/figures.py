@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 # phases of a test, in words; all others have a name that is a word
-PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path", "cpu_time": "CPU time"}
+PHASES = {
+    "mrr": "MRR",
+    "ndrpdr": "NDR and PDR",
+    "bare-path": "bare path",
+    "cpu_time": "CPU time",
+    "loss_curve": "loss curve",
+}
 
 
 def number(value: float) -> str:

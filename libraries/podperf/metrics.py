@@ -124,7 +124,8 @@ class Metric:
     """One metric.
 
     `name` is the metric's name in records and topologies, `label` in sentences, and `head` above its column.
-    `method` is the name of the method that measures it. `meaning` explains it in the documentation.
+    `method` is the name of the method that measures it. `meaning` explains it in the documentation. A metric without a
+    `column` stands below the rows of the table, because few tests have it.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Metric:
     colour: str = "#616e7c"  # of the metric's mark in a plot
     legend: str = ""  # of the metric's bars in the ranking of data planes
     headline: int = 0  # the rate's place in the order of ranking: 1 ranks first; 0: no ranking
+    column: bool = True
 
 
 METRICS: dict[str, Metric] = {
@@ -220,6 +222,17 @@ METRICS: dict[str, Metric] = {
             method="cost",
             meaning="the same in bursts of 32 frames, which share a part of the work",
             needs=frozenset((Need.COUNT,)),
+        ),
+        Metric(
+            "loss_free_load",
+            label="loss-free load",
+            head="no loss",
+            quantity=RATE,
+            method="loss_curve",
+            meaning="the highest load of the loss curve from which on nothing is lost; exact to one step of the curve",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            colour="#2b8a3e",
+            column=False,
         ),
     )
 }

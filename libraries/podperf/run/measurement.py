@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -57,7 +57,7 @@ class Measurement:
 
     def ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset."""
-        search, limits = search_by(self.settings), self._known_limits()
+        search, limits = search_by(self.settings), self.known_limits()
         preset = search.preset.for_tester(self.sut.tester.shortest_trial)
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
@@ -81,18 +81,14 @@ class Measurement:
         cpu_time, clock = CpuTimeAtShare.below(self.test.record.metrics), self.sut.cpu_clock()
         if cpu_time is None or clock is None:
             return False
-        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self._known_limits(), clock, TRAIN)
+        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self.known_limits(), clock, TRAIN)
         try:
-            self._keep(cpu_time.name, cpu_time.run(source))
+            self.keep(cpu_time.name, cpu_time.run(source))
         except TrialNotDelivered as error:  # the rates of the test are worth no less
             record = self.test.record
             record.methods = {**record.methods, cpu_time.name: not_delivered(error)}
             return False
         return True
-
-    def by_method(self, name: str) -> None:
-        """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
-        MEASURES.get(name, _search_and_latency)(self)
 
     def judge(self) -> ThresholdVerdict:
         """The verdict on this test's figures by the testbed's thresholds."""
@@ -100,38 +96,19 @@ class Measurement:
 
     def measure(self, method: Method[Result], limits: TesterLimits | None = None) -> Result:
         """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
-        limits = limits or self._known_limits()
+        limits = limits or self.known_limits()
         result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
-        self._keep(method.name, result)
+        self.keep(method.name, result)
         return result
 
-    def _keep(self, method: str, result: MethodResult) -> None:
+    def keep(self, method: str, result: MethodResult) -> None:
+        """Keep a result of this method, and its figures, in the record."""
         record = self.test.record
         record.methods = {**record.methods, method: result.as_record()}
         self.test.keep(result.metrics)
 
-    def _known_limits(self) -> TesterLimits:
+    def known_limits(self) -> TesterLimits:
+        """The tester's limits. Raises Unavailable on a counted machine, where no rate is measured."""
         if self.limits is None:
             raise Unavailable(ONLY_COST)
         return self.limits
-
-
-def _search_and_latency(measurement: Measurement) -> None:
-    """The search, and the trial at a share of its rate. Methods without a trial of their own take this trial."""
-    measurement.ndr_and_pdr()
-    measurement.latency()
-
-
-def _search_and_cpu_time(measurement: Measurement) -> None:
-    """The search, and the trial with trains at a share of its rate."""
-    measurement.ndr_and_pdr()
-    measurement.cpu_time()
-
-
-MEASURES: Mapping[str, Callable[[Measurement], object]] = {
-    "mrr": Measurement.mrr,
-    "ndrpdr": Measurement.ndr_and_pdr,
-    "cost": lambda measurement: measurement.cost(),
-    "cpu_time": _search_and_cpu_time,
-}
-"""How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

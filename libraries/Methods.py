@@ -1,0 +1,57 @@
+"""Keyword library: the methods beside MRR and the search for NDR and PDR."""
+
+from __future__ import annotations
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from podperf import __version__
+from podperf.figures import kpps, percent
+from podperf.run import FurtherMethods
+from podperf.verdicts.thresholds import Status
+from Testbed import open_run
+
+
+@library(scope="GLOBAL", version=__version__, doc_format="MARKDOWN")
+class Methods:
+    """Methods that say more of a chain than its throughput: the standards have each of them beside throughput.
+
+    `Set Up Chain` of the library `Testbed` builds the chain. The topology's search preset gives the length of all
+    trials: with `quick` they are short, and with all others as long as the standards want them.
+
+    ```robotframework
+    *** Test Cases ***
+    Loss Curve Of Linux Bridge
+        Set Up Chain    linux-bridge    pods=1    frame=64
+        Measure Loss Curve
+        Figures Should Hold
+    ```
+    """
+
+    @keyword
+    def measure_loss_curve(self) -> None:
+        """Measure the loss ratio at falling loads, from the tester's maximum down (RFC 2544 section 26.3).
+
+        Loads fall in steps of 10 % of the maximum, and of 1 % of it below 10 %. The curve ends after two trials in a
+        row without loss.
+        """
+        for each in _methods().loss_curve().points:
+            logger.info(f"{kpps(each.load)} kpps ({percent(each.share)}): loss {percent(each.trial.loss_ratio)}")
+
+    @keyword
+    def figures_should_hold(self) -> None:
+        """Compare the figures with those thresholds of the topology that are for the methods of this test.
+
+        Fails if a threshold is missed. Without such a threshold, the test's message says so.
+        """
+        verdict = _methods().judge()
+        if verdict.failed:
+            raise AssertionError(verdict.sentence)
+        logger.info(verdict.sentence)
+        if verdict.status is not Status.PASSED:
+            BuiltIn().set_test_message(verdict.sentence)
+
+
+def _methods() -> FurtherMethods:
+    return FurtherMethods(open_run().measurement)

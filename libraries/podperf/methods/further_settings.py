@@ -1,0 +1,26 @@
+"""How long the methods beside MRR and the search take. Each search preset names one of these settings.
+
+Durations are in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FurtherSettings:
+    """The trials of each method, as its module explains them. `as_wanted`: as long as the documents want them."""
+
+    as_wanted: bool
+    loss_curve_trial: float
+
+
+AS_WANTED = FurtherSettings(
+    as_wanted=True,
+    loss_curve_trial=60.0,  # RFC 2544 section 24
+)
+SHORT = FurtherSettings(
+    as_wanted=False,
+    loss_curve_trial=0.5,
+)

@@ -1,0 +1,15 @@
+*** Settings ***
+Documentation    What a chain does beside its throughput, by the methods of RFC 2544, RFC 9004 and ETSI TST 009. The search
+...              preset of the topology gives the length of the trials; docs/methods.md explains each method.
+
+Resource         ../../resources/methods.resource
+
+Test Template    Chain Should Be Measured By
+Test Tags        sec-4.2    resources    64B
+
+
+*** Test Cases ***                        METHOD                DATA PLANE
+Loss curve, linux bridge, 64 B            Measure Loss Curve    linux-bridge
+    [Tags]    kernel-space    linux-bridge    loss-curve
+Loss curve, AF_XDP, 64 B                  Measure Loss Curve    af-xdp
+    [Tags]    ebpf    af-xdp    loss-curve

@@ -1,0 +1,40 @@
+"""Methods beside MRR and the search: their place in the record, below the row, and on the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import made_up
+from podperf.methods.base import MethodResult
+from podperf.methods.loss_curve import LossCurve
+from podperf.model import TrialResult
+from podperf.report.conformance import assess
+from podperf.report.page import page
+from podperf.report.results import read_run
+from podperf.report.summary import summary_table
+from simulated_dut import SimulatedDut
+
+
+def reported(folder: Path, method: str, result: MethodResult, trials: list[TrialResult]) -> tuple[str, str, Any]:
+    """Table, page and record of a run with one test, whose method had this result."""
+    record, _ = made_up.forwarding_record("linux-bridge", 281e3)
+    record.methods, record.metrics, record.verdict = {method: result.as_record()}, result.metrics, None
+    record.latency = record.baseline = None
+    record.thresholds, record.outcome = (), "passed"
+    made_up.write(folder, record, [(each, method) for each in trials])
+    run = read_run(folder)
+    assert run.problems == ()
+    table = " ".join(summary_table(run.records, width=120).split())
+    return table, page(assess([run], folder)), run.records[0]
+
+
+def test_a_loss_curve_is_a_table_and_a_line(tmp_path: Path) -> None:
+    dut = SimulatedDut(3.5e5, 1e6)
+    table, html, record = reported(tmp_path, "loss_curve", LossCurve(0.5, 1000.0).run(dut), dut.trials)
+    assert "loss-free load 300 kpps" in table
+    assert "no loss" not in table.split("Verdict")[0]  # it has no column
+    assert "Loss curve (RFC 2544 section 26.3), trials of 0.5 s" in html
+    assert ">400<" in html
+    assert record["results"]["loss_free_load"]["high_frames_per_second"] == 4e5
+    assert html.count("loss curve: ") == len(dut.trials) == 9  # a dot for each
