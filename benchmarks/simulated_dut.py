@@ -60,6 +60,10 @@ class SimulatedDut:
         self.trials.append(result)
         return result
 
+    def burst(self, frames: int) -> TrialResult:
+        """A trial of so many frames at the maximum load."""
+        return self.measure(self.maximum_load, frames / self.maximum_load)
+
     def _direction(self, direction: object, load: float, duration: float, capacity: float) -> DirectionResult:
         sent = round(load * duration)
         lost = max(0, sent - math.ceil(capacity * duration) - self.buffer)  # the steady overload

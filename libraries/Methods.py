@@ -40,6 +40,18 @@ class Methods:
             logger.info(f"{kpps(each.load)} kpps ({percent(each.share)}): loss {percent(each.trial.loss_ratio)}")
 
     @keyword
+    def measure_back_to_back_frames(self) -> None:
+        """Search for the longest burst of which no frame is lost, several times (RFC 9004).
+
+        The buffer time needs the throughput. So the search for NDR and PDR goes first, unless the test has made it. If
+        the tester sends no bursts, the test is skipped.
+        """
+        result = _methods().back_to_back()
+        logger.info(f"bursts without loss: {', '.join(map(str, result.lengths))} frames")
+        if result.buffer_time is None:
+            logger.warn("no buffer time: the longest burst came through, or no throughput below their rate was found")
+
+    @keyword
     def figures_should_hold(self) -> None:
         """Compare the figures with those thresholds of the topology that are for the methods of this test.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import made_up
+from podperf.methods.back_to_back import BackToBack
 from podperf.methods.base import MethodResult
 from podperf.methods.loss_curve import LossCurve
 from podperf.model import TrialResult
@@ -38,3 +42,15 @@ def test_a_loss_curve_is_a_table_and_a_line(tmp_path: Path) -> None:
     assert ">400<" in html
     assert record["results"]["loss_free_load"]["high_frames_per_second"] == 4e5
     assert html.count("loss curve: ") == len(dut.trials) == 9  # a dot for each
+
+
+def test_bursts_are_listed_and_have_no_dot_in_the_plot_of_loads(tmp_path: Path) -> None:
+    dut = SimulatedDut(2.5e5, 1e6, buffer=750)
+    result = BackToBack(3, 0.5, 2.5e5).run(dut)
+    bursts = [replace(each, trial=replace(each.trial, frames=each.sent)) for each in dut.trials]
+    table, html, record = reported(tmp_path, "back_to_back", result, bursts)
+    assert "back-to-back 992 frames; buffer time 0.744 ms" in table
+    assert "Back-to-back frames (RFC 9004)" in html and "0.992 ms, 0.744 ms" in html
+    assert "<title>back-to-back: " not in html
+    assert record["trials"][0]["frames"] == 64
+    assert record["results"]["buffer_time"] == {"seconds": pytest.approx(0.75e-3, rel=0.02), "lower_bound": False}

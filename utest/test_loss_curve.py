@@ -40,7 +40,7 @@ def test_the_curve_ends_after_two_loads_below_the_capacity(capacity: float, maxi
 def test_a_device_that_loses_frames_at_every_load_has_an_upper_bound() -> None:
     result = CURVE.run(SimulatedDut(1e5, base_loss=0.001))
     lowest = result.points[-1].load
-    assert 1000 <= lowest < 1200
+    assert 1000 <= lowest < 2000
     assert result.metrics == {"loss_free_load": Measured(lowest, high=lowest, upper_bound=True)}
     assert "before two trials without loss" in result.as_record()["incomplete"]
 
@@ -69,6 +69,6 @@ def test_a_load_that_the_tester_cannot_send_has_no_point() -> None:
 
 def test_a_tester_that_delivers_nothing_ends_the_method() -> None:
     with pytest.raises(TrialNotDelivered, match="too slow"):
-        CURVE.run(Hesitant(5e5, 8e11))
+        LossCurve(0.5, 8e5).run(Hesitant(5e5, 1e6))
     with pytest.raises(TrialNotDelivered, match="below the curve's lowest load"):
         CURVE.run(SimulatedDut(1.0, 10.0))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from made_up import trial
 from podperf.cpu_time import CpuTime
+from podperf.methods.back_to_back import BackToBack
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
@@ -100,6 +101,7 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
         "loss_curve": LossCurve(0.1, 1000.0).run(source).metrics,
+        "back_to_back": BackToBack(2, 0.1, 1e6).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {
         method: [each.name for each in METRICS.values() if each.method == method] for method in found

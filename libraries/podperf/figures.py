@@ -9,6 +9,7 @@ PHASES = {
     "bare-path": "bare path",
     "cpu_time": "CPU time",
     "loss_curve": "loss curve",
+    "back_to_back": "back-to-back",
 }
 
 

@@ -100,6 +100,24 @@ COST = Quantity(
 )
 
 
+BURST = Quantity(
+    "burst length",
+    more_is_better=True,
+    key="frames",
+    unit="frames",
+    scale=1,
+    units=(Unit("frames", "frames of a burst in each direction", lambda frames, _: frames),),
+)
+BUFFER_TIME = Quantity(
+    "buffer time",
+    more_is_better=True,
+    key="seconds",
+    unit="ms",
+    scale=1e-3,
+    units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
+)
+
+
 CPU_TIME = Quantity(
     "CPU time",
     more_is_better=False,
@@ -232,6 +250,26 @@ METRICS: dict[str, Metric] = {
             meaning="the highest load of the loss curve from which on nothing is lost; exact to one step of the curve",
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             colour="#2b8a3e",
+            column=False,
+        ),
+        Metric(
+            "back_to_back",
+            label="back-to-back",
+            head="burst",
+            quantity=BURST,
+            method="back_to_back",
+            meaning="the longest burst at the tester's full rate of which nothing is lost; the mean of several",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT)),
+            column=False,
+        ),
+        Metric(
+            "buffer_time",
+            label="buffer time",
+            head="buffer",
+            quantity=BUFFER_TIME,
+            method="back_to_back",
+            meaning="the time for which the buffers take in a burst, less what was forwarded meanwhile (RFC 9004)",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             column=False,
         ),
     )

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation    What a chain does beside its throughput, by the methods of RFC 2544, RFC 9004 and ETSI TST 009. The search
-...              preset of the topology gives the length of the trials; docs/methods.md explains each method.
+Documentation    What a chain does beside its throughput, by the methods of RFC 2544, RFC 9004 and ETSI TST 009.
+...              The search preset of the topology gives the length of the trials; docs/methods.md explains each method.
 
 Resource         ../../resources/methods.resource
 
@@ -8,8 +8,12 @@ Test Template    Chain Should Be Measured By
 Test Tags        sec-4.2    resources    64B
 
 
-*** Test Cases ***                        METHOD                DATA PLANE
-Loss curve, linux bridge, 64 B            Measure Loss Curve    linux-bridge
+*** Test Cases ***                        METHOD                         DATA PLANE
+Loss curve, linux bridge, 64 B            Measure Loss Curve             linux-bridge
     [Tags]    kernel-space    linux-bridge    loss-curve
-Loss curve, AF_XDP, 64 B                  Measure Loss Curve    af-xdp
+Loss curve, AF_XDP, 64 B                  Measure Loss Curve             af-xdp
     [Tags]    ebpf    af-xdp    loss-curve
+Back-to-back, linux bridge, 64 B          Measure Back To Back Frames    linux-bridge
+    [Tags]    kernel-space    linux-bridge    back-to-back
+Back-to-back, AF_XDP, 64 B                Measure Back To Back Frames    af-xdp
+    [Tags]    ebpf    af-xdp    back-to-back

@@ -21,6 +21,7 @@ SEARCH = 0.5  # share of its preset's time limit that a search takes
 BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the limit
 
 LOSS_CURVE = 20  # trials of a loss curve
+BURSTS = 8  # trials until the longest burst is found
 
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
@@ -42,7 +43,10 @@ def usual_duration(
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
         return Comparison.rounds * _CONTENDERS * each
     further = preset(method.search).further
-    by_method = {"loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS)}
+    by_method = {
+        "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),
+        "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
+    }
     if found := set(by_method) & set(tags):
         return CHAIN + sum(by_method[each] for each in found)
     if "ndrpdr" in tags or not any(each.startswith(("sec-", "appendix-", "mrr")) for each in tags):

@@ -14,13 +14,19 @@ class FurtherSettings:
 
     as_wanted: bool
     loss_curve_trial: float
+    repeated_bursts: int
+    longest_burst: float
 
 
 AS_WANTED = FurtherSettings(
     as_wanted=True,
     loss_curve_trial=60.0,  # RFC 2544 section 24
+    repeated_bursts=50,  # RFC 2544 section 26.4
+    longest_burst=2.0,  # the same section
 )
 SHORT = FurtherSettings(
     as_wanted=False,
     loss_curve_trial=0.5,
+    repeated_bursts=10,
+    longest_burst=0.5,
 )

@@ -15,6 +15,7 @@ _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
 _CURVE = "loss_curve"  # the phase whose trials are joined
+_NO_LOAD = {"loop", "frames", "overload"}  # a trial with one of these has no load, or several
 _LEGEND_ROW = 18  # pixels
 _LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, and powers of ten of loss: beyond every trial
 _Scale = Callable[[float], float]
@@ -28,7 +29,7 @@ def loss_curve(record: Record) -> str:
     the search's result. The axis of loss goes from 100 % to the smallest loss (at least to 0.001 %). Trials without
     loss are in a band below.
     """
-    trials = [each for each in record["trials"] if each["achieved_load"] > 0 and "loop" not in each]
+    trials = [each for each in record["trials"] if each["achieved_load"] > 0 and not _NO_LOAD & each.keys()]
     if not trials:
         return ""
     marks = {each: record["results"][each.name] for each in rates() if each.name in record["results"]}

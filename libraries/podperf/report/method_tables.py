@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from podperf.figures import kpps, percent
-from podperf.report.html import Html, TableRow, element, table, together
+from podperf.figures import kpps, number, percent
+from podperf.report.html import Html, TableRow, element, facts, table, together
 from podperf.report.results import Record
 
 
 def method_tables(record: Record) -> Iterator[Html]:
     """A table for each such method of the record."""
-    for name, made in (("loss_curve", _loss_curve),):
+    for name, made in _TABLES.items():
         if found := record["methods"].get(name):
             yield made(found)
 
@@ -30,5 +30,25 @@ def _loss_curve(found: Record) -> Html:
     )
 
 
+def _back_to_back(found: Record) -> Html:
+    implied, corrected = (_milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
+    rows = (
+        ("Bursts without loss, frames", ", ".join(map(str, found["bursts"]))),
+        ("Mean, standard deviation", f"{number(found['mean'])}, {number(found['deviation'])}"),
+        ("Rate of the bursts", "" if found["burst_rate"] is None else f"{kpps(found['burst_rate'])} kpps"),
+        ("Throughput (NDR)", "not found" if found["throughput"] is None else f"{kpps(found['throughput'])} kpps"),
+        ("Buffer time, implied and corrected", f"{implied}, {corrected}"),
+        ("Longest burst that was tried", f"{found['longest_tried']} frames"),
+    )
+    return together(_title(f"Back-to-back frames ({found['source']})"), facts(rows))
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "not known" if seconds is None else f"{number(seconds * 1e3)} ms"
+
+
 def _title(words: str) -> Html:
     return element("p", element("b", words))
+
+
+_TABLES: Mapping[str, Callable[[Record], Html]] = {"loss_curve": _loss_curve, "back_to_back": _back_to_back}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podperf.methods import FurtherSettings, further_settings_by
+from podperf.methods.back_to_back import BackToBack, BackToBackResult
 from podperf.methods.loss_curve import LossCurve, LossCurveResult
-from podperf.metrics import METRICS
+from podperf.metrics import METRICS, Measured
 from podperf.run.measurement import Measurement
+from podperf.testers.base import Ability
 from podperf.verdicts.thresholds import ThresholdVerdict
 
 LOWEST_LOAD = 1000.0  # frames/s and direction, as that of the search
@@ -27,6 +29,24 @@ class FurtherMethods:
     def loss_curve(self) -> LossCurveResult:
         """The loss ratio at falling loads."""
         return self.measurement.measure(LossCurve(self.settings.loss_curve_trial, LOWEST_LOAD))
+
+    def back_to_back(self) -> BackToBackResult:
+        """The longest burst without loss. The search for the NDR goes first, because buffer times need it."""
+        self.measurement.known_limits()
+        self.measurement.sut.tester.facts.demand(Ability.BURSTS)
+        settings, ndr = self.settings, self._searched("ndr")
+        method = BackToBack(settings.repeated_bursts, settings.longest_burst, ndr.value if ndr else None)
+        result = method.run(self.measurement.trials(method.name))
+        self.measurement.keep(method.name, result)
+        return result
+
+    def _searched(self, name: str) -> Measured | None:
+        """This rate of the search, which runs unless the test has it. None if the search finds no load that passes."""
+        metrics = self.measurement.test.record.metrics
+        if name not in metrics:
+            self.measurement.ndr_and_pdr()
+            metrics = self.measurement.test.record.metrics
+        return metrics[name] if name in metrics and not metrics[name].upper_bound else None
 
     def judge(self) -> ThresholdVerdict:
         """The verdict by those thresholds whose metrics belong to the methods of this test."""

@@ -21,6 +21,7 @@ from podperf.methods import (
     search_by,
 )
 from podperf.methods.base import Method, MethodResult
+from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
 from podperf.run.test_in_progress import TestInProgress
@@ -100,6 +101,10 @@ class Measurement:
         result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
         self.keep(method.name, result)
         return result
+
+    def trials(self, phase: str) -> ValidTrials:
+        """Trials of this phase across the chain."""
+        return self.test.trials(self.sut, phase, self.traffic, self.known_limits())
 
     def keep(self, method: str, result: MethodResult) -> None:
         """Keep a result of this method, and its figures, in the record."""
