@@ -7,7 +7,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.figures import kpps, percent
+from podperf.figures import kpps, microseconds, percent
 from podperf.run import FurtherMethods
 from podperf.verdicts.thresholds import Status
 from Testbed import open_run
@@ -50,6 +50,22 @@ class Methods:
         logger.info(f"bursts without loss: {', '.join(map(str, result.lengths))} frames")
         if result.buffer_time is None:
             logger.warn("no buffer time: the longest burst came through, or no throughput below their rate was found")
+
+    @keyword
+    def measure_latency_by_load(self) -> None:
+        """Measure the latency at 10, 50 and 90 % of the PDR and at the NDR.
+
+        The search for NDR and PDR goes first, unless the test has made it. If the preset seeks no PDR, the shares are
+        those of the NDR.
+        """
+        result = _methods().latency_by_load()
+        if result is None:
+            logger.warn("latency is not measured: the search found no load that the system under test carries")
+            return
+        for each in result.by_load:
+            if each.latency is not None:
+                median, most = (microseconds(each.latency.percentile(percent)) for percent in (50, 99))
+                logger.info(f"{each.statement}: p50 {median} us, p99 {most} us")
 
     @keyword
     def figures_should_hold(self) -> None:

@@ -11,7 +11,10 @@ import pytest
 import made_up
 from podperf.methods.back_to_back import BackToBack
 from podperf.methods.base import MethodResult
+from podperf.methods.latency import LatencyAtShare
+from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
+from podperf.metrics import Measured
 from podperf.model import TrialResult
 from podperf.report.conformance import assess
 from podperf.report.page import page
@@ -54,3 +57,16 @@ def test_bursts_are_listed_and_have_no_dot_in_the_plot_of_loads(tmp_path: Path) 
     assert "<title>back-to-back: " not in html
     assert record["trials"][0]["frames"] == 64
     assert record["results"]["buffer_time"] == {"seconds": pytest.approx(0.75e-3, rel=0.02), "lower_bound": False}
+
+
+def test_latency_by_load_has_a_row_for_each_step(tmp_path: Path) -> None:
+    dut = SimulatedDut(3e5, 1e6)
+    half, metrics = LatencyAtShare(3e5, "PDR"), {"pdr": Measured(3e5), "ndr": Measured(2e5)}
+    method = LatencyByLoad.beside(half.run(dut), metrics, 0.5)
+    assert method is not None
+    table, html, record = reported(tmp_path, "latency_by_load", method.run(dut), dut.trials)
+    assert "latency p50 at 10 % of PDR 1.00 us; latency p99 at 10 % of PDR 1.00 us; latency p50 at 90 %" in table
+    steps = ("10 % of the PDR", "50 % of the PDR", "100 % of the NDR", "90 % of the PDR")
+    places = [html.index(each) for each in steps]
+    assert places == sorted(places), "by load"
+    assert record["results"]["latency_p99_at_ndr"]["nanoseconds"] == 1000

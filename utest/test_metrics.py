@@ -12,6 +12,7 @@ from podperf.methods.back_to_back import BackToBack
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
+from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
@@ -92,6 +93,8 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
     latency = LatencyAtShare.below(search.metrics)
     assert latency is not None
     at_half = latency.run(source)
+    by_load = LatencyByLoad.beside(at_half, search.metrics, 0.1)
+    assert by_load is not None
     timed = replace(at_half.trial, cpu_time=CpuTime({"receive thread of w-left": 1e9}))
     cost = CostResult({burst: Builds((5000.0,)) for burst in BURSTS}, {}, {})
     found = {
@@ -101,6 +104,7 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
         "loss_curve": LossCurve(0.1, 1000.0).run(source).metrics,
+        "latency_by_load": by_load.run(source).metrics,
         "back_to_back": BackToBack(2, 0.1, 1e6).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

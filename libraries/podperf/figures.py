@@ -10,6 +10,7 @@ PHASES = {
     "cpu_time": "CPU time",
     "loss_curve": "loss curve",
     "back_to_back": "back-to-back",
+    "latency_by_load": "latency by load",
 }
 
 

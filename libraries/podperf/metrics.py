@@ -159,6 +159,27 @@ class Metric:
     column: bool = True
 
 
+def _latency_at(step: str, words: str) -> tuple[Metric, Metric]:
+    """Median and 99th percentile of the latency at one load."""
+
+    def metric(name: str, meaning: str) -> Metric:
+        return Metric(
+            f"latency_{name}_at_{step}",
+            label=f"latency {name} at {words}",
+            head=f"{name} at {words}",
+            quantity=LATENCY,
+            method="latency_by_load",
+            meaning=f"{meaning}, at {words}",
+            needs=frozenset((Need.CLOCK,)),
+            column=False,
+        )
+
+    return (
+        metric("p50", "the latency that half of the frames do not exceed"),
+        metric("p99", "the latency that 99 % of the frames do not exceed"),
+    )
+
+
 METRICS: dict[str, Metric] = {
     each.name: each
     for each in (
@@ -272,6 +293,9 @@ METRICS: dict[str, Metric] = {
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             column=False,
         ),
+        *_latency_at("10", "10 % of PDR"),
+        *_latency_at("90", "90 % of PDR"),
+        *_latency_at("ndr", "NDR"),
     )
 }
 

@@ -17,3 +17,7 @@ Back-to-back, linux bridge, 64 B          Measure Back To Back Frames    linux-b
     [Tags]    kernel-space    linux-bridge    back-to-back
 Back-to-back, AF_XDP, 64 B                Measure Back To Back Frames    af-xdp
     [Tags]    ebpf    af-xdp    back-to-back
+Latency by load, linux bridge, 64 B       Measure Latency By Load        linux-bridge
+    [Tags]    kernel-space    linux-bridge    latency-by-load
+Latency by load, AF_XDP, 64 B             Measure Latency By Load        af-xdp
+    [Tags]    ebpf    af-xdp    latency-by-load

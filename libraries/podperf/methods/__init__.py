@@ -3,7 +3,7 @@
 from podperf.methods.cost import ONLY_COST, CostResult
 from podperf.methods.cpu_time import TRAIN, CpuTimeAtShare, not_delivered
 from podperf.methods.further_settings import FurtherSettings
-from podperf.methods.latency import LatencyAtShare
+from podperf.methods.latency import LatencyAtShare, LatencyResult
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import NdrPdr, SearchResult
 from podperf.methods.presets import preset
@@ -16,6 +16,7 @@ __all__ = [
     "CpuTimeAtShare",
     "FurtherSettings",
     "LatencyAtShare",
+    "LatencyResult",
     "MrrResult",
     "SearchResult",
     "further_settings_by",

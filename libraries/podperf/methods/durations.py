@@ -45,6 +45,7 @@ def usual_duration(
     further = preset(method.search).further
     by_method = {
         "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),
+        "latency-by-load": search + 3 * (further.latency_trial + BETWEEN_TRIALS),
         "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
     }
     if found := set(by_method) & set(tags):

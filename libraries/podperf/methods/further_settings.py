@@ -16,6 +16,7 @@ class FurtherSettings:
     loss_curve_trial: float
     repeated_bursts: int
     longest_burst: float
+    latency_trial: float
 
 
 AS_WANTED = FurtherSettings(
@@ -23,10 +24,12 @@ AS_WANTED = FurtherSettings(
     loss_curve_trial=60.0,  # RFC 2544 section 24
     repeated_bursts=50,  # RFC 2544 section 26.4
     longest_burst=2.0,  # the same section
+    latency_trial=120.0,  # RFC 2544 section 26.2
 )
 SHORT = FurtherSettings(
     as_wanted=False,
     loss_curve_trial=0.5,
     repeated_bursts=10,
     longest_burst=0.5,
+    latency_trial=1.0,
 )

@@ -120,7 +120,7 @@ SECTIONS = (
         "4.2",
         "Resources Configuration",
         "Placement of CPU, memory and pages changes the result.",
-        "Methods beside throughput on chains of one pod: loss curve, back-to-back frames.",
+        "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load.",
         suites=("4.2_methods.robot",),
     ),
     Section(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from podperf.figures import kpps, number, percent
+from podperf.figures import kpps, microseconds, number, percent
 from podperf.report.html import Html, TableRow, element, facts, table, together
 from podperf.report.results import Record
+
+_PERCENTILES = ("minimum", "p50", "p90", "p99", "p99.9", "maximum")
 
 
 def method_tables(record: Record) -> Iterator[Html]:
@@ -30,6 +32,22 @@ def _loss_curve(found: Record) -> Html:
     )
 
 
+def _latency_by_load(found: Record) -> Html:
+    rows = (
+        TableRow(
+            (
+                f"{percent(each['share'])} of the {each['of']}",
+                kpps(each["load"]),
+                percent(each["loss_ratio"]),
+                *(microseconds(each["latency"][name]) if each["latency"] else "-" for name in _PERCENTILES),
+            )
+        )
+        for each in found["steps"]
+    )
+    heads = ("Load", "kpps", "loss", *(f"{name}, µs" for name in _PERCENTILES))
+    return together(_title("Latency by load"), table(heads, rows, numeric=range(1, len(heads))))
+
+
 def _back_to_back(found: Record) -> Html:
     implied, corrected = (_milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
     rows = (
@@ -51,4 +69,8 @@ def _title(words: str) -> Html:
     return element("p", element("b", words))
 
 
-_TABLES: Mapping[str, Callable[[Record], Html]] = {"loss_curve": _loss_curve, "back_to_back": _back_to_back}
+_TABLES: Mapping[str, Callable[[Record], Html]] = {
+    "loss_curve": _loss_curve,
+    "back_to_back": _back_to_back,
+    "latency_by_load": _latency_by_load,
+}

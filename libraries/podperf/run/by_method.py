@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podperf.methods import back_to_back, loss_curve
+from podperf.methods import back_to_back, latency_by_load, loss_curve
 from podperf.run.further_methods import FurtherMethods
 from podperf.run.measurement import Measurement
 
@@ -33,5 +33,6 @@ MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     "cpu_time": _search_and_cpu_time,
     loss_curve.NAME: lambda measurement: FurtherMethods(measurement).loss_curve(),
     back_to_back.NAME: lambda measurement: FurtherMethods(measurement).back_to_back(),
+    latency_by_load.NAME: lambda measurement: FurtherMethods(measurement).latency_by_load(),
 }
 """How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from podperf.methods import FurtherSettings, further_settings_by
 from podperf.methods.back_to_back import BackToBack, BackToBackResult
+from podperf.methods.latency_by_load import LatencyByLoad, LatencyByLoadResult
 from podperf.methods.loss_curve import LossCurve, LossCurveResult
+from podperf.methods.ndrpdr import NdrPdr
 from podperf.metrics import METRICS, Measured
 from podperf.run.measurement import Measurement
 from podperf.testers.base import Ability
@@ -40,12 +42,21 @@ class FurtherMethods:
         self.measurement.keep(method.name, result)
         return result
 
+    def latency_by_load(self) -> LatencyByLoadResult | None:
+        """Latency at shares of the PDR and at the NDR. None if the search finds no load that passes."""
+        self._searched("ndr")
+        metrics = self.measurement.test.record.metrics
+        if (at_half := self.measurement.latency()) is None:
+            return None
+        method = LatencyByLoad.beside(at_half, metrics, self.settings.latency_trial)
+        return None if method is None else self.measurement.measure(method)
+
     def _searched(self, name: str) -> Measured | None:
         """This rate of the search, which runs unless the test has it. None if the search finds no load that passes."""
-        metrics = self.measurement.test.record.metrics
-        if name not in metrics:
+        record = self.measurement.test.record
+        if NdrPdr.name not in record.methods:
             self.measurement.ndr_and_pdr()
-            metrics = self.measurement.test.record.metrics
+        metrics = record.metrics
         return metrics[name] if name in metrics and not metrics[name].upper_bound else None
 
     def judge(self) -> ThresholdVerdict:

@@ -14,6 +14,7 @@ from podperf.methods import (
     CostResult,
     CpuTimeAtShare,
     LatencyAtShare,
+    LatencyResult,
     MrrResult,
     SearchResult,
     mrr_by,
@@ -66,15 +67,15 @@ class Measurement:
         # have been better.
         return self.measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
 
-    def latency(self) -> bool:
-        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. False without such a rate."""
+    def latency(self) -> LatencyResult | None:
+        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. None without such a rate."""
         record = self.test.record
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
-            return False
+            return None
         result = self.measure(latency)
         record.latency, record.latency_of = result.latency, result.statement
-        return True
+        return result
 
     def cpu_time(self) -> bool:
         """CPU time a frame, at the load of latency. False without such a load, if nothing is under test, or if the
