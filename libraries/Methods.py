@@ -7,7 +7,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.figures import kpps, microseconds, percent
+from podperf.figures import kpps, microseconds, number, percent
 from podperf.run import FurtherMethods
 from podperf.verdicts.thresholds import Status
 from Testbed import open_run
@@ -66,6 +66,22 @@ class Methods:
             if each.latency is not None:
                 median, most = (microseconds(each.latency.percentile(percent)) for percent in (50, 99))
                 logger.info(f"{each.statement}: p50 {median} us, p99 {most} us")
+
+    @keyword
+    def measure_system_recovery(self) -> None:
+        """Measure for how long frames are still lost after an overload of 110 % of the NDR (RFC 2544 section 26.5).
+
+        The search for NDR and PDR goes first, unless the test has made it. If the tester cannot lower its load within a
+        trial, the test is skipped.
+        """
+        result = _methods().system_recovery()
+        if result is None:
+            logger.warn("system recovery is not measured: the search found no load without loss")
+            return
+        for name, reason in result.missing.items():
+            logger.warn(f"{name} {reason}")
+        for each in result.recoveries:
+            logger.info(f"{number(each.seconds * 1e3)} ms, {each.lost} frames lost")
 
     @keyword
     def figures_should_hold(self) -> None:

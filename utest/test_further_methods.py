@@ -14,6 +14,7 @@ from podperf.methods.base import MethodResult
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
+from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import Measured
 from podperf.model import TrialResult
 from podperf.report.conformance import assess
@@ -70,3 +71,17 @@ def test_latency_by_load_has_a_row_for_each_step(tmp_path: Path) -> None:
     places = [html.index(each) for each in steps]
     assert places == sorted(places), "by load"
     assert record["results"]["latency_p99_at_ndr"]["nanoseconds"] == 1000
+
+
+def test_a_recovery_is_listed_and_one_without_overload_says_why_it_has_no_figure(tmp_path: Path) -> None:
+    dut = SimulatedDut(1e5, 1e6, recovery=0.02)
+    result = SystemRecovery(1e5, 3, 1.0, 1.0).run(dut)
+    trials = [dut.after_overload(result.overload, result.load, 1.0)]
+    table, html, record = reported(tmp_path / "a", "system_recovery", result, trials)
+    assert "recovery time 20.0 ms" in table
+    assert "1 s at 110 kpps (110 % of the NDR), then 1 s at 55.0 kpps" in html
+    assert record["trials"][0]["overload"] == {"load": pytest.approx(1.1e5), "duration": 1.0}
+    assert record["trials"][0]["directions"][0]["last_lost"] == pytest.approx(111_099, abs=1)
+    idle = SystemRecovery(1e5, 3, 1.0, 1.0).run(SimulatedDut(1e6))
+    table, _, _ = reported(tmp_path / "b", "system_recovery", idle, [])
+    assert "recovery time not found: no overload: nothing was lost at 110,000 frames/s in any trial" in table

@@ -11,6 +11,7 @@ PHASES = {
     "loss_curve": "loss curve",
     "back_to_back": "back-to-back",
     "latency_by_load": "latency by load",
+    "system_recovery": "system recovery",
 }
 
 

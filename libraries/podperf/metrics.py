@@ -116,6 +116,14 @@ BUFFER_TIME = Quantity(
     scale=1e-3,
     units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
 )
+TIME = Quantity(
+    "time",
+    more_is_better=False,
+    key="seconds",
+    unit="ms",
+    scale=1e-3,
+    units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
+)
 
 
 CPU_TIME = Quantity(
@@ -290,6 +298,16 @@ METRICS: dict[str, Metric] = {
             quantity=BUFFER_TIME,
             method="back_to_back",
             meaning="the time for which the buffers take in a burst, less what was forwarded meanwhile (RFC 9004)",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "recovery_time",
+            label="recovery time",
+            head="recovery",
+            quantity=TIME,
+            method="system_recovery",
+            meaning="the time from the end of an overload of 110 % of the NDR to the last frame that is lost",
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
             column=False,
         ),

@@ -21,3 +21,7 @@ Latency by load, linux bridge, 64 B       Measure Latency By Load        linux-b
     [Tags]    kernel-space    linux-bridge    latency-by-load
 Latency by load, AF_XDP, 64 B             Measure Latency By Load        af-xdp
     [Tags]    ebpf    af-xdp    latency-by-load
+System recovery, linux bridge, 64 B       Measure System Recovery        linux-bridge
+    [Tags]    kernel-space    linux-bridge    system-recovery
+System recovery, AF_XDP, 64 B             Measure System Recovery        af-xdp
+    [Tags]    ebpf    af-xdp    system-recovery

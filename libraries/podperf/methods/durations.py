@@ -46,6 +46,8 @@ def usual_duration(
     by_method = {
         "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),
         "latency-by-load": search + 3 * (further.latency_trial + BETWEEN_TRIALS),
+        "system-recovery": search
+        + further.recovery_trials * (further.overload + further.after_overload + BETWEEN_TRIALS),
         "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
     }
     if found := set(by_method) & set(tags):

@@ -17,6 +17,9 @@ class FurtherSettings:
     repeated_bursts: int
     longest_burst: float
     latency_trial: float
+    recovery_trials: int
+    overload: float
+    after_overload: float
 
 
 AS_WANTED = FurtherSettings(
@@ -25,6 +28,9 @@ AS_WANTED = FurtherSettings(
     repeated_bursts=50,  # RFC 2544 section 26.4
     longest_burst=2.0,  # the same section
     latency_trial=120.0,  # RFC 2544 section 26.2
+    recovery_trials=10,  # RFC 2544 section 26.5 wants several
+    overload=60.0,  # the same section
+    after_overload=60.0,
 )
 SHORT = FurtherSettings(
     as_wanted=False,
@@ -32,4 +38,7 @@ SHORT = FurtherSettings(
     repeated_bursts=10,
     longest_burst=0.5,
     latency_trial=1.0,
+    recovery_trials=10,
+    overload=1.0,
+    after_overload=1.0,
 )

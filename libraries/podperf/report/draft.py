@@ -120,7 +120,8 @@ SECTIONS = (
         "4.2",
         "Resources Configuration",
         "Placement of CPU, memory and pages changes the result.",
-        "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load.",
+        "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load, system "
+        "recovery.",
         suites=("4.2_methods.robot",),
     ),
     Section(

@@ -48,6 +48,23 @@ def _latency_by_load(found: Record) -> Html:
     return together(_title("Latency by load"), table(heads, rows, numeric=range(1, len(heads))))
 
 
+def _system_recovery(found: Record) -> Html:
+    rows = (
+        TableRow(
+            (str(number_of), _milliseconds(each["seconds"]) if each["overloaded"] else "no loss", str(each["lost"]))
+        )
+        for number_of, each in enumerate(found["recoveries"], 1)
+    )
+    words = (
+        f"{found['overload_duration']:g} s at {kpps(found['overload'])} kpps ({percent(found['overload_share'])} of "
+        f"the NDR), then {found['duration']:g} s at {kpps(found['load'])} kpps"
+    )
+    return together(
+        _title(f"System recovery ({found['source']}): {words}"),
+        table(("Trial", "Until the last lost frame", "Lost frames"), rows, numeric=range(1, 3)),
+    )
+
+
 def _back_to_back(found: Record) -> Html:
     implied, corrected = (_milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
     rows = (
@@ -73,4 +90,5 @@ _TABLES: Mapping[str, Callable[[Record], Html]] = {
     "loss_curve": _loss_curve,
     "back_to_back": _back_to_back,
     "latency_by_load": _latency_by_load,
+    "system_recovery": _system_recovery,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podperf.methods import back_to_back, latency_by_load, loss_curve
+from podperf.methods import back_to_back, latency_by_load, loss_curve, system_recovery
 from podperf.run.further_methods import FurtherMethods
 from podperf.run.measurement import Measurement
 
@@ -34,5 +34,6 @@ MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     loss_curve.NAME: lambda measurement: FurtherMethods(measurement).loss_curve(),
     back_to_back.NAME: lambda measurement: FurtherMethods(measurement).back_to_back(),
     latency_by_load.NAME: lambda measurement: FurtherMethods(measurement).latency_by_load(),
+    system_recovery.NAME: lambda measurement: FurtherMethods(measurement).system_recovery(),
 }
 """How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

@@ -9,6 +9,7 @@ from podperf.methods.back_to_back import BackToBack, BackToBackResult
 from podperf.methods.latency_by_load import LatencyByLoad, LatencyByLoadResult
 from podperf.methods.loss_curve import LossCurve, LossCurveResult
 from podperf.methods.ndrpdr import NdrPdr
+from podperf.methods.system_recovery import SystemRecovery, SystemRecoveryResult
 from podperf.metrics import METRICS, Measured
 from podperf.run.measurement import Measurement
 from podperf.testers.base import Ability
@@ -50,6 +51,18 @@ class FurtherMethods:
             return None
         method = LatencyByLoad.beside(at_half, metrics, self.settings.latency_trial)
         return None if method is None else self.measurement.measure(method)
+
+    def system_recovery(self) -> SystemRecoveryResult | None:
+        """For how long frames are lost after an overload. None if the search finds no load that passes."""
+        self.measurement.known_limits()
+        self.measurement.sut.tester.facts.demand(Ability.OVERLOAD)
+        if (ndr := self._searched("ndr")) is None:
+            return None
+        each = self.settings
+        method = SystemRecovery(ndr.value, each.recovery_trials, each.overload, each.after_overload, ndr.unfinished)
+        result = method.run(self.measurement.trials(method.name))
+        self.measurement.keep(method.name, result)
+        return result
 
     def _searched(self, name: str) -> Measured | None:
         """This rate of the search, which runs unless the test has it. None if the search finds no load that passes."""
