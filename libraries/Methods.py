@@ -7,8 +7,9 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
+from podperf.errors import PodperfError
 from podperf.figures import kpps, microseconds, number, percent
-from podperf.run import FurtherMethods
+from podperf.run import FurtherMethods, repeat_instantiation
 from podperf.verdicts.thresholds import Status
 from Testbed import open_run
 
@@ -82,6 +83,18 @@ class Methods:
             logger.warn(f"{name} {reason}")
         for each in result.recoveries:
             logger.info(f"{number(each.seconds * 1e3)} ms, {each.lost} frames lost")
+
+    @keyword
+    def measure_repeated_instantiation(self, set_ups: int | None = None) -> None:
+        """Set the chain up again and again, and measure its set-up time and its rate each time.
+
+        `set_ups` is 2 or more, and 20 by default. No chain is left at the end.
+        """
+        if set_ups is not None and set_ups < 2:
+            raise PodperfError(f"a variation needs 2 or more set-ups, not {set_ups}")
+        result = repeat_instantiation(open_run().measurement, set_ups)
+        for each in result.instances:
+            logger.info(f"set up in {number(each.seconds)} s, {kpps(each.rate)} kpps")
 
     @keyword
     def figures_should_hold(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from podperf.methods.base import MethodResult
 from podperf.methods.latency import LatencyAtShare
 from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
+from podperf.methods.repeated_instantiation import RepeatedInstantiation, StandingInstance
 from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import Measured
 from podperf.model import TrialResult
@@ -85,3 +87,12 @@ def test_a_recovery_is_listed_and_one_without_overload_says_why_it_has_no_figure
     idle = SystemRecovery(1e5, 3, 1.0, 1.0).run(SimulatedDut(1e6))
     table, _, _ = reported(tmp_path / "b", "system_recovery", idle, [])
     assert "recovery time not found: no overload: nothing was lost at 110,000 frames/s in any trial" in table
+
+
+def test_instances_are_listed(tmp_path: Path) -> None:
+    dut = SimulatedDut(1e5, 1e6, drift=0.02, seed=3)
+    result = RepeatedInstantiation(4, 0.5).run(lambda: nullcontext(StandingInstance(dut, 0.25)))
+    table, html, record = reported(tmp_path, "repeated_instantiation", result, dut.trials)
+    assert "set-up time 250 ms; variation of the rate between set-ups" in table
+    assert "version 05 of the draft): 4 set-ups" in html and "% from trial to trial, " in html
+    assert len(record["methods"]["repeated_instantiation"]["instances"]) == 4

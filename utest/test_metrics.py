@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from podperf.methods.loss_curve import LossCurve
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
 from podperf.methods.presets import preset
+from podperf.methods.repeated_instantiation import RepeatedInstantiation, StandingInstance
 from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, TrafficProfile
@@ -107,6 +109,9 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "loss_curve": LossCurve(0.1, 1000.0).run(source).metrics,
         "latency_by_load": by_load.run(source).metrics,
         "system_recovery": SystemRecovery(1e6, 2, 0.1, 0.1).run(source).metrics,
+        "repeated_instantiation": RepeatedInstantiation(2, 0.1)
+        .run(lambda: nullcontext(StandingInstance(source, 0.5)))
+        .metrics,
         "back_to_back": BackToBack(2, 0.1, 1e6).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

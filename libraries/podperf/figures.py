@@ -12,6 +12,7 @@ PHASES = {
     "back_to_back": "back-to-back",
     "latency_by_load": "latency by load",
     "system_recovery": "system recovery",
+    "repeated_instantiation": "repeated instantiation",
 }
 
 

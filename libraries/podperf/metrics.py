@@ -124,6 +124,14 @@ TIME = Quantity(
     scale=1e-3,
     units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
 )
+VARIATION = Quantity(
+    "variation",
+    more_is_better=False,
+    key="ratio",
+    unit="%",
+    scale=1e-2,
+    units=(Unit("percent", "per cent", lambda ratio, _: ratio * 1e2),),
+)
 
 
 CPU_TIME = Quantity(
@@ -309,6 +317,26 @@ METRICS: dict[str, Metric] = {
             method="system_recovery",
             meaning="the time from the end of an overload of 110 % of the NDR to the last frame that is lost",
             needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "set_up_time",
+            label="set-up time",
+            head="set-up",
+            quantity=TIME,
+            method="repeated_instantiation",
+            meaning="the time to attach the pods and start what the data plane needs, until frames cross; the mean",
+            needs=frozenset(),
+            column=False,
+        ),
+        Metric(
+            "rate_variation",
+            label="variation of the rate between set-ups",
+            head="variation",
+            quantity=VARIATION,
+            method="repeated_instantiation",
+            meaning="the standard deviation of the MRR from one set-up of a chain to the next, as a share of the mean",
+            needs=frozenset((Need.COUNT, Need.CLOCK)),
             column=False,
         ),
         *_latency_at("10", "10 % of PDR"),

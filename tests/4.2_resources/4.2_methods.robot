@@ -25,3 +25,7 @@ System recovery, linux bridge, 64 B       Measure System Recovery        linux-b
     [Tags]    kernel-space    linux-bridge    system-recovery
 System recovery, AF_XDP, 64 B             Measure System Recovery        af-xdp
     [Tags]    ebpf    af-xdp    system-recovery
+Repeated instantiation, linux bridge, 64 B    Measure Repeated Instantiation    linux-bridge
+    [Tags]    kernel-space    linux-bridge    repeated-instantiation
+Repeated instantiation, AF_XDP, 64 B      Measure Repeated Instantiation    af-xdp
+    [Tags]    ebpf    af-xdp    repeated-instantiation

@@ -48,6 +48,7 @@ def usual_duration(
         "latency-by-load": search + 3 * (further.latency_trial + BETWEEN_TRIALS),
         "system-recovery": search
         + further.recovery_trials * (further.overload + further.after_overload + BETWEEN_TRIALS),
+        "repeated-instantiation": further.set_ups * (CHAIN + 2 * (further.set_up_trial + BETWEEN_TRIALS)),
         "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
     }
     if found := set(by_method) & set(tags):

@@ -20,6 +20,8 @@ class FurtherSettings:
     recovery_trials: int
     overload: float
     after_overload: float
+    set_ups: int
+    set_up_trial: float
 
 
 AS_WANTED = FurtherSettings(
@@ -31,6 +33,8 @@ AS_WANTED = FurtherSettings(
     recovery_trials=10,  # RFC 2544 section 26.5 wants several
     overload=60.0,  # the same section
     after_overload=60.0,
+    set_ups=20,  # podperf
+    set_up_trial=1.0,  # as MRR of FD.io CSIT
 )
 SHORT = FurtherSettings(
     as_wanted=False,
@@ -41,4 +45,6 @@ SHORT = FurtherSettings(
     recovery_trials=10,
     overload=1.0,
     after_overload=1.0,
+    set_ups=20,
+    set_up_trial=0.3,
 )

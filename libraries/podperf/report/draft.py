@@ -121,7 +121,7 @@ SECTIONS = (
         "Resources Configuration",
         "Placement of CPU, memory and pages changes the result.",
         "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load, system "
-        "recovery.",
+        "recovery, repeated instantiation.",
         suites=("4.2_methods.robot",),
     ),
     Section(

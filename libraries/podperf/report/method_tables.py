@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from podperf.figures import kpps, microseconds, number, percent
-from podperf.report.html import Html, TableRow, element, facts, table, together
+from podperf.report.html import NOTHING, Html, TableRow, element, facts, table, together
 from podperf.report.results import Record
 
 _PERCENTILES = ("minimum", "p50", "p90", "p99", "p99.9", "maximum")
@@ -65,6 +65,20 @@ def _system_recovery(found: Record) -> Html:
     )
 
 
+def _repeated_instantiation(found: Record) -> Html:
+    rows = (
+        TableRow((str(place), _milliseconds(each["set_up_seconds"]), ", ".join(map(kpps, each["rates"]))))
+        for place, each in enumerate(found["instances"], 1)
+    )
+    within, between = found["variation_within"], found["variation_between"]
+    words = "" if within is None else f"{percent(within)} from trial to trial, {percent(between)} added by the set-ups"
+    return together(
+        _title(f"Repeated instantiation ({found['source']}): {len(found['instances'])} set-ups"),
+        element("p", f"Standard deviation of the rate, of its mean: {words}.") if words else NOTHING,
+        table(("Set-up", "took", "MRR, kpps"), rows, numeric=range(1, 3)),
+    )
+
+
 def _back_to_back(found: Record) -> Html:
     implied, corrected = (_milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
     rows = (
@@ -91,4 +105,5 @@ _TABLES: Mapping[str, Callable[[Record], Html]] = {
     "back_to_back": _back_to_back,
     "latency_by_load": _latency_by_load,
     "system_recovery": _system_recovery,
+    "repeated_instantiation": _repeated_instantiation,
 }

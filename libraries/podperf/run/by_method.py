@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podperf.methods import back_to_back, latency_by_load, loss_curve, system_recovery
+from podperf.methods import back_to_back, latency_by_load, loss_curve, repeated_instantiation, system_recovery
 from podperf.run.further_methods import FurtherMethods
+from podperf.run.instances import repeat_instantiation
 from podperf.run.measurement import Measurement
 
 
@@ -35,5 +36,6 @@ MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     back_to_back.NAME: lambda measurement: FurtherMethods(measurement).back_to_back(),
     latency_by_load.NAME: lambda measurement: FurtherMethods(measurement).latency_by_load(),
     system_recovery.NAME: lambda measurement: FurtherMethods(measurement).system_recovery(),
+    repeated_instantiation.NAME: repeat_instantiation,
 }
 """How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

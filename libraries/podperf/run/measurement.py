@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -39,7 +40,8 @@ class Measurement:
     """A chain between the tester's ports, in a running test.
 
     A counted machine measures only `cost`, and its tester has no limits. `delivered_load` comes from `MrrResult`. It is
-    infinite before MRR is measured.
+    infinite before MRR is measured. `build` sets the chain up again, and takes it down at the end of the context; None
+    if others than podperf's test do that.
     """
 
     test: TestInProgress
@@ -50,6 +52,7 @@ class Measurement:
     baselines: Baselines
     cost: Callable[[], CostResult]
     delivered_load: float = math.inf
+    build: Callable[[], AbstractContextManager[SystemUnderTest]] | None = None
 
     def mrr(self) -> MrrResult:
         """Maximum receive rate, with the trials of the topology."""
