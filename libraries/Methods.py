@@ -9,7 +9,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from podperf import __version__
 from podperf.errors import PodperfError
 from podperf.figures import kpps, microseconds, number, percent
-from podperf.run import FurtherMethods, repeat_instantiation
+from podperf.methods.soak import is_flat
+from podperf.run import FurtherMethods, repeat_instantiation, soak
 from podperf.verdicts.thresholds import Status
 from Testbed import open_run
 
@@ -95,6 +96,27 @@ class Methods:
         result = repeat_instantiation(open_run().measurement, set_ups)
         for each in result.instances:
             logger.info(f"set up in {number(each.seconds)} s, {kpps(each.rate)} kpps")
+
+    @keyword
+    def measure_soak(self, hours: float | None = None) -> None:
+        """Load the chain at 90 % of the NDR for `hours`, and bound its loss. Watch the memory of its processes.
+
+        By default, the preset has the duration: a minute with `quick`, and six hours with all others. The search for
+        NDR and PDR goes first, unless the test has made it.
+        """
+        if hours is not None and hours <= 0:
+            raise PodperfError(f"a soak takes more than 0 hours, not {hours:g}")
+        result = soak(open_run().measurement, None if hours is None else hours * 3600)
+        if result is None:
+            logger.warn("nothing is soaked: the search found no load without loss")
+            return
+        logger.info(
+            f"{result.lost} of {result.sent:,} frames lost in {len(result.intervals)} intervals: at most "
+            f"{percent(result.loss_bound)} with 95 % confidence"
+        )
+        for name, amounts in result.series.items():
+            words = "flat" if is_flat(amounts) else "growing"
+            logger.info(f"{name}: {amounts[0] >> 10:,} KiB to {amounts[-1] >> 10:,} KiB, {words}")
 
     @keyword
     def figures_should_hold(self) -> None:

@@ -16,6 +16,7 @@ from podperf.methods.latency import LatencyAtShare
 from podperf.methods.latency_by_load import LatencyByLoad
 from podperf.methods.loss_curve import LossCurve
 from podperf.methods.repeated_instantiation import RepeatedInstantiation, StandingInstance
+from podperf.methods.soak import MemoryReading, Soak
 from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import Measured
 from podperf.model import TrialResult
@@ -96,3 +97,19 @@ def test_instances_are_listed(tmp_path: Path) -> None:
     assert "set-up time 250 ms; variation of the rate between set-ups" in table
     assert "version 05 of the draft): 4 set-ups" in html and "% from trial to trial, " in html
     assert len(record["methods"]["repeated_instantiation"]["instances"]) == 4
+
+
+def test_a_soak_has_a_bound_and_the_memory_of_each_process(tmp_path: Path) -> None:
+    dut, held = SimulatedDut(1e6, 1e6), iter(range(20, 100))
+
+    def memory() -> MemoryReading:
+        return MemoryReading({"testpmd (7)": next(held) << 20, "ovs-vswitchd (9)": 2**25}, {"local": 2**27})
+
+    result = Soak(1e6, 30.0, 3.0, memory, dut.clock).run(dut)
+    table, html, _ = reported(tmp_path / "a", "soak", result, dut.trials)
+    assert "loss in a soak at most 1.11e-05 %; memory growth 7 168 KiB" in table
+    assert "0 of 27 000 000 frames lost: at most 1.11e-05 % with 95 % confidence" in html
+    assert "grows" in html and "flat" in html and "the kernel of local" in html
+    kernel = Soak(1e6, 30.0, 3.0, lambda: MemoryReading({}, {"local": 2**27}), dut.clock).run(dut)
+    table, _, _ = reported(tmp_path / "b", "soak", kernel, [])
+    assert "memory growth not read: no process of the system under test handles frames" in table

@@ -19,6 +19,7 @@ from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
 from podperf.methods.presets import preset
 from podperf.methods.repeated_instantiation import RepeatedInstantiation, StandingInstance
+from podperf.methods.soak import MemoryReading, Soak
 from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, TrafficProfile
@@ -112,6 +113,7 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "repeated_instantiation": RepeatedInstantiation(2, 0.1)
         .run(lambda: nullcontext(StandingInstance(source, 0.5)))
         .metrics,
+        "soak": Soak(1e6, 0.2, 0.1, lambda: MemoryReading({"testpmd (1)": 2**20}), source.clock).run(source).metrics,
         "back_to_back": BackToBack(2, 0.1, 1e6).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {

@@ -13,6 +13,7 @@ PHASES = {
     "latency_by_load": "latency by load",
     "system_recovery": "system recovery",
     "repeated_instantiation": "repeated instantiation",
+    "soak": "soak",
 }
 
 

@@ -132,6 +132,22 @@ VARIATION = Quantity(
     scale=1e-2,
     units=(Unit("percent", "per cent", lambda ratio, _: ratio * 1e2),),
 )
+LOSS = Quantity(
+    "loss",
+    more_is_better=False,
+    key="ratio",
+    unit="%",
+    scale=1e-2,
+    units=(Unit("percent", "per cent of the frames", lambda ratio, _: ratio * 1e2),),
+)
+MEMORY = Quantity(
+    "memory",
+    more_is_better=False,
+    key="bytes",
+    unit="KiB",
+    scale=1024,
+    units=(Unit("KiB", "1024 bytes", lambda amount, _: amount / 1024),),
+)
 
 
 CPU_TIME = Quantity(
@@ -337,6 +353,26 @@ METRICS: dict[str, Metric] = {
             method="repeated_instantiation",
             meaning="the standard deviation of the MRR from one set-up of a chain to the next, as a share of the mean",
             needs=frozenset((Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "loss_bound",
+            label="loss in a soak at most",
+            head="loss",
+            quantity=LOSS,
+            method="soak",
+            meaning="the loss ratio at 90 % of the NDR that is not exceeded, with 95 % confidence",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT)),
+            column=False,
+        ),
+        Metric(
+            "memory_growth",
+            label="memory growth",
+            head="memory",
+            quantity=MEMORY,
+            method="soak",
+            meaning="by how much the memory of all processes that handle frames grew in the soak",
+            needs=frozenset(),
             column=False,
         ),
         *_latency_at("10", "10 % of PDR"),

@@ -29,3 +29,7 @@ Repeated instantiation, linux bridge, 64 B    Measure Repeated Instantiation    
     [Tags]    kernel-space    linux-bridge    repeated-instantiation
 Repeated instantiation, AF_XDP, 64 B      Measure Repeated Instantiation    af-xdp
     [Tags]    ebpf    af-xdp    repeated-instantiation
+Soak, linux bridge, 64 B    Measure Soak    linux-bridge
+    [Tags]    kernel-space    linux-bridge    soak
+Soak, AF_XDP, 64 B    Measure Soak    af-xdp
+    [Tags]    ebpf    af-xdp    soak

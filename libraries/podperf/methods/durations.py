@@ -49,6 +49,7 @@ def usual_duration(
         "system-recovery": search
         + further.recovery_trials * (further.overload + further.after_overload + BETWEEN_TRIALS),
         "repeated-instantiation": further.set_ups * (CHAIN + 2 * (further.set_up_trial + BETWEEN_TRIALS)),
+        "soak": search + further.soak + further.soak / further.soak_interval * BETWEEN_TRIALS,
         "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
     }
     if found := set(by_method) & set(tags):

@@ -22,6 +22,8 @@ class FurtherSettings:
     after_overload: float
     set_ups: int
     set_up_trial: float
+    soak: float
+    soak_interval: float
 
 
 AS_WANTED = FurtherSettings(
@@ -35,6 +37,8 @@ AS_WANTED = FurtherSettings(
     after_overload=60.0,
     set_ups=20,  # podperf
     set_up_trial=1.0,  # as MRR of FD.io CSIT
+    soak=6 * 3600.0,  # podperf
+    soak_interval=60.0,  # ETSI GS NFV-TST 009 clause 12.3.3, as any of its trials
 )
 SHORT = FurtherSettings(
     as_wanted=False,
@@ -47,4 +51,6 @@ SHORT = FurtherSettings(
     after_overload=1.0,
     set_ups=20,
     set_up_trial=0.3,
+    soak=60.0,
+    soak_interval=3.0,
 )

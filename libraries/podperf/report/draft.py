@@ -121,7 +121,7 @@ SECTIONS = (
         "Resources Configuration",
         "Placement of CPU, memory and pages changes the result.",
         "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load, system "
-        "recovery, repeated instantiation.",
+        "recovery, repeated instantiation, soak.",
         suites=("4.2_methods.robot",),
     ),
     Section(

@@ -79,6 +79,34 @@ def _repeated_instantiation(found: Record) -> Html:
     )
 
 
+def _soak(found: Record) -> Html:
+    clumps = f"; loss in {found['intervals_with_loss']} of {len(found['moments'])} intervals" if found["lost"] else ""
+    words = (
+        f"{found['lost']} of {number(found['sent'])} frames lost{clumps}: at most {percent(found['loss_bound'])} with "
+        f"{percent(found['confidence'])} confidence"
+    )
+    rows = [
+        TableRow((name, *map(_mebibytes, (each["bytes"][0], max(each["bytes"]), each["bytes"][-1])), flat))
+        for series in ("memory", "kernel_memory")
+        for name, each in ((_named(series, name), each) for name, each in found[series].items())
+        for flat in ["flat" if each["flat"] else "grows"]
+    ]
+    heads = ("Memory of", "first, MiB", "most, MiB", "last, MiB", "")
+    return together(
+        _title(f"Soak ({found['source']}): {number(found['seconds'])} s at {kpps(found['load'])} kpps"),
+        element("p", words),
+        table(heads, rows, numeric=range(1, 4)),
+    )
+
+
+def _named(series: str, name: str) -> str:
+    return name if series == "memory" else f"the kernel of {name}"
+
+
+def _mebibytes(amount: float) -> str:
+    return number(amount / 2**20)
+
+
 def _back_to_back(found: Record) -> Html:
     implied, corrected = (_milliseconds(found[each]) for each in ("implied_buffer_time", "corrected_buffer_time"))
     rows = (
@@ -106,4 +134,5 @@ _TABLES: Mapping[str, Callable[[Record], Html]] = {
     "latency_by_load": _latency_by_load,
     "system_recovery": _system_recovery,
     "repeated_instantiation": _repeated_instantiation,
+    "soak": _soak,
 }

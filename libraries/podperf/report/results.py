@@ -157,7 +157,7 @@ def own_loss(record: Record) -> str:
 def missing(record: Record) -> list[str]:
     """The figures that a method wanted and did not find, with the reason: `NDR, PDR not found: …`."""
     reasons: dict[str, list[str]] = {}
-    for method in ("ndrpdr", "cpu_time", "system_recovery"):
+    for method in ("ndrpdr", "cpu_time", "system_recovery", "soak"):
         for name, reason in ((record["methods"].get(method) or {}).get("missing") or {}).items():
             reasons.setdefault(str(reason), []).append(str(name))
     return [f"{', '.join(names)} {reason}" for reason, names in reasons.items()]

@@ -8,7 +8,8 @@ Its parts:
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
     set_up, measurement                 the chain of one test, and the figures of its methods
-    further_methods, instances          the methods beside MRR and the search, of which one builds the chain anew
+    further_methods                     the methods beside MRR and the search
+    instances, soaking                  those that build the chain anew, or take hours
     by_method                           each method by its name
     comparison, contenders              several chains by turns in one test
     variant_chains, hooks               the set-ups of a user's comparison
@@ -22,5 +23,6 @@ from podperf.run.identity import TestIdentity
 from podperf.run.instances import repeat_instantiation
 from podperf.run.run import Run
 from podperf.run.session import MachineRole, Session
+from podperf.run.soaking import soak
 
-__all__ = ["FurtherMethods", "MachineRole", "Run", "Session", "TestIdentity", "repeat_instantiation"]
+__all__ = ["FurtherMethods", "MachineRole", "Run", "Session", "TestIdentity", "repeat_instantiation", "soak"]

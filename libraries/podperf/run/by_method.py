@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podperf.methods import back_to_back, latency_by_load, loss_curve, repeated_instantiation, system_recovery
+from podperf.methods import back_to_back, latency_by_load, loss_curve, repeated_instantiation, soak, system_recovery
+from podperf.run import soaking
 from podperf.run.further_methods import FurtherMethods
 from podperf.run.instances import repeat_instantiation
 from podperf.run.measurement import Measurement
@@ -37,5 +38,6 @@ MEASURES: Mapping[str, Callable[[Measurement], object]] = {
     latency_by_load.NAME: lambda measurement: FurtherMethods(measurement).latency_by_load(),
     system_recovery.NAME: lambda measurement: FurtherMethods(measurement).system_recovery(),
     repeated_instantiation.NAME: repeat_instantiation,
+    soak.NAME: soaking.soak,
 }
 """How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

@@ -37,7 +37,7 @@ class FurtherMethods:
         """The longest burst without loss. The search for the NDR goes first, because buffer times need it."""
         self.measurement.known_limits()
         self.measurement.sut.tester.facts.demand(Ability.BURSTS)
-        settings, ndr = self.settings, self._searched("ndr")
+        settings, ndr = self.settings, self.searched("ndr")
         method = BackToBack(settings.repeated_bursts, settings.longest_burst, ndr.value if ndr else None)
         result = method.run(self.measurement.trials(method.name))
         self.measurement.keep(method.name, result)
@@ -45,7 +45,7 @@ class FurtherMethods:
 
     def latency_by_load(self) -> LatencyByLoadResult | None:
         """Latency at shares of the PDR and at the NDR. None if the search finds no load that passes."""
-        self._searched("ndr")
+        self.searched("ndr")
         metrics = self.measurement.test.record.metrics
         if (at_half := self.measurement.latency()) is None:
             return None
@@ -56,7 +56,7 @@ class FurtherMethods:
         """For how long frames are lost after an overload. None if the search finds no load that passes."""
         self.measurement.known_limits()
         self.measurement.sut.tester.facts.demand(Ability.OVERLOAD)
-        if (ndr := self._searched("ndr")) is None:
+        if (ndr := self.searched("ndr")) is None:
             return None
         each = self.settings
         method = SystemRecovery(ndr.value, each.recovery_trials, each.overload, each.after_overload, ndr.unfinished)
@@ -64,7 +64,7 @@ class FurtherMethods:
         self.measurement.keep(method.name, result)
         return result
 
-    def _searched(self, name: str) -> Measured | None:
+    def searched(self, name: str) -> Measured | None:
         """This rate of the search, which runs unless the test has it. None if the search finds no load that passes."""
         record = self.measurement.test.record
         if NdrPdr.name not in record.methods:
