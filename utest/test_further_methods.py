@@ -30,6 +30,7 @@ from simulated_dut import SimulatedDut
 def reported(folder: Path, method: str, result: MethodResult, trials: list[TrialResult]) -> tuple[str, str, Any]:
     """Table, page and record of a run with one test, whose method had this result."""
     record, _ = made_up.forwarding_record("linux-bridge", 281e3)
+    record.tags = ["sec-4.2", "resources"]
     record.methods, record.metrics, record.verdict = {method: result.as_record()}, result.metrics, None
     record.latency = record.baseline = None
     record.thresholds, record.outcome = (), "passed"
@@ -48,6 +49,7 @@ def test_a_loss_curve_is_a_table_and_a_line(tmp_path: Path) -> None:
     assert "Loss curve (RFC 2544 section 26.3), trials of 0.5 s" in html
     assert ">400<" in html
     assert record["results"]["loss_free_load"]["high_frames_per_second"] == 4e5
+    assert "1 of the draft&#x27;s 17 sections with something to measure were measured" in html
     assert html.count("loss curve: ") == len(dut.trials) == 9  # a dot for each
 
 
