@@ -378,7 +378,8 @@ def test_a_burst_has_so_many_frames_and_lasts_no_longer_than_they_take(
     trial = Trial(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), UNPACED, 1.0, frames=frames)
     results = [valid(tester, trial) for _ in range(5)]
     assert all(each.sent == frames for result in results for each in result.directions)
-    assert any(not result.lost for result in results)
+    if frames <= 100:  # more of them may not fit into the rings of the SUT
+        assert any(not result.lost for result in results)
     assert max(result.duration for result in results) < 0.5
 
 
