@@ -23,7 +23,17 @@ from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.receive_threads import dedicate_receive_processing
-from podperf.model import BOTH_DIRECTIONS, IMIX, Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    IMIX,
+    Direction,
+    Entry,
+    FrameSize,
+    Overload,
+    TrafficProfile,
+    Trial,
+    TrialResult,
+)
 from podperf.testers.base import UNPACED
 from podperf.testers.software import SoftwareTester
 
@@ -358,6 +368,42 @@ def test_an_unpaced_trial_sends_more_than_a_paced_one(lab: Lab, tester: Software
     assert all(each.invalid is None and each.sent == each.intended_count for each in results)
     assert all(each.received <= each.sent for each in results)
     assert any(each.achieved_load > 20_000 and each.received > 0 for each in results)
+
+
+@pytest.mark.parametrize("frames", [1, 100, 3000])
+def test_a_burst_has_so_many_frames_and_lasts_no_longer_than_they_take(
+    lab: Lab, tester: SoftwareTester, frames: int
+) -> None:
+    lab.forward()
+    trial = Trial(TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS), UNPACED, 1.0, frames=frames)
+    results = [valid(tester, trial) for _ in range(5)]
+    assert all(each.sent == frames for result in results for each in result.directions)
+    if frames <= 100:  # more of them may not fit into the rings of the SUT
+        assert any(not result.lost for result in results)
+    assert max(result.duration for result in results) < 0.5
+
+
+def test_an_overload_goes_first_and_the_last_lost_frame_is_told(lab: Lab, tester: SoftwareTester) -> None:
+    """The filter drops the frames that come first: so many that the last of them is behind the overload."""
+    overload, load, dropped = Overload(4000.0, 0.25), 1000.0, 1100
+    # A burst that is never used up again: what is beyond it passes.
+    lab.forward(f"limit rate 1/day burst {dropped} packets drop")
+    result = valid(tester, Trial(SMALL, load, 0.5, overload=overload))
+    (each,) = result.directions
+    assert each.sent == each.intended == 1500
+    assert each.duration == pytest.approx(0.75, rel=0.02)
+    assert each.last_lost is not None and each.lost >= dropped
+    assert each.last_lost == pytest.approx(dropped, abs=3)
+
+
+def test_without_loss_there_is_no_last_lost_frame(lab: Lab, tester: SoftwareTester) -> None:
+    lab.forward()
+    for _ in range(10):
+        (each,) = valid(tester, Trial(SMALL, 1000.0, 0.2, overload=Overload(2000.0, 0.1))).directions
+        if not each.lost:
+            assert each.last_lost is None
+            return
+    raise AssertionError("frames are lost every time")
 
 
 def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) -> None:

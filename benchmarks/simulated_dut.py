@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from podperf.model import BOTH_DIRECTIONS, DirectionResult, FrameSize, Latency, TrafficProfile, Trial, TrialResult
+from podperf.model import (
+    BOTH_DIRECTIONS,
+    DirectionResult,
+    FrameSize,
+    Latency,
+    Overload,
+    TrafficProfile,
+    Trial,
+    TrialResult,
+)
 from podperf.testers.base import UNPACED
 
 _FRAME = FrameSize.parse(64)
@@ -34,6 +43,7 @@ class SimulatedDut:
     base_loss: float = 0.0  # ratio lost at any load
     directions: int = 1
     overhead: float = 0.1  # seconds a trial around the sending
+    recovery: float = 0.0  # seconds behind an overload in which every frame is lost
     seed: int = 0
     now: float = 0.0
     trials: list[TrialResult] = field(default_factory=list)
@@ -59,6 +69,29 @@ class SimulatedDut:
         self.now += result.elapsed
         self.trials.append(result)
         return result
+
+    def burst(self, frames: int) -> TrialResult:
+        """A trial of so many frames at the maximum load."""
+        return self.measure(self.maximum_load, frames / self.maximum_load)
+
+    def after_overload(self, overload: Overload, load: float, duration: float) -> TrialResult:
+        """A trial with an overload. If that lost frames, `recovery` seconds more lose all frames."""
+        first = self.measure(overload.load, overload.duration)
+        second = self.measure(load, duration)
+        lost = min(math.ceil(load * self.recovery), second.sent) if first.lost else 0
+        trial = Trial(first.trial.traffic, load, duration, overload=overload)
+        directions = tuple(
+            replace(
+                before,
+                intended=before.sent + after.sent,
+                sent=before.sent + after.sent,
+                received=before.received + after.received - lost,
+                duration=overload.duration + duration,
+                last_lost=before.sent + lost - 1 if first.lost else None,
+            )
+            for before, after in zip(first.directions, second.directions, strict=True)
+        )
+        return replace(first, trial=trial, directions=directions)
 
     def _direction(self, direction: object, load: float, duration: float, capacity: float) -> DirectionResult:
         sent = round(load * duration)

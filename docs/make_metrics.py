@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
@@ -72,11 +73,12 @@ def with_units(page: str) -> str:
 def with_allowed_units(template: str) -> str:
     """The template of a topology."""
     lines = (
-        f"# - {', '.join(each.name for each in metrics)}: a {quantity.bound}, in "
-        f"{', '.join(each.name for each in quantity.units)}, {RATIO}\n"
+        f"{', '.join(each.name for each in metrics)}: a {quantity.bound}, in "
+        f"{', '.join(each.name for each in quantity.units)}, {RATIO}"
         for quantity, metrics in by_quantity(METRICS.values()).items()
     )
-    return re.sub(r"(?<=allowed for them:\n)(# - .*\n)+", "".join(lines), template)
+    made = "".join(f"{fill(each, 120, initial_indent='# - ', subsequent_indent='#   ')}\n" for each in lines)
+    return re.sub(r"(?<=allowed for them:\n)(# (- |  ).*\n)+", made, template)
 
 
 def with_threshold_keys(text: str) -> str:

@@ -17,11 +17,21 @@ struct counters { /* one direction on one CPU */
 
 struct arrivals { /* one direction, all CPUs */
 	__u64 highest; /* extended sequence number */
+	__u64 skipped; /* that of the last frame in whose place a later one came; 0: none. It may have come afterwards. */
 	__u64 seen[SEEN_FRAMES];
 };
 
 /* Sequence numbers are extended to 64 bits. With this start value, a first frame with any number is a step forward. */
 #define HIGHEST_AT_START 0xffffffffULL
+#define NONE_LOST (~0ULL)
+
+/* The number of the last frame of `sent` that did not come, or came after a later one. */
+INLINE __u64 last_lost(const struct arrivals *arrivals, __u64 sent)
+{
+	if (arrivals->highest - HIGHEST_AT_START < sent)
+		return sent - 1;
+	return arrivals->skipped ? arrivals->skipped - HIGHEST_AT_START - 1 : NONE_LOST;
+}
 
 /*
  * Count one frame that arrived on the port where frames of `direction` leave the system under test. `trial` is the
@@ -89,6 +99,8 @@ INLINE int account(const void *frame, const void *end, __u32 direction, __u16 tr
 		counters->reordered++;
 	else
 		arrivals->highest = extended;
+	if (step > 1)
+		arrivals->skipped = extended - 1;
 	counters->received++;
 
 	latency = (now - (head.moment >> 16)) & TIME_MASK;

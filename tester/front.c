@@ -142,16 +142,19 @@ static double sending_ns(const struct stream *stream, double load)
 	return stream->sent > 1 ? span * stream->sent / (stream->sent - 1) : 0;
 }
 
-static void print_direction(const struct request *request, const struct stream *stream, const struct counters *counters,
+static void print_direction(const struct request *request, const struct stream *stream, const struct outcome *outcome,
 			    int direction)
 {
-	unsigned long long intended = request->load > 0 ? stream->count : stream->sent;
+	const struct counters *counters = &outcome->counters[direction];
+	unsigned long long intended = request->load > 0 || request->frames ? stream->count : stream->sent;
 	const char *comma = "";
 
 	printf("{\"direction\":\"%s\",\"intended\":%llu,\"sent\":%llu,\"received\":%llu,\"duplicated\":%llu,"
 	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
 	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late);
+	if (request->overload && outcome->last_lost[direction] != NONE_LOST)
+		printf(",\"last_lost\":%llu", (unsigned long long)outcome->last_lost[direction]);
 	if (counters->received && !request->burst) {
 		printf(",\"latency\":{\"min\":%llu,\"sum\":%llu,\"max\":%llu,\"counts\":[", counters->latency_min,
 		       counters->latency_sum, counters->latency_max);
@@ -237,7 +240,7 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 		if (!request.directions[direction])
 			continue;
 		printf("%s", comma);
-		print_direction(&request, &plan->stream[direction], &outcome.counters[direction], direction);
+		print_direction(&request, &plan->stream[direction], &outcome, direction);
 		comma = ",";
 	}
 	printf("]");

@@ -236,6 +236,7 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 	for (int i = 0; i < 2; i++) {
 		counters_reset(&counters[i]);
 		arrivals[i].highest = HIGHEST_AT_START;
+		arrivals[i].skipped = 0;
 		sides[i].unsent = sides[i].filled = 0;
 		ring_drops(&sides[i]);
 	}
@@ -248,6 +249,7 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		uint64_t drops = ring_drops(&sides[i]);
 
 		counters_add(&outcome->counters[i], &counters[i]);
+		outcome->last_lost[i] = last_lost(&arrivals[i], plan.stream[i].sent);
 		if (drops)
 			snprintf(outcome->own_drops_reason, sizeof(outcome->own_drops_reason),
 				 "the receive ring of %s was full", sides[i].port->interface);

@@ -24,13 +24,18 @@
 #define HEADER_CHECKSUM 24
 #define UDP_LENGTH 38
 
-struct stream { /* one direction; `due` is FINISHED if all frames are sent, or none is to be sent */
-	__u64 header[6];  /* the header's 42 bytes, without flow and size */
+struct pace {
 	__u64 gap;        /* between frames, with fraction */
-	__u64 due;        /* of the next frame, with fraction */
-	__u64 count;      /* of frames to send */
 	__u64 allowance;  /* ns; a frame that is late by at most this leaves at once */
 	__u64 spacing;    /* ns between frames that are later than `allowance` */
+};
+
+struct stream { /* one direction; `due` is FINISHED if all frames are sent, or none is to be sent */
+	__u64 header[6];  /* the header's 42 bytes, without flow and size */
+	struct pace pace, next_pace;
+	__u64 change;     /* the number of frames after which the next pace begins; 0: never */
+	__u64 due;        /* of the next frame, with fraction */
+	__u64 count;      /* of frames to send */
 	__u64 not_before; /* ns; the earliest time of the next frame while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
 	__u64 sent, first, last, late;
@@ -112,12 +117,12 @@ INLINE int next_stream(struct plan *plan, __u64 now)
 		return -1;
 	}
 	lateness = elapsed - (stream->due >> FRACTION_BITS);
-	if (lateness > stream->allowance) {
+	if (lateness > stream->pace.allowance) {
 		if (elapsed < stream->not_before)
 			return -1;
 		if (elapsed - stream->not_before > CATCH_UP_SLACK_NS)
 			stream->not_before = elapsed - CATCH_UP_SLACK_NS;
-		stream->not_before += stream->spacing;
+		stream->not_before += stream->pace.spacing;
 	}
 	if (lateness > stream->late_after)
 		stream->late++;
@@ -192,10 +197,12 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 		stream->first = now - plan->start;
 	stream->last = now - plan->start;
 	stream->sent++;
+	if (stream->sent == stream->change)
+		stream->pace = stream->next_pace;
 	if (stream->sent >= stream->count)
 		stream->due = FINISHED;
 	else if (!(stream->sent & stream->train))
-		stream->due += stream->gap * (stream->train + 1);
+		stream->due += stream->pace.gap * (stream->train + 1);
 	stream->flow = stream->flow + 1 < plan->flows ? stream->flow + 1 : 0;
 	stream->size = stream->size + 1 < plan->sizes ? stream->size + 1 : 0;
 	if (plan->flows > 1 && !stream->flow && stream->size == stream->first_size) {

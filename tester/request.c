@@ -6,6 +6,8 @@
  *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
  *
  * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32 warm-up=512
+ * With frames=500, so many frames leave at this load. `duration` is then the longest time.
+ * With overload=200000 overload-duration=2, frames leave at this load first, and then at `load` for `duration`.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -125,6 +127,12 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_number(key, value, 0, 1e9, "0 to 1e9 frames/s", &request->load);
 	if (!strcmp(key, "duration"))
 		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->duration);
+	if (!strcmp(key, "overload"))
+		return read_number(key, value, 0.001, 1e9, "0.001 to 1e9 frames/s", &request->overload);
+	if (!strcmp(key, "overload-duration"))
+		return read_number(key, value, 0.001, 86400, "0.001 to 86400 s", &request->overload_duration);
+	if (!strcmp(key, "frames"))
+		return read_whole(key, value, 1, 1000000000, "1 to 1e9", &request->frames);
 	if (!strcmp(key, "settle"))
 		return read_number(key, value, 0, 60, "0 to 60 s", &request->settle);
 	if (!strcmp(key, "burst"))
@@ -168,6 +176,10 @@ int request_parse(char *line, struct request *request)
 	}
 	if (request->load < 0 || request->duration < 0)
 		return complain(BAD_REQUEST, "request: load and duration must be given");
+	if (!request->overload != !request->overload_duration || (request->overload && !request->load))
+		return complain(BAD_REQUEST, "request: overload needs a duration and a load that follows");
+	if (request->frames && (request->overload || request->burst))
+		return complain(BAD_REQUEST, "request: frames goes with neither a closed loop nor an overload");
 	if (request->train > 1 && !request->load)
 		return complain(BAD_REQUEST, "request: a train needs a load");
 	if (!request->burst != !request->windows || (request->burst && request->load))
@@ -214,26 +226,39 @@ static void header_make(struct stream *stream, const struct entry *entry, const 
 	memcpy(stream->header, header, sizeof(header));
 }
 
+static struct pace pace_make(double load)
+{
+	long double gap = 1e9L / load;
+
+	return (struct pace){ .gap = llroundl(gap * (1 << FRACTION_BITS)), .allowance = fmaxl(16 * gap, 20000),
+			      .spacing = gap * 3 / 4 };
+}
+
 static void stream_pace(struct stream *stream, const struct request *request, int both)
 {
-	long double gap;
+	unsigned long long first = llround(request->overload * request->overload_duration);
 
 	if (request->load == 0) { /* due at any time, each direction in turn */
-		stream->gap = 1;
+		stream->pace.gap = 1;
 		/* The beginning of one more burst is the end of the last window. */
 		stream->count = request->burst ? request->warm_up + WINDOW * request->windows + request->burst : UINT64_MAX;
-		stream->allowance = stream->late_after = UINT64_MAX;
+		if (request->frames)
+			stream->count = request->frames;
+		stream->pace.allowance = stream->late_after = UINT64_MAX;
 		return;
 	}
-	gap = 1e9L / request->load;
-	stream->gap = llroundl(gap * (1 << FRACTION_BITS));
+	stream->pace = stream->next_pace = pace_make(request->load);
+	if (first) {
+		stream->pace = pace_make(request->overload);
+		stream->change = first;
+	}
 	stream->train = request->train - 1;
-	stream->count = llround(request->load * request->duration);
+	stream->count = first + llround(request->load * request->duration);
+	if (request->frames)
+		stream->count = request->frames;
 	if (!stream->count)
 		stream->count = 1;
-	stream->due = both ? stream->gap / 2 : 0;
-	stream->allowance = fmaxl(16 * gap, 20000);
-	stream->spacing = gap * 3 / 4;
+	stream->due = both ? stream->pace.gap / 2 : 0;
 	stream->late_after = LATE_NS;
 }
 
@@ -242,7 +267,7 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 	double grace = request->load ? fmax(request->duration / 200, 0.002) : 0; /* to make up for a stall near the end */
 
 	plan->start = 0;
-	plan->stop = (request->duration + grace) * 1e9;
+	plan->stop = (request->overload_duration + request->duration + grace) * 1e9;
 	plan->failures = 0;
 	plan->calls = 0;
 	/* Reading the clock is a tenth of the work. As fast as possible, frames go in bulks of 16 anyway. */

@@ -65,6 +65,8 @@ struct entry {
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
 	double duration, settle;
+	double overload, overload_duration; /* frames/s and s of what goes before `load`; 0: nothing */
+	unsigned int frames;         /* to send in each direction; 0: as many as go into the duration */
 	unsigned int train;          /* frames that are due together; 1: each by itself */
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
 	unsigned int warm_up;        /* frames of a closed loop before the first window */
@@ -80,6 +82,7 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 /* engines */
 struct outcome {
 	struct counters counters[2]; /* by direction */
+	uint64_t last_lost[2];       /* by direction: the number of the frame, or NONE_LOST */
 	uint64_t own_drops;
 	char own_drops_reason[256];
 	uint64_t windows[MAX_WINDOWS]; /* ns of each window of a closed loop */

@@ -321,6 +321,7 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 		counters_reset(&counters[i]);
 	for (int i = 0; i < 2; i++) {
 		arrivals[i].highest = HIGHEST_AT_START;
+		arrivals[i].skipped = 0;
 		refusals[i].count = refusals[i].unsent = 0;
 	}
 
@@ -337,6 +338,8 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 	wait_for_arrivals(plan, request, arrived);
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_add(&outcome->counters[i % 2], &counters[i]);
+	for (int i = 0; i < 2; i++)
+		outcome->last_lost[i] = last_lost(&arrivals[i], plan->stream[i].sent);
 	count_own_drops(outcome);
 	if (request->burst)
 		tell_windows(request, outcome);

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import runpy
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from made_up import trial
 from podperf.cpu_time import CpuTime
+from podperf.methods.back_to_back import BackToBack
 from podperf.methods.cost import BURSTS, Builds, CostResult
 from podperf.methods.cpu_time import CpuTimeResult
 from podperf.methods.latency import LatencyAtShare
+from podperf.methods.latency_by_load import LatencyByLoad
+from podperf.methods.loss_curve import LossCurve
 from podperf.methods.mrr import Mrr, MrrResult
 from podperf.methods.ndrpdr import GoalResult, NdrPdr, SearchBound
 from podperf.methods.presets import preset
+from podperf.methods.repeated_instantiation import RepeatedInstantiation, StandingInstance
+from podperf.methods.soak import MemoryReading, Soak
+from podperf.methods.system_recovery import SystemRecovery
 from podperf.metrics import IN_COLUMN, METRICS, ON_PAGE, Measured
 from podperf.model import Direction, FrameSize, TrafficProfile
 from simulated_dut import SimulatedDut
@@ -90,6 +97,8 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
     latency = LatencyAtShare.below(search.metrics)
     assert latency is not None
     at_half = latency.run(source)
+    by_load = LatencyByLoad.beside(at_half, search.metrics, 0.1)
+    assert by_load is not None
     timed = replace(at_half.trial, cpu_time=CpuTime({"receive thread of w-left": 1e9}))
     cost = CostResult({burst: Builds((5000.0,)) for burst in BURSTS}, {}, {})
     found = {
@@ -98,6 +107,14 @@ def test_each_metric_is_found_by_the_method_that_the_table_names() -> None:
         "latency": at_half.metrics,
         "cpu_time": CpuTimeResult(replace(at_half, trial=timed)).metrics,
         "cost": cost.metrics,
+        "loss_curve": LossCurve(0.1, 1000.0).run(source).metrics,
+        "latency_by_load": by_load.run(source).metrics,
+        "system_recovery": SystemRecovery(1e6, 2, 0.1, 0.1).run(source).metrics,
+        "repeated_instantiation": RepeatedInstantiation(2, 0.1)
+        .run(lambda: nullcontext(StandingInstance(source, 0.5)))
+        .metrics,
+        "soak": Soak(1e6, 0.2, 0.1, lambda: MemoryReading({"testpmd (1)": 2**20}), source.clock).run(source).metrics,
+        "back_to_back": BackToBack(2, 0.1, 1e6).run(source).metrics,
     }
     assert {name: list(metrics) for name, metrics in found.items()} == {
         method: [each.name for each in METRICS.values() if each.method == method] for method in found

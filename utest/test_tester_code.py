@@ -74,6 +74,11 @@ class Code:
         self._code.sent(direction, numbers)
         return numbers[0], numbers[1]
 
+    def last_lost(self) -> int:
+        """The number of the last lost frame from left to right, or -1."""
+        self._code.last_lost_of.restype = ctypes.c_longlong
+        return int(self._code.last_lost_of(0))
+
     def index_of(self, value: int) -> int:
         return int(self._code.index_of(ctypes.c_ulonglong(value)))
 
@@ -367,6 +372,37 @@ def test_an_unpaced_trial_sends_at_every_call_until_its_time_is_up(code: Code) -
     assert [direction for _, direction in sent] == [0, 1] * 500
 
 
+@pytest.mark.parametrize("frames", [1, 7, 500])
+def test_so_many_frames_leave_as_fast_as_possible(code: Code, frames: int) -> None:
+    code.begin(f"load=0 duration=1 frames={frames} {BOTH}")
+    sent = departures(code, clock(100))
+    assert len(sent) == 2 * frames
+    assert sent[-1][0] - sent[0][0] == (2 * frames - 1) * 100, "one at each call"
+    code.begin(f"load=100000 duration=1 frames={frames}")
+    assert [now for now, _ in departures(code, clock(100))][-1] == pytest.approx(
+        sent[0][0] + (frames - 1) * 10_000, abs=200
+    )
+
+
+def test_an_overload_goes_first_and_then_the_load(code: Code) -> None:
+    code.begin("load=50000 duration=0.02 overload=200000 overload-duration=0.01")
+    sent = [now for now, _ in departures(code, clock(100))]
+    assert len(sent) == 2000 + 1000
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    assert all(gap == pytest.approx(5_000, abs=200) for gap in gaps[:1999])
+    assert all(gap == pytest.approx(20_000, abs=200) for gap in gaps[2000:])
+
+
+@given(lost=st.sets(st.integers(0, 99)))
+@settings(max_examples=50)
+def test_the_last_lost_frame_is_known(code: Code, lost: set[int]) -> None:
+    code.begin("load=0 duration=1 frames=100")
+    for number, frame in enumerate(code.frames(100)):
+        if number not in lost:
+            code.receive(frame)
+    assert code.last_lost() == max(lost, default=-1)
+
+
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
@@ -385,6 +421,10 @@ def test_an_unpaced_trial_sends_at_every_call_until_its_time_is_up(code: Code) -
         ("load=1 duration=1 directions=up", "directions=up: must be left-to-right"),
         ("load=1 duration=1 left-to-right.mac=02:00", "left-to-right.mac=02:00: must be a MAC address"),
         ("load=1 duration=1 left-to-right.address=10.0.0.1", "must be an IPv4 address in 198.18.0.0/15"),
+        ("load=0 duration=1 frames=64 burst=32 windows=2", "frames goes with neither a closed loop nor an overload"),
+        ("load=0 duration=1 frames=0", "frames=0: must be 1 to 1e9"),
+        ("load=1 duration=1 overload=2", "overload needs a duration and a load that follows"),
+        ("load=0 duration=1 overload=2 overload-duration=1", "overload needs a duration and a load that follows"),
         ("load=1 duration=1 colour=red", "colour is no word of a request"),
         ("load=1 duration=1 left-to-right.colour=red", "left-to-right.colour is no word of a request"),
         ("hello", "`hello` is not KEY=VALUE"),

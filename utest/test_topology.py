@@ -18,6 +18,7 @@ from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.methods.presets import PRESETS
+from podperf.metrics import METRICS
 from podperf.model import IMIX, Direction, FrameSize
 from podperf.testbed import access
 from podperf.topology import (
@@ -330,8 +331,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
         "4: thresholds[0].minimum: found 50; allowed: a ratio above 0 and up to 1 (0.5 is half of the baseline)"
     ),
     "thresholds:\n  - {unit: Mpps, minimum: 1}": (
-        "4: thresholds[0].metric: found nothing; allowed: mrr, ndr, pdr, latency_p50, latency_p99, cpu_time, cost, "
-        "cost_in_bursts"
+        f"4: thresholds[0].metric: found nothing; allowed: {', '.join(METRICS)}"
     ),
     "thresholds:\n  - {metric: mrr, unit: Mpps, minimum: 1, frame: 63}": (
         "4: thresholds[0].frame: found 63; allowed: a frame size of 64 to 3000 bytes (with FCS) or IMIX"

@@ -65,6 +65,14 @@ void counted(unsigned long long *numbers)
 	memcpy(numbers, &counters, 8 * sizeof(*numbers));
 }
 
+/* The number of the last lost frame, or -1. */
+long long last_lost_of(int direction)
+{
+	unsigned long long last = last_lost(&arrivals, plan.stream[direction].sent);
+
+	return last == NONE_LOST ? -1 : (long long)last;
+}
+
 /* sent, late */
 void sent(int direction, unsigned long long *numbers)
 {

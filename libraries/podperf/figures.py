@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 # phases of a test, in words; all others have a name that is a word
-PHASES = {"mrr": "MRR", "ndrpdr": "NDR and PDR", "bare-path": "bare path", "cpu_time": "CPU time"}
+PHASES = {
+    "mrr": "MRR",
+    "ndrpdr": "NDR and PDR",
+    "bare-path": "bare path",
+    "cpu_time": "CPU time",
+    "loss_curve": "loss curve",
+    "back_to_back": "back-to-back",
+    "latency_by_load": "latency by load",
+    "system_recovery": "system recovery",
+    "repeated_instantiation": "repeated instantiation",
+    "soak": "soak",
+}
 
 
 def number(value: float) -> str:

@@ -100,6 +100,56 @@ COST = Quantity(
 )
 
 
+BURST = Quantity(
+    "burst length",
+    more_is_better=True,
+    key="frames",
+    unit="frames",
+    scale=1,
+    units=(Unit("frames", "frames of a burst in each direction", lambda frames, _: frames),),
+)
+BUFFER_TIME = Quantity(
+    "buffer time",
+    more_is_better=True,
+    key="seconds",
+    unit="ms",
+    scale=1e-3,
+    units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
+)
+TIME = Quantity(
+    "time",
+    more_is_better=False,
+    key="seconds",
+    unit="ms",
+    scale=1e-3,
+    units=(Unit("ms", "milliseconds", lambda seconds, _: seconds * 1e3),),
+)
+VARIATION = Quantity(
+    "variation",
+    more_is_better=False,
+    key="ratio",
+    unit="%",
+    scale=1e-2,
+    units=(Unit("percent", "per cent", lambda ratio, _: ratio * 1e2),),
+)
+LOSS = Quantity(
+    "loss",
+    more_is_better=False,
+    key="ratio",
+    unit="%",
+    scale=1e-2,
+    units=(Unit("percent", "per cent of the frames", lambda ratio, _: ratio * 1e2),),
+)
+MEMORY = Quantity(
+    "memory",
+    more_is_better=False,
+    key="bytes",
+    unit="KiB",
+    scale=1024,
+    units=(Unit("KiB", "1024 bytes", lambda amount, _: amount / 1024),),
+)
+
+
 CPU_TIME = Quantity(
     "CPU time",
     more_is_better=False,
@@ -124,7 +174,8 @@ class Metric:
     """One metric.
 
     `name` is the metric's name in records and topologies, `label` in sentences, and `head` above its column.
-    `method` is the name of the method that measures it. `meaning` explains it in the documentation.
+    `method` is the name of the method that measures it. `meaning` explains it in the documentation. A metric without a
+    `column` stands below the rows of the table, because few tests have it.
     """
 
     name: str
@@ -137,6 +188,28 @@ class Metric:
     colour: str = "#616e7c"  # of the metric's mark in a plot
     legend: str = ""  # of the metric's bars in the ranking of data planes
     headline: int = 0  # the rate's place in the order of ranking: 1 ranks first; 0: no ranking
+    column: bool = True
+
+
+def _latency_at(step: str, words: str) -> tuple[Metric, Metric]:
+    """Median and 99th percentile of the latency at one load."""
+
+    def metric(name: str, meaning: str) -> Metric:
+        return Metric(
+            f"latency_{name}_at_{step}",
+            label=f"latency {name} at {words}",
+            head=f"{name} at {words}",
+            quantity=LATENCY,
+            method="latency_by_load",
+            meaning=f"{meaning}, at {words}",
+            needs=frozenset((Need.CLOCK,)),
+            column=False,
+        )
+
+    return (
+        metric("p50", "the latency that half of the frames do not exceed"),
+        metric("p99", "the latency that 99 % of the frames do not exceed"),
+    )
 
 
 METRICS: dict[str, Metric] = {
@@ -221,6 +294,90 @@ METRICS: dict[str, Metric] = {
             meaning="the same in bursts of 32 frames, which share a part of the work",
             needs=frozenset((Need.COUNT,)),
         ),
+        Metric(
+            "loss_free_load",
+            label="loss-free load",
+            head="no loss",
+            quantity=RATE,
+            method="loss_curve",
+            meaning="the highest load of the loss curve from which on nothing is lost; exact to one step of the curve",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            colour="#2b8a3e",
+            column=False,
+        ),
+        Metric(
+            "back_to_back",
+            label="back-to-back",
+            head="burst",
+            quantity=BURST,
+            method="back_to_back",
+            meaning="the longest burst at the tester's full rate of which nothing is lost; the mean of several",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT)),
+            column=False,
+        ),
+        Metric(
+            "buffer_time",
+            label="buffer time",
+            head="buffer",
+            quantity=BUFFER_TIME,
+            method="back_to_back",
+            meaning="the time for which the buffers take in a burst, less what was forwarded meanwhile (RFC 9004)",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "recovery_time",
+            label="recovery time",
+            head="recovery",
+            quantity=TIME,
+            method="system_recovery",
+            meaning="the time from the end of an overload of 110 % of the NDR to the last frame that is lost",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "set_up_time",
+            label="set-up time",
+            head="set-up",
+            quantity=TIME,
+            method="repeated_instantiation",
+            meaning="the time to attach the pods and start what the data plane needs, until frames cross; the mean",
+            needs=frozenset(),
+            column=False,
+        ),
+        Metric(
+            "rate_variation",
+            label="variation of the rate between set-ups",
+            head="variation",
+            quantity=VARIATION,
+            method="repeated_instantiation",
+            meaning="the standard deviation of the MRR from one set-up of a chain to the next, as a share of the mean",
+            needs=frozenset((Need.COUNT, Need.CLOCK)),
+            column=False,
+        ),
+        Metric(
+            "loss_bound",
+            label="loss in a soak at most",
+            head="loss",
+            quantity=LOSS,
+            method="soak",
+            meaning="the loss ratio at 90 % of the NDR that is not exceeded, with 95 % confidence",
+            needs=frozenset((Need.NO_LOSS, Need.COUNT)),
+            column=False,
+        ),
+        Metric(
+            "memory_growth",
+            label="memory growth",
+            head="memory",
+            quantity=MEMORY,
+            method="soak",
+            meaning="by how much the memory of all processes that handle frames grew in the soak",
+            needs=frozenset(),
+            column=False,
+        ),
+        *_latency_at("10", "10 % of PDR"),
+        *_latency_at("90", "90 % of PDR"),
+        *_latency_at("ndr", "NDR"),
     )
 }
 

@@ -160,11 +160,21 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class Overload:
+    """The first part of a trial: `load` frames per second and direction for `duration` seconds."""
+
+    load: float
+    duration: float
+
+
+@dataclass(frozen=True)
 class Trial:
     """One measurement at a constant load. `load` is frames per second and per direction, `duration` seconds.
 
     With `loop`, frames go in a closed loop, and `load` has no meaning. `duration` is then the longest time allowed.
-    `train` frames leave together (a power of two, at most 64), at the same mean load.
+    `train` frames leave together (a power of two, at most 64), at the same mean load. With `frames`, so many frames
+    leave in each direction, and `duration` is the longest time allowed. With `overload`, this part goes first, and
+    `load` and `duration` are of the part that follows without a gap.
     """
 
     traffic: TrafficProfile
@@ -172,6 +182,21 @@ class Trial:
     duration: float
     loop: Loop | None = None
     train: int = 1
+    frames: int = 0
+    overload: Overload | None = None
+
+    @property
+    def mean_load(self) -> float:
+        """Frames per second and direction over the whole trial."""
+        if self.overload is None:
+            return self.load
+        frames = self.overload.load * self.overload.duration + self.load * self.duration
+        return frames / (self.overload.duration + self.duration)
+
+    @property
+    def longest(self) -> float:
+        """Seconds that the sending may take."""
+        return self.duration + (self.overload.duration if self.overload else 0.0)
 
 
 @dataclass(frozen=True)
@@ -243,6 +268,7 @@ class DirectionResult:
     corrupted: int
     duration: float
     late: int = 0  # frames that the sender put out more than 1 ms after they were due
+    last_lost: int | None = None  # of a trial with an overload: the number of the last lost frame, counted from 0
     latency: Latency | None = None
 
     @property

@@ -20,6 +20,9 @@ COUNTED_CHAIN = 6.0  # to build a chain on a counted machine
 SEARCH = 0.5  # share of its preset's time limit that a search takes
 BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the limit
 
+LOSS_CURVE = 20  # trials of a loss curve
+BURSTS = 8  # trials until the longest burst is found
+
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
 
@@ -39,6 +42,18 @@ def usual_duration(
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
         return Comparison.rounds * _CONTENDERS * each
+    further = preset(method.search).further
+    by_method = {
+        "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),
+        "latency-by-load": search + 3 * (further.latency_trial + BETWEEN_TRIALS),
+        "system-recovery": search
+        + further.recovery_trials * (further.overload + further.after_overload + BETWEEN_TRIALS),
+        "repeated-instantiation": further.set_ups * (CHAIN + 2 * (further.set_up_trial + BETWEEN_TRIALS)),
+        "soak": search + further.soak + further.soak / further.soak_interval * BETWEEN_TRIALS,
+        "back-to-back": search + further.repeated_bursts * BURSTS * BETWEEN_TRIALS,
+    }
+    if found := set(by_method) & set(tags):
+        return CHAIN + sum(by_method[each] for each in found)
     if "ndrpdr" in tags or not any(each.startswith(("sec-", "appendix-", "mrr")) for each in tags):
         return CHAIN + mrr + search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):

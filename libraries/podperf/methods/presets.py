@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from podperf.errors import PodperfError
+from podperf.methods.further_settings import AS_WANTED, SHORT, FurtherSettings
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Preset:
     `warmup_duration`: seconds of one trial at maximum load that does not count. `search_duration_max`: seconds after
     which the search stops with the bounds so far. `minimum_load`: the lowest load of a trial, in frames/s and
     direction. `sources` has the source of each attribute. `adapted` describes the differences for the present tester,
-    or is empty.
+    or is empty. `further` are the settings of the methods beside MRR and the search.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Preset:
     minimum_load: float
     sources: Mapping[str, str]
     adapted: str = ""
+    further: FurtherSettings = AS_WANTED
 
     def for_tester(self, shortest_trial: float) -> Preset:
         """This preset without trials that are shorter than `shortest_trial` seconds, which the tester needs."""
@@ -122,6 +124,7 @@ _QUICK = Preset(
             "everything else": "tuned with benchmarks/search_presets.py on a model of a VM with stalls",
         }
     ),
+    further=SHORT,
 )
 
 _MLRSEARCH_ATTRIBUTES = dict.fromkeys(

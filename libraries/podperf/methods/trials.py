@@ -9,13 +9,14 @@ from typing import Any, Protocol
 
 from podperf.cpu_time import CpuTime
 from podperf.errors import TrialNotDelivered
-from podperf.model import Latency, TrafficProfile, Trial, TrialResult
+from podperf.model import Latency, Overload, TrafficProfile, Trial, TrialResult
 from podperf.noise import Speed
 from podperf.quietness.watch import Quietness
 from podperf.testers.base import UNPACED, Tester, TesterLimits
 from podperf.testers.validity import disturbance
 
 MAXIMUM_REPEATS = 3
+SHORTEST_BURST, MOST_TIMES = 0.01, 4.0  # seconds; times as long as at the tester's maximum load
 GRACE = 10.0  # seconds of further trials that the tester may fail to deliver while the machine is noisy
 
 
@@ -108,7 +109,23 @@ class ValidTrials:
         Raises TrialNotDelivered if no trial was delivered.
         """
         duration = max(duration, self._tester.shortest_trial)
-        trial = Trial(self._traffic, self._unpaced if load == UNPACED else load, duration, train=self._train)
+        return self._valid(
+            Trial(self._traffic, self._unpaced if load == UNPACED else load, duration, train=self._train)
+        )
+
+    def burst(self, frames: int) -> TrialResult:
+        """One valid trial of so many frames in each direction, as fast as the tester can. Otherwise as `measure`."""
+        return self._valid(Trial(self._traffic, self._unpaced, self._time_for(frames), frames=frames))
+
+    def after_overload(self, overload: Overload, load: float, duration: float) -> TrialResult:
+        """One valid trial of `duration` seconds at this load, with the overload before it. Otherwise as `measure`."""
+        return self._valid(Trial(self._traffic, load, duration, overload=overload))
+
+    def _time_for(self, frames: int) -> float:
+        """Seconds in which the tester surely sends so many frames."""
+        return max(SHORTEST_BURST, MOST_TIMES * frames / self.maximum_load)
+
+    def _valid(self, trial: Trial) -> TrialResult:
         attempts, grace, delivered = 0, GRACE, 0.0
         while attempts < 1 + MAXIMUM_REPEATS:
             result = self._watched(trial)
@@ -121,12 +138,12 @@ class ValidTrials:
                 return result
             delivered = max(delivered, result.achieved_load)
             if result.noise is not None and result.noise.noisy and not disturbed and grace > 0:
-                grace -= max(duration, result.elapsed)
+                grace -= max(trial.duration, result.elapsed)
             else:
                 attempts += not disturbed
         asked = "as fast as it can" if trial.load == UNPACED else f"at {trial.load:,.0f} frames/s"
         raise TrialNotDelivered(
-            f"the tester could not deliver a trial of {duration:g} s {asked}, however often it was repeated; "
+            f"the tester could not deliver a trial of {trial.longest:g} s {asked}, however often it was repeated; "
             f"the last time: {result.invalid}; "
             "free the tester's CPUs, or lower tester.maximum_load in the topology",
             delivered,

@@ -79,6 +79,8 @@ def trial_to_json(result: TrialResult, phase: str) -> dict[str, Any]:
         "receive_rate": result.receive_rate,
         "noise": noise_to_json(result.noise),
         **({"loop": _loop_to_json(loop, result.windows)} if (loop := result.trial.loop) else {}),
+        **({"frames": result.trial.frames} if result.trial.frames else {}),
+        **({"overload": asdict(overload)} if (overload := result.trial.overload) else {}),
         "directions": [_direction_to_json(each) for each in result.directions],
     }
 
@@ -118,6 +120,8 @@ def _rate_to_json(measured: Measured, traffic: TrafficProfile, link_bits_per_sec
 
 def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
     data = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "latency"}
+    if result.last_lost is None:
+        del data["last_lost"]
     latency = result.latency
     data["latency"] = latency and {
         "minimum_ns": latency.minimum,

@@ -116,7 +116,14 @@ SECTIONS = (
         "Virtual functions to the network and OVS-DPDK or VPP between the pods, chains of 2 and 3 pods.",
         suites=("4.1.5_model_combination.robot", "4.1.5_model_combination_sweep.robot", "hackathon_113.robot"),
     ),
-    Section("4.2", "Resources Configuration", "Placement of CPU, memory and pages changes the result."),
+    Section(
+        "4.2",
+        "Resources Configuration",
+        "Placement of CPU, memory and pages changes the result.",
+        "Methods beside throughput on chains of one pod: loss curve, back-to-back frames, latency by load, system "
+        "recovery, repeated instantiation, soak.",
+        suites=("4.2_methods.robot",),
+    ),
     Section(
         "4.2.1",
         "CPU Isolation / NUMA Affinity",

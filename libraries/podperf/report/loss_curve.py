@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from podperf.figures import PHASES, kpps, number, percent, short
 from podperf.metrics import RATE, Metric, rates
@@ -13,6 +14,8 @@ from podperf.report.results import Record, figure_text
 _PHASE_FILLS = ("#748ffc", "#63c5b5", "#f2b266", "#c69fe0")
 _WIDTH, _HEIGHT = 720, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 18, 50, 46
+_CURVE = "loss_curve"  # the phase whose trials are joined
+_NO_LOAD = {"loop", "frames", "overload"}  # a trial with one of these has no load, or several
 _LEGEND_ROW = 18  # pixels
 _LEAST_LOAD, _MOST_DECADES = 1e-3, 12  # frames/s, and powers of ten of loss: beyond every trial
 _Scale = Callable[[float], float]
@@ -26,7 +29,7 @@ def loss_curve(record: Record) -> str:
     the search's result. The axis of loss goes from 100 % to the smallest loss (at least to 0.001 %). Trials without
     loss are in a band below.
     """
-    trials = [each for each in record["trials"] if each["achieved_load"] > 0 and "loop" not in each]
+    trials = [each for each in record["trials"] if each["achieved_load"] > 0 and not _NO_LOAD & each.keys()]
     if not trials:
         return ""
     marks = {each: record["results"][each.name] for each in rates() if each.name in record["results"]}
@@ -48,6 +51,7 @@ def loss_curve(record: Record) -> str:
 
     shapes = [*_axes(svg.log_ticks(least, most), decades, x, y), *_marks(marks, x)]
     phases = list(dict.fromkeys(each["phase"] for each in trials))
+    shapes += _joined([each for each in trials if each["phase"] == _CURVE and not each["invalid"]], x, y)
     shapes += [_dot(each, phases, x, y) for each in trials]
     legend, height = _legend(phases, any(each["invalid"] for each in trials))
     shapes += legend
@@ -89,6 +93,12 @@ def _marks(marks: Mapping[Metric, Record], x: _Scale) -> list[str]:
         lines.append(svg.line(x(rate), height + 3, x(rate), _HEIGHT - _BOTTOM, metric.colour, width=1.4, dash="5 3"))
         labels.append(svg.text(centre, height, words, size=11, fill=metric.colour, anchor="middle", weight="bold"))
     return lines + labels  # labels are drawn last, so that no line crosses them
+
+
+def _joined(trials: Sequence[Record], x: _Scale, y: _Scale) -> list[str]:
+    """Lines between the trials of the method of that name, which are points of one curve."""
+    points = [(x(each["achieved_load"]), y(each["loss_ratio"])) for each in trials]
+    return [svg.line(*one, *other, svg.MUTED) for one, other in pairwise(points)]
 
 
 def _dot(trial: Record, phases: Sequence[str], x: _Scale, y: _Scale) -> str:

@@ -123,8 +123,10 @@ def _head(conformance: Conformance) -> Html:
 def _coverage(conformance: Conformance) -> str:
     """The number of measured sections of the draft, and the sections with a bad status."""
     innermost = [each for each in conformance.sections if not any(map(each.section.holds, draft.SECTIONS))]
+    # Section 4.2 has a suite of its own, beside those of its subsections.
+    outer = [each for each in conformance.sections if each not in innermost and each.section.suites and each.records]
     found: dict[SectionStatus, list[str]] = {}
-    for each in innermost:
+    for each in (*innermost, *outer):
         found.setdefault(each.status, []).append(each.section.number)
     unmeasured = (SectionStatus.SKIPPED, SectionStatus.NOT_COVERED, SectionStatus.INFORMATIVE)
     measured = sum(len(numbers) for status, numbers in found.items() if status not in unmeasured)

@@ -17,6 +17,7 @@ from podperf.report.cost_words import instructions
 from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
+from podperf.report.method_tables import method_tables
 from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by, special_capabilities
 from podperf.report.summary import further_figures, pods_cell
 
@@ -43,6 +44,7 @@ def record_view(record: Record, conformance: Conformance) -> Html:
             _latency(record),
             *(element("p", element("b", f"{label}: "), figure) for label, figure in further_figures(record)),
             *(_functions(each) for each in counted_costs(record)),
+            *method_tables(record),
             _limits(record),
             element("div", drawing(loss_curve(record)), class_="scroll") if record["trials"] else NOTHING,
             facts(_configuration(record)),

@@ -157,7 +157,7 @@ def own_loss(record: Record) -> str:
 def missing(record: Record) -> list[str]:
     """The figures that a method wanted and did not find, with the reason: `NDR, PDR not found: …`."""
     reasons: dict[str, list[str]] = {}
-    for method in ("ndrpdr", "cpu_time"):
+    for method in ("ndrpdr", "cpu_time", "system_recovery", "soak"):
         for name, reason in ((record["methods"].get(method) or {}).get("missing") or {}).items():
             reasons.setdefault(str(reason), []).append(str(name))
     return [f"{', '.join(names)} {reason}" for reason, names in reasons.items()]
@@ -213,6 +213,7 @@ def remarks(record: Record) -> list[str]:
     """The remarks below a row: why it did not pass, and what limits its figures."""
     found = [] if verdict_word(record) in _NEEDS_NO_WORDS else [explanation(record)]
     noise, cut_short = noisy(record), unfinished(record)
+    found += [below_the_row(record)]
     found += [f"{IN_TEXT.cut_short} {cut_short}"] if cut_short else []
     for each in (*missing(record), *tester_faults(record)):  # the verdict may contain some of them
         found += [] if each in "; ".join(found) else [each]
@@ -233,4 +234,13 @@ def figure_text(found: Record, quantity: Quantity, signs: Signs = IN_TEXT) -> st
 def shown(records: Iterable[Record]) -> list[Metric]:
     """The metrics with a column in a table of these records: those found, and those that a method looked for."""
     known = {name for record in records for name in (*record["results"], *record["methods"])}
-    return [each for each in METRICS.values() if known & {each.name, each.method}]
+    return [each for each in METRICS.values() if each.column and known & {each.name, each.method}]
+
+
+def below_the_row(record: Record) -> str:
+    """The figures of a record that have no column: `back-to-back 1 023 frames; recovery 3.1 ms`. Empty without any."""
+    found = [each for each in METRICS.values() if not each.column and each.name in record["results"]]
+    return "; ".join(
+        f"{each.label} {figure_text(record['results'][each.name], each.quantity)} {each.quantity.unit}"
+        for each in found
+    )

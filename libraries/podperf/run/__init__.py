@@ -8,6 +8,9 @@ Its parts:
     kept: limits, baselines             patience, tester's limits and baselines, which a test leaves to the next
     test_in_progress, identity, ended   the record, trials and undo steps of one test; its name; its end
     set_up, measurement                 the chain of one test, and the figures of its methods
+    further_methods                     the methods beside MRR and the search
+    instances, soaking                  those that build the chain anew, or take hours
+    by_method                           each method by its name
     comparison, contenders              several chains by turns in one test
     variant_chains, hooks               the set-ups of a user's comparison
     variant_rounds, variant_costs       their figures, by turns or on a counted machine
@@ -15,8 +18,11 @@ Its parts:
     expected, interfaces                how long tests may take; the interfaces on a path
 """
 
+from podperf.run.further_methods import FurtherMethods
 from podperf.run.identity import TestIdentity
+from podperf.run.instances import repeat_instantiation
 from podperf.run.run import Run
 from podperf.run.session import MachineRole, Session
+from podperf.run.soaking import soak
 
-__all__ = ["MachineRole", "Run", "Session", "TestIdentity"]
+__all__ = ["FurtherMethods", "MachineRole", "Run", "Session", "TestIdentity", "repeat_instantiation", "soak"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from podperf.methods import (
     CostResult,
     CpuTimeAtShare,
     LatencyAtShare,
+    LatencyResult,
     MrrResult,
     SearchResult,
     mrr_by,
@@ -21,6 +23,7 @@ from podperf.methods import (
     search_by,
 )
 from podperf.methods.base import Method, MethodResult
+from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
 from podperf.run.baselines import Baselines
 from podperf.run.test_in_progress import TestInProgress
@@ -37,7 +40,8 @@ class Measurement:
     """A chain between the tester's ports, in a running test.
 
     A counted machine measures only `cost`, and its tester has no limits. `delivered_load` comes from `MrrResult`. It is
-    infinite before MRR is measured.
+    infinite before MRR is measured. `build` sets the chain up again, and takes it down at the end of the context; None
+    if others than podperf's test do that.
     """
 
     test: TestInProgress
@@ -48,6 +52,7 @@ class Measurement:
     baselines: Baselines
     cost: Callable[[], CostResult]
     delivered_load: float = math.inf
+    build: Callable[[], AbstractContextManager[SystemUnderTest]] | None = None
 
     def mrr(self) -> MrrResult:
         """Maximum receive rate, with the trials of the topology."""
@@ -57,7 +62,7 @@ class Measurement:
 
     def ndr_and_pdr(self) -> SearchResult:
         """NDR and PDR in one search, by the topology's preset."""
-        search, limits = search_by(self.settings), self._known_limits()
+        search, limits = search_by(self.settings), self.known_limits()
         preset = search.preset.for_tester(self.sut.tester.shortest_trial)
         withheld = {each.name: limits.doubt for each in preset.goals if limits.cannot_tell(each.loss_ratio)}
         search = replace(search, preset=preset, clock=self.test.patience.clock, withheld=withheld)
@@ -65,15 +70,15 @@ class Measurement:
         # have been better.
         return self.measure(search, replace(limits, maximum_load=min(limits.maximum_load, self.delivered_load)))
 
-    def latency(self) -> bool:
-        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. False without such a rate."""
+    def latency(self) -> LatencyResult | None:
+        """Latency at half the PDR, or at half the NDR if the preset seeks no PDR. None without such a rate."""
         record = self.test.record
         latency = LatencyAtShare.below(record.metrics)
         if latency is None:
-            return False
+            return None
         result = self.measure(latency)
         record.latency, record.latency_of = result.latency, result.statement
-        return True
+        return result
 
     def cpu_time(self) -> bool:
         """CPU time a frame, at the load of latency. False without such a load, if nothing is under test, or if the
@@ -81,18 +86,14 @@ class Measurement:
         cpu_time, clock = CpuTimeAtShare.below(self.test.record.metrics), self.sut.cpu_clock()
         if cpu_time is None or clock is None:
             return False
-        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self._known_limits(), clock, TRAIN)
+        source = self.test.trials(self.sut, cpu_time.name, self.traffic, self.known_limits(), clock, TRAIN)
         try:
-            self._keep(cpu_time.name, cpu_time.run(source))
+            self.keep(cpu_time.name, cpu_time.run(source))
         except TrialNotDelivered as error:  # the rates of the test are worth no less
             record = self.test.record
             record.methods = {**record.methods, cpu_time.name: not_delivered(error)}
             return False
         return True
-
-    def by_method(self, name: str) -> None:
-        """Measure the metrics of this method (`podperf.metrics.Metric.method`). The figures go into the record."""
-        MEASURES.get(name, _search_and_latency)(self)
 
     def judge(self) -> ThresholdVerdict:
         """The verdict on this test's figures by the testbed's thresholds."""
@@ -100,38 +101,23 @@ class Measurement:
 
     def measure(self, method: Method[Result], limits: TesterLimits | None = None) -> Result:
         """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
-        limits = limits or self._known_limits()
+        limits = limits or self.known_limits()
         result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
-        self._keep(method.name, result)
+        self.keep(method.name, result)
         return result
 
-    def _keep(self, method: str, result: MethodResult) -> None:
+    def trials(self, phase: str) -> ValidTrials:
+        """Trials of this phase across the chain."""
+        return self.test.trials(self.sut, phase, self.traffic, self.known_limits())
+
+    def keep(self, method: str, result: MethodResult) -> None:
+        """Keep a result of this method, and its figures, in the record."""
         record = self.test.record
         record.methods = {**record.methods, method: result.as_record()}
         self.test.keep(result.metrics)
 
-    def _known_limits(self) -> TesterLimits:
+    def known_limits(self) -> TesterLimits:
+        """The tester's limits. Raises Unavailable on a counted machine, where no rate is measured."""
         if self.limits is None:
             raise Unavailable(ONLY_COST)
         return self.limits
-
-
-def _search_and_latency(measurement: Measurement) -> None:
-    """The search, and the trial at a share of its rate. Methods without a trial of their own take this trial."""
-    measurement.ndr_and_pdr()
-    measurement.latency()
-
-
-def _search_and_cpu_time(measurement: Measurement) -> None:
-    """The search, and the trial with trains at a share of its rate."""
-    measurement.ndr_and_pdr()
-    measurement.cpu_time()
-
-
-MEASURES: Mapping[str, Callable[[Measurement], object]] = {
-    "mrr": Measurement.mrr,
-    "ndrpdr": Measurement.ndr_and_pdr,
-    "cost": lambda measurement: measurement.cost(),
-    "cpu_time": _search_and_cpu_time,
-}
-"""How the metrics of a method are measured, by the method's name. All others need `_search_and_latency`."""

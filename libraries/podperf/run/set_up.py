@@ -35,7 +35,8 @@ def set_up(test: TestInProgress, chain: Chain, traffic: TrafficProfile, session:
         record.limits = kept.limits.on_link(record.link_bits_per_second, traffic, sut.tester.facts.engine)
     test.undo.callback(_last_look, record, sut)
     cost = partial(measure_cost, test, sut, equipment.testbed, traffic, kept.bare_paths, session.profiler)
-    return Measurement(test, sut, traffic, record.limits, session.topology.method, kept.baselines, cost)
+    again = partial(equipment.testbed.build, chain, traffic.frame, traffic.directions)
+    return Measurement(test, sut, traffic, record.limits, session.topology.method, kept.baselines, cost, build=again)
 
 
 def _last_look(record: TestRecord, sut: SystemUnderTest) -> None:

@@ -11,6 +11,7 @@ from podperf.metrics import Measured, Metric
 from podperf.model import TrafficProfile
 from podperf.noise import Noise, total
 from podperf.records import TestRecord
+from podperf.run.by_method import measure_by_method
 from podperf.run.kept import Kept
 from podperf.run.measurement import Measurement
 from podperf.run.test_in_progress import TestInProgress
@@ -41,7 +42,8 @@ def figure_of(
     there = addressed(traffic, sut)
     if metric.method == "mrr":
         scratch.trials(sut, name, there, limits).measure(UNPACED, WARM_UP)
-    Measurement(scratch, sut, there, limits, settings, kept.baselines, _no_cost).by_method(metric.method)
+    measurement = Measurement(scratch, sut, there, limits, settings, kept.baselines, _no_cost)
+    measure_by_method(measurement, metric.method)
     found = scratch.record.metrics.get(metric.name)
     if found is None:
         raise PodperfError(f"variant {name!r} has no {metric.label}: the trials found none in this round")

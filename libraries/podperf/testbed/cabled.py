@@ -48,7 +48,9 @@ def set_up(
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
+    began = time.monotonic()
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
+    seconds = time.monotonic() - began
     parts = [
         PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus, WorkerSite(worker.host, one.worker))
         for each, one, worker in zip(running, taken, workers, strict=True)
@@ -56,7 +58,7 @@ def set_up(
     ports, patience = _tester_ports(machines), _await_links(machines)
     if data_plane.uses_virtual_functions:  # their links may be lost again, and the kernel does not show DPDK's links
         patience = CARRIER_PATIENCE
-    sut = SystemUnderTest(chain, tester, parts, entries, ports, patience)
+    sut = SystemUnderTest(chain, tester, parts, entries, ports, patience, seconds)
     return _by_an_engine_that_sends(machines, sut, directions, way_back, undo)
 
 

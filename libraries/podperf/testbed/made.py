@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager, ExitStack
 
 from podperf.cpu_plan import CpuPlan
@@ -39,13 +40,15 @@ def set_up(
     tester_host = add_namespace(machines.tester_host, "tester", undo)
     worker = _worker(machines, tester_host, cpus, mtu, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
+    began = time.monotonic()
     running = data_plane.set_up(worker, chain, undo)
+    seconds = time.monotonic() - began
     machine = machines.workers[0]
     if machine.settings.counts_instructions:
         apply_to_chain(machine.host, worker.host, machine.settings.counted)
     site = WorkerSite(machine.host, worker)
     part = PartOfChain(running, worker=machine.host.name, cpus=cpus, site=site)
-    return SystemUnderTest(chain, tester, [part], running.entries)
+    return SystemUnderTest(chain, tester, [part], running.entries, set_up_seconds=seconds)
 
 
 def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> AbstractContextManager[Tester]:

@@ -71,6 +71,9 @@ class SystemUnderTest:
     # By the name of a tester port: the host that shows this interface. Only for ports that existed before the run.
     tester_ports: Mapping[str, Host] = field(default_factory=dict)
     link_patience: float = 0.0  # seconds that links may still take to come up, if podperf cannot see these links
+    set_up_seconds: float = (
+        0.0  # that the data planes took to set the chain up between the ports; 0: nothing was set up
+    )
 
     @property
     def ports(self) -> Mapping[str, PathPort]:

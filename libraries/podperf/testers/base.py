@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.model import Trial, TrialResult
 from podperf.testers.faults import Fault, FaultKind
@@ -81,6 +83,13 @@ class PortFacts:
     link_up: bool | None = None  # None: the tester does not say, because the port is an interface of the kernel
 
 
+class Ability(StrEnum):
+    """What some methods need, and not every tester can do."""
+
+    BURSTS = "sends a given number of frames back to back"
+    OVERLOAD = "lowers its load within a trial, and tells which frame was lost last"
+
+
 @dataclass(frozen=True)
 class TesterFacts:
     """Facts about a ready tester. Other parts of podperf act on these facts.
@@ -98,6 +107,12 @@ class TesterFacts:
     server: str | None = None  # address and port, if the tester is a server
     engine_remark: str | None = None  # the reason for another engine than the requested one
     fallback: Engine | None = None
+    abilities: frozenset[Ability] = frozenset()
+
+    def demand(self, ability: Ability) -> None:
+        """Raises Unavailable if the tester lacks this ability."""
+        if ability not in self.abilities:
+            raise Unavailable(f"this method needs a tester that {ability}, and {self.name} is none")
 
     @property
     def ports(self) -> Mapping[str, PortFacts]:

@@ -11,7 +11,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.programs import on_host
 from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
 from podperf.testers.answers import receive_answer
-from podperf.testers.base import PortFacts, Site, TesterFacts
+from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
 from podperf.testers.validity import Account, judged
 from podperf.topology import Engine, SoftwareSettings
 
@@ -92,7 +92,7 @@ class SoftwareTester:
             raise PodperfError("the software tester was stopped; make a new one")
         try:
             self._process.send(request_line(trial, self._settle))
-            answer = self._answer(trial.duration + self._settle + ANSWER_TIMEOUT)
+            answer = self._answer(trial.longest + self._settle + ANSWER_TIMEOUT)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self.close()
             raise
@@ -120,6 +120,7 @@ class SoftwareTester:
             engine_remark=self._remark,
             # Some drivers, and a veth whose peer has no receive ring, drop frames from XDP without an error.
             fallback="packet-ring" if (self._asked, engine) == ("auto", "xdp") else None,
+            abilities=frozenset(Ability),
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -167,6 +168,11 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     yield f"flows={traffic.flows}"
     if trial.train > 1:
         yield f"train={trial.train}"
+    if trial.frames:
+        yield f"frames={trial.frames}"
+    if trial.overload is not None:
+        yield f"overload={trial.overload.load:.6f}"
+        yield f"overload-duration={trial.overload.duration:.6f}"
     if trial.loop is not None:
         yield f"burst={trial.loop.burst}"
         yield f"windows={trial.loop.windows}"
@@ -221,5 +227,6 @@ def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
         corrupted=answer["corrupted"],
         duration=answer["duration_ns"] / 1e9,
         late=answer["late"],
+        last_lost=answer.get("last_lost"),
         latency=latency,
     )

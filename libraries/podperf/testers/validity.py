@@ -40,10 +40,12 @@ def _why_invalid(result: TrialResult, account: Account) -> str | None:
         return account.trouble
     if result.own_drops:
         return f"the tester itself lost {result.own_drops} frames: {account.own_drops}"
+    if result.trial.frames and result.sent < result.intended_count:
+        return f"the tester sent only {result.sent} of {result.intended_count} frames"
     if result.trial.load == UNPACED:
         return None
     for each in result.directions:
-        share = _share_of_load(each, result.trial.load, exact=account.took is None)
+        share = _share_of_load(each, result.trial.mean_load, exact=account.took is None)
         if share < ACHIEVED_LOAD_FLOOR:
             return f"the tester sent only {share:.1%} of the intended load {each.direction}"
     return _why_late(account.took, result.trial.duration)

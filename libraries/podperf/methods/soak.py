@@ -1,0 +1,179 @@
+"""Soak: a load below the NDR for hours. At most how many frames are lost, and does any process grow?
+
+The load goes in intervals, each a trial of its own, with a reading of memory behind it. Frames are lost in clumps. The
+bound on the loss rate therefore takes the clumps into account, by the dispersion of the loss from interval to interval.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from podperf.methods.base import TrialSource
+from podperf.metrics import Measured, Metrics
+
+NAME = "soak"
+SHARE = 0.9  # of the NDR; the NDR itself is where loss begins
+CONFIDENCE = 0.95
+NORMAL = 1.6448536269514722  # a normal variable is below it with this confidence
+FLAT_SHARE, FLAT_BYTES = 0.01, 256 * 1024  # memory that grows by no more than the larger of these is flat
+
+
+@dataclass(frozen=True)
+class MemoryReading:
+    """Bytes of memory at one moment: resident memory of each process by its name, and of the kernel of each host."""
+
+    processes: Mapping[str, int] = field(default_factory=dict)
+    kernel: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The frames of one interval, all directions, and the memory behind it. `ended` are seconds since the start."""
+
+    sent: int
+    lost: int
+    ended: float
+    memory: MemoryReading
+
+
+def most_expected(lost: float, dispersion: float = 1.0) -> float:
+    """The upper bound of the expected number of lost frames with 95 % confidence, after so many were lost.
+
+    Poisson: after none, it is 3.0 (the rule of three). With `dispersion`, the variance is so many times the mean, as
+    with clumps of that size. Otherwise by Wilson and Hilferty's approximation of the chi-square quantile (to 0.5 %).
+    """
+    if lost <= 0:
+        return -math.log(1 - CONFIDENCE)
+    events = lost / dispersion + 1
+    return dispersion * events * (1 - 1 / (9 * events) + NORMAL / (3 * math.sqrt(events))) ** 3
+
+
+def growth(amounts: Sequence[float]) -> float:
+    """By how much the median of the last third of the amounts is above that of the first third."""
+    third = max(1, len(amounts) // 3)
+    return statistics.median(amounts[-third:]) - statistics.median(amounts[:third])
+
+
+def is_flat(amounts: Sequence[float]) -> bool:
+    """Whether memory does not grow by more than 1 %, or 256 KiB."""
+    return growth(amounts) <= max(FLAT_BYTES, FLAT_SHARE * amounts[0])
+
+
+@dataclass(frozen=True)
+class SoakResult:
+    """All intervals. `load` is frames/s and direction, and `ndr` the rate of which it is a share."""
+
+    intervals: tuple[Interval, ...]
+    load: float
+    ndr: float
+    interval: float  # seconds
+
+    @property
+    def sent(self) -> int:
+        """Frames of all intervals and directions."""
+        return sum(each.sent for each in self.intervals)
+
+    @property
+    def lost(self) -> int:
+        """Frames that did not come back."""
+        return sum(each.lost for each in self.intervals)
+
+    @property
+    def dispersion(self) -> float:
+        """How many times its mean the variance of the loss is, from interval to interval. 1 or more."""
+        losses = [each.lost for each in self.intervals]
+        if len(losses) < 2 or not any(losses):
+            return 1.0
+        return max(1.0, statistics.variance(losses) / statistics.fmean(losses))
+
+    @property
+    def loss_bound(self) -> float:
+        """The loss ratio that the system does not exceed, with 95 % confidence."""
+        return min(1.0, most_expected(self.lost, self.dispersion) / self.sent) if self.sent else 1.0
+
+    @property
+    def series(self) -> Mapping[str, Sequence[int]]:
+        """The memory of each process over time. Those that were not there all the time are left out."""
+        readings = [each.memory.processes for each in self.intervals]
+        names = set(readings[0]).intersection(*readings) if readings else set()
+        return {name: [each[name] for each in readings] for name in sorted(names)}
+
+    @property
+    def kernel_series(self) -> Mapping[str, Sequence[int]]:
+        """The kernel's memory on each host over time."""
+        readings = [each.memory.kernel for each in self.intervals]
+        names = set(readings[0]).intersection(*readings) if readings else set()
+        return {name: [each[name] for each in readings] for name in sorted(names)}
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The reason why no growth of memory is known. Empty if it is."""
+        if self.series:
+            return {}
+        return {"memory growth": "not read: no process of the system under test handles frames, its kernel does"}
+
+    @property
+    def metrics(self) -> Metrics:
+        """The bound on the loss, and the growth of all processes together. No growth without a process."""
+        found = {"loss_bound": Measured(self.loss_bound, low=self.lost / self.sent if self.sent else None)}
+        if series := self.series:
+            totals = [float(sum(moment)) for moment in zip(*series.values(), strict=True)]
+            found["memory_growth"] = Measured(growth(totals))
+        return found
+
+    def as_record(self) -> Mapping[str, Any]:
+        """Loss by interval, memory over time, and the parameters."""
+        return {
+            "method": NAME,
+            "source": "ETSI GS NFV-TST 009, long duration",
+            "load": self.load,
+            "share": SHARE,
+            "of": self.ndr,
+            "seconds": self.intervals[-1].ended if self.intervals else 0.0,
+            "interval": self.interval,
+            "sent": self.sent,
+            "lost": self.lost,
+            "lost_by_interval": [each.lost for each in self.intervals],
+            "intervals_with_loss": sum(1 for each in self.intervals if each.lost),
+            "loss_ratio": self.lost / self.sent if self.sent else None,
+            "loss_bound": self.loss_bound,
+            "confidence": CONFIDENCE,
+            "dispersion": self.dispersion,
+            "moments": [each.ended for each in self.intervals],
+            "memory": _told(self.series),
+            "kernel_memory": _told(self.kernel_series),
+            "missing": dict(self.missing),
+        }
+
+
+def _told(series: Mapping[str, Sequence[int]]) -> Mapping[str, Any]:
+    return {
+        name: {"bytes": list(amounts), "growth": growth(amounts), "flat": is_flat(amounts)}
+        for name, amounts in series.items()
+    }
+
+
+@dataclass(frozen=True)
+class Soak:
+    """`duration` seconds at SHARE of the NDR, in intervals of `interval` seconds. `memory` reads the memory now."""
+
+    ndr: float
+    duration: float
+    interval: float
+    memory: Callable[[], MemoryReading]
+    clock: Callable[[], float]
+    name: str = NAME
+
+    def run(self, source: TrialSource) -> SoakResult:
+        """Measure."""
+        load, began, intervals = min(SHARE * self.ndr, source.maximum_load), self.clock(), list[Interval]()
+        sent_for = 0.0
+        while sent_for < self.duration - 1e-9:
+            trial = source.measure(load, min(self.interval, self.duration - sent_for))
+            sent_for += trial.trial.duration
+            intervals.append(Interval(trial.sent, trial.lost, self.clock() - began, self.memory()))
+        return SoakResult(tuple(intervals), load, self.ndr, self.interval)
