@@ -22,6 +22,7 @@ BARE_SEARCH = 0.2  # the same share on the bare path, where the tester is the li
 
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
+_OF_RESOURCES = 4  # those of section 4.2 compare so many
 
 
 def usual_duration(
@@ -38,7 +39,7 @@ def usual_duration(
     search = share * preset(method.search).search_duration_max + LATENCY + CPU_TIME
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
-        return Comparison.rounds * _CONTENDERS * each
+        return Comparison.rounds * (_OF_RESOURCES if "resources" in tags else _CONTENDERS) * each
     if "ndrpdr" in tags or not any(each.startswith(("sec-", "appendix-", "mrr")) for each in tags):
         return CHAIN + mrr + search + method.patience
     if "mrr" in tags or set(data_planes) & set(tags):
