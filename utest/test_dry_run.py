@@ -108,11 +108,9 @@ def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> No
     assert all(f"on {host}" in shown for host in where)
 
 
-@pytest.mark.parametrize(
-    "claim", [each for each in CLAIMS.values() if each.name.endswith("-by-length")], ids=lambda claim: claim.name
-)
-def test_the_chains_of_section_4_2_4_have_plans(claim: Claim) -> None:
-    longest = claim.chains[-1]
+@pytest.mark.parametrize("name", [each for each in CLAIMS if each.endswith("-by-length")])
+def test_the_chains_of_section_4_2_4_have_plans(name: str) -> None:
+    longest = CLAIMS[name].chains[-1]
     made = text(plan(topology("local"), longest, SMALL))
     assert longest.pods == 6
     assert {f"pod{number}" for number in range(1, 7)} <= set(re.findall(r"pod\d\b", made))
