@@ -21,6 +21,13 @@ def held_to(host: Host, threads: Iterable[int]) -> list[str]:
     return sorted(set(_status(host, threads, "Cpus_allowed_list")))
 
 
+def scheduling(host: Host, threads: Iterable[int]) -> list[str]:
+    """The scheduling policies and nice values of these threads, as ps(1) tells them: `TS, nice 0`."""
+    numbers = ",".join(map(str, threads))
+    said = host.ask("ps", "-L", "-o", "cls=,ni=", "-p", numbers, check=False).stdout if numbers else ""
+    return sorted({f"{policy}, nice {nice}" for policy, nice in map(str.split, said.splitlines())})
+
+
 def preemptions(host: Host, threads: Iterable[int]) -> list[int]:
     """The number of preemptions of each of these threads so far. A thread that has ended is left out."""
     return [int(count) for count in _status(host, threads, "nonvoluntary_ctxt_switches")]

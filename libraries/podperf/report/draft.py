@@ -121,8 +121,9 @@ SECTIONS = (
         "4.2.1",
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
-        "Pods on CPUs of their own, shared or any, on the NIC's NUMA node or another, in the order that was published.",
-        suites=("A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
+        "A pod on CPUs of its own, shared or any, alone and beside a neighbour that computes or fills memory. Pods on "
+        "the NIC's NUMA node or another, in the order that was published.",
+        suites=("4.2.1_cpu_isolation_numa.robot", "A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
     ),
     Section(
         "4.2.2",

@@ -18,6 +18,7 @@ from podperf.report.chain_length_plot import chain_length_plot
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
 from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
+from podperf.report.isolation_chart import isolation_charts
 from podperf.report.noise_words import noise_words
 from podperf.report.page_frame import framed
 from podperf.report.ranking import rank, ranking
@@ -324,6 +325,7 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
         element("h3", f"{section.number} {section.title} ", cells.state(report.status), id=_anchor(report)),
         element("p", section.asks, class_="muted"),
         *_plots_by_length(report.records, conformance),
+        *(element("div", drawing(each), class_="scroll") for each in isolation_charts(report.records)),
         _findings(report.records, conformance),
         _results_table(measured, conformance),
         _checks_table(checks, conformance),
