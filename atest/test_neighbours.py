@@ -16,7 +16,7 @@ from podperf.testbed.neighbour import COMMANDS, NeighbourKind
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.isolation_claim import IsolationClaim
-from robot_run import ROOT, Robot
+from robot_run import ROOT, Robot, podperf
 
 CLAIM = IsolationClaim("af-xdp", NeighbourKind.BUSY, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
 RUNNING = [*COMMANDS[CLAIM.neighbour]]
@@ -100,3 +100,4 @@ def test_a_killed_run_leaves_no_neighbour(tmp_path: Path) -> None:
     robot.process.wait(60)
     while neighbours():
         assert time.monotonic() < deadline + 10
+    podperf("clean")
