@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from chains import local_testbed, need
 from podperf.hosts.local import LocalHost
-from podperf.kernel.threads import threads_named
+from podperf.kernel.threads import scheduling, threads_named
 from podperf.model import Chain
 from podperf.records import schema_errors
 from podperf.testbed.neighbour import COMMANDS, NeighbourKind
@@ -48,19 +49,18 @@ def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
             assert len(neighbours()) == len(placed.neighbour.cpus)
             described = sut.describe()
             beside = described["neighbour"]
-            assert beside["scheduling"] == ["TS, nice 0"]
+            assert beside["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
             (cpu,) = {each["cpu"] for each in described["pollers"]}
             (pollers,) = described["pollers"]
             reachable = str(cpu) in beside["held_to"][0].replace("-", ",").split(",")
             assert reachable == (contender.scenario.isolation is CpuIsolation.NONE)
             receiving = [each for name in ("net1", "net2") for each in threads_named(host, f"napi/{name}-")]
-            policies = host.ask("ps", "-L", "-o", "cls=", "-p", ",".join(map(str, receiving))).stdout.split()
             if contender.scenario.precedence:
                 assert "turns" in pollers["shared"]
             else:
-                assert set(policies) == {"TS"}
+                assert {each.split(",")[0] for each in scheduling(host, receiving)} == {"SCHED_OTHER"}
                 assert "scheduler divides" in pollers["shared"]
-                assert {each.split(",")[0] for each in pollers["scheduling"]} == {"TS"}
+                assert {each.split(",")[0] for each in pollers["scheduling"]} == {"SCHED_OTHER"}
     assert neighbours() == []
 
 

@@ -20,6 +20,7 @@ from podperf.hosts.base import Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.poller_sharing import take_turns
+from podperf.kernel.threads import scheduling
 from podperf.metrics import Measured
 from podperf.model import Chain, Placement
 from podperf.preflight.plan import plan
@@ -142,14 +143,14 @@ def started(kind: NeighbourKind, undo: ExitStack) -> Neighbour:
 
 
 @pytest.mark.parametrize("kind", list(NeighbourKind))
-def test_a_neighbour_works_where_it_may_and_ends(kind: NeighbourKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_neighbour_works_where_it_may_and_ends(kind: NeighbourKind) -> None:
     with ExitStack() as undo:
         neighbour = started(kind, undo)
         (process,) = neighbour.processes
         cpu = str(max(os.sched_getaffinity(0)))
         told = neighbour.describe()
         assert told["held_to"] == [cpu]
-        assert told["scheduling"] == ["TS, nice 0"]
+        assert told["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
         assert (told["kind"], told["processes"]) == (kind, 1)
         while not (taken := neighbour.cpus_taken()):
             pass
@@ -166,6 +167,16 @@ def test_the_work_of_a_neighbour_does_not_outlive_a_killed_run() -> None:
         (process,) = started(BUSY, undo).processes
         status = Path(f"/proc/{process.pid}/status").read_text()
         assert re.search(rf"^PPid:\t{os.getpid()}$", status, re.MULTILINE)
+
+
+def test_the_scheduling_of_threads_is_read() -> None:
+    """Fields of proc(5): 19 nice, 40 priority, 41 policy. A user chooses the name of a process."""
+    head = "S 1 " + "0 " * 14
+    lines = [f"12 (a) b) c) {head}-20 {'0 ' * 20}0 0 0", f"13 (x) {head}0 {'0 ' * 20}1 2 0"]
+    host = ScriptedHost(answers={"grep -h": "\n".join(lines)})
+    assert scheduling(host, [12, 13]) == ["SCHED_OTHER, nice -20", "SCHED_RR, priority 1"]
+    assert host.commands == ["grep -h  /dev/null /proc/12/stat /proc/13/stat"]
+    assert scheduling(ScriptedHost(patient=True), []) == []
 
 
 def test_a_program_that_does_not_start_is_told() -> None:

@@ -47,11 +47,14 @@ class TurnsOnCpu:
     def describe(self) -> dict[str, Any]:
         """The number of pollers of this CPU, and how they share it. Read back from the kernel: the CPU's NUMA node, the
         CPUs where the pollers may run, and how often each was preempted."""
-        how, special = "alone" if self.precedence else "as the scheduler divides its time among all processes", {}
+        how = "alone" if self.precedence else "as the scheduler divides its time among all processes"
+        special: dict[str, Any] = {}
         if self.rotation is not None:
             how = f"in turns of {SLICE} us, by rotated real-time priority"
             said = SPECIAL_CAPABILITY.format(cpu=self.cpu, pollers=len(self.pollers), slice=SLICE)
             special = {"special_capability": said}
+        else:  # that of threads which take turns changes all the time
+            special = {"scheduling": scheduling(self.host, self.pollers)}
         node = self.host.ask("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
             "cpu": self.cpu,
@@ -59,7 +62,6 @@ class TurnsOnCpu:
             "pollers": len(self.pollers),
             "held_to": held_to(self.host, self.pollers),
             "shared": how,
-            "scheduling": scheduling(self.host, self.pollers),
             "preemptions": preemptions(self.host, self.pollers),
             **special,
         }
