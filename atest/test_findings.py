@@ -39,3 +39,20 @@ def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> 
         assert skipped["outcome"] == "skipped"
         assert "vpp" in skipped["reason"].lower()
         assert not skipped["trials"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_as_before")
+def test_chains_of_one_to_six_pods_are_compared(tmp_path: Path) -> None:
+    robot = Robot(tmp_path, "--test", "MACVLAN, 1 to 6 pods", str(ROOT / "tests"))
+    assert robot.wait(300) == 0, robot.messages()
+    (record,) = robot.records()
+    assert schema_errors(record) == []
+    (finding,) = record["findings"]
+    lengths = finding["chain_lengths"]
+    assert (lengths["data_plane"], lengths["pods"]) == ("macvlan", [1, 2, 4, 6])
+    assert len(lengths["rates"]) == 4
+    assert finding["verdict"] != "refuted", finding["detail"]
+    for described, pods in zip(record["data_plane"].values(), lengths["pods"], strict=True):
+        assert set(described["pods"]) == {f"pod{number}" for number in range(1, pods + 1)}
+    assert "rate of each data plane by the number of pods" in (robot.results / "conformance.html").read_text()

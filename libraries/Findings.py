@@ -5,7 +5,10 @@ from __future__ import annotations
 from robot.api.deco import keyword, library
 
 from podperf import __version__
+from podperf.testbed.neighbour import NeighbourKind
+from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import claim_named
+from podperf.verdicts.isolation_claim import IsolationClaim
 from Testbed import measure_and_judge
 
 
@@ -31,3 +34,15 @@ class Findings:
         a wrong claim is no fault of the testbed. If the testbed cannot run a chain, the test is skipped.
         """
         measure_and_judge(claim_named(claim))
+
+    @keyword
+    def measure_and_judge_isolation(self, data_plane: str, neighbour: NeighbourKind, *levels: CpuIsolation) -> None:
+        """Measure a pod on a CPU of its own and at other isolation `levels`, alone and beside a `neighbour`, by turns.
+
+        Levels are `SHARED` and `NONE`. Name the one first that should forward more beside the neighbour. A neighbour is
+        `BUSY` or a `MEMORY_HOG`. `docs/noisy-neighbours.md` explains them.
+
+        The verdict becomes the test's message and does not fail the test. If the testbed cannot have one of the levels,
+        the test is skipped with the reason.
+        """
+        measure_and_judge(IsolationClaim(data_plane, neighbour, (CpuIsolation.EXCLUSIVE, *levels)))

@@ -44,6 +44,7 @@ from podperf.topology import (
     WorkerPortSettings,
     load_topology,
 )
+from podperf.verdicts.claims import CLAIMS
 from scripted_host import ScriptedHost
 
 TOPOLOGIES = SCHEMA_PATH.parent
@@ -105,6 +106,14 @@ def test_every_data_plane_has_a_plan_on_every_testbed(name: str, lab: str) -> No
     shown = render(made)
     assert f"on {topology(lab).name}" in shown
     assert all(f"on {host}" in shown for host in where)
+
+
+@pytest.mark.parametrize("name", [each for each in CLAIMS if each.endswith("-by-length")])
+def test_the_chains_of_section_4_2_4_have_plans(name: str) -> None:
+    longest = CLAIMS[name].chains[-1]
+    made = text(plan(topology("local"), longest, SMALL))
+    assert longest.pods == 6
+    assert {f"pod{number}" for number in range(1, 7)} <= set(re.findall(r"pod\d\b", made))
 
 
 def test_the_report_names_the_data_planes_whose_pods_cni_plugins_attach() -> None:

@@ -14,7 +14,10 @@ import make_sweeps
 from podperf.dataplanes import DATA_PLANES
 from podperf.model import NetworkingModel
 from podperf.report.draft import SECTIONS
+from podperf.testbed.neighbour import NeighbourKind
+from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import CLAIMS
+from podperf.verdicts.isolation_claim import IsolationClaim
 
 ROOT = Path(__file__).parents[1]
 SUITE = Suite.from_file_system(ROOT / "tests")
@@ -124,6 +127,18 @@ def test_every_claim_is_judged_in_its_sections() -> None:
         wanted = {f"appendix-{each.lower()}" if each[0].isalpha() else f"sec-{each}" for each in claim.sections}
         wanted |= {chain.data_plane for chain in claim.chains} | {claim.frame.name, "finding"}
         assert wanted <= set(judged[name].tags), name
+
+
+def test_every_isolation_level_is_measured_under_its_tags() -> None:
+    rows = [test for test in SUITE.all_tests if test.template == "Isolation Should Be Judged"]
+    assert len(rows) == 8
+    for test in rows:
+        data_plane, neighbour, *levels = map(str, test.body[0].args)
+        claim = IsolationClaim(
+            data_plane, NeighbourKind[neighbour], tuple(CpuIsolation[each] for each in ("EXCLUSIVE", *levels))
+        )
+        assert {"sec-4.2.1", "resources", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
+        assert f"exclusive over {' over '.join(levels).lower()}, {claim.neighbour}" in test.name
 
 
 def test_every_section_tag_is_a_section_of_the_draft() -> None:

@@ -45,6 +45,10 @@ class CpuPlan:
     neighbour: tuple[int, ...] = ()
     """Work that competes on purpose: CPUs of the worker that neither tester nor system under test has."""
 
+    precedence: bool = True
+    """Whether pollers and receive threads go before other processes. If not, the scheduler divides the CPUs' time among
+    all of them, as it does where nobody manages CPUs."""
+
     apart: bool = False
     """Whether the tester's CPUs belong to another machine than the worker's."""
 

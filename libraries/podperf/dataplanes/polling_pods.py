@@ -71,7 +71,7 @@ class PollingPods:
         Without `entries`, pods and switch forward frames unchanged. `beside_pods` has the other threads that take CPU
         time for frames.
         """
-        turns = take_turns(self._worker.host, pollers, self._undo)
+        turns = take_turns(self._worker.host, pollers, self._undo, precedence=self._worker.cpus.precedence)
 
         def description() -> Mapping[str, Any]:
             applications = {each.name: describe_application(each) for each in self.applications}

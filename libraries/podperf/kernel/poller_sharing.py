@@ -17,7 +17,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.programs import on_host
 from podperf.kernel.thread_time import CpuUser
-from podperf.kernel.threads import held_to, preemptions
+from podperf.kernel.threads import held_to, preemptions, scheduling
 
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps, 100 frames arrive in this time, and a veth's ring holds 256
@@ -30,12 +30,14 @@ SPECIAL_CAPABILITY = (
 
 @dataclass(frozen=True)
 class TurnsOnCpu:
-    """The pollers of one CPU. `rotation` is the helper that gives them turns; None for a single poller."""
+    """The pollers of one CPU. `rotation` is the helper that gives them turns; None for a single poller, and without
+    `precedence`."""
 
     host: Host
     cpu: int
     pollers: Sequence[int]
     rotation: Process | None
+    precedence: bool = True
 
     def check(self) -> None:
         """Raises PodperfError if the helper has ended, because the pollers then no longer take turns."""
@@ -45,11 +47,14 @@ class TurnsOnCpu:
     def describe(self) -> dict[str, Any]:
         """The number of pollers of this CPU, and how they share it. Read back from the kernel: the CPU's NUMA node, the
         CPUs where the pollers may run, and how often each was preempted."""
-        how, special = "alone", {}
+        how = "alone" if self.precedence else "as the scheduler divides its time among all processes"
+        special: dict[str, Any] = {}
         if self.rotation is not None:
             how = f"in turns of {SLICE} us, by rotated real-time priority"
             said = SPECIAL_CAPABILITY.format(cpu=self.cpu, pollers=len(self.pollers), slice=SLICE)
             special = {"special_capability": said}
+        else:  # that of threads which take turns changes all the time
+            special = {"scheduling": scheduling(self.host, self.pollers)}
         node = self.host.ask("sh", "-c", f"ls -d /sys/devices/system/cpu/cpu{self.cpu}/node*", check=False).stdout
         return {
             "cpu": self.cpu,
@@ -85,9 +90,19 @@ class Turns:
         return [each.describe() for each in self.cpus]
 
 
-def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack) -> Turns:
-    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A lone poller gets the nice value -20."""
-    return Turns([_take_turns(host, cpu, threads, undo) for cpu, threads in pollers.items()])
+def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack, *, precedence: bool = True) -> Turns:
+    """Let the pollers of each CPU (thread numbers by CPU number) take turns. A lone poller gets the nice value -20.
+
+    Without `precedence`, all of them are ordinary processes, and the scheduler divides the CPU's time.
+    """
+    share = _take_turns if precedence else _share_as_others
+    return Turns([share(host, cpu, threads, undo) for cpu, threads in pollers.items()])
+
+
+def _share_as_others(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> TurnsOnCpu:
+    for thread in threads:  # a receive thread has real-time priority from its set-up
+        host.do("chrt", "--other", "--pid", "0", str(thread))
+    return TurnsOnCpu(host, cpu, threads, None, precedence=False)
 
 
 def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -> TurnsOnCpu:

@@ -428,6 +428,7 @@ _FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]],
         (r"/sys/devices/system/node/online", lambda host, _: format_cpu_list(map(host.cpus.node, host.cpus.online))),
         (r"/sys/devices/system/node/node(\d+)/cpulist", _cpus_of_node),
         (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
+        (r"/proc/meminfo", lambda *_: f"MemAvailable: {1 << 30} kB\n"),
         (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
         (r"(/proc/sys/kernel/random/boot_id)", _boot),
         (r"/run/podperf/.*pid", lambda host, _: str(host.next_number())),  # of a program that was started

@@ -87,6 +87,8 @@ def _cpu_isolation(found: SetUp) -> str | None:
         beside = "no vSwitch beside the pods"
     if found.shared:
         beside = f"the scheduler may move the pods among CPU {_list(found.shared)}"
+    if neighbour := found.description.get("neighbour"):
+        beside += f"; a neighbour ({neighbour['kind']}) competes on CPU {', '.join(neighbour['held_to'])}"
     return f"{beside}; isolated by the kernel (isolcpus): {f'CPU {isolated}' if isolated else 'none'}"
 
 

@@ -128,8 +128,9 @@ SECTIONS = (
         "4.2.1",
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
-        "Pods on CPUs of their own, shared or any, on the NIC's NUMA node or another, in the order that was published.",
-        suites=("A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
+        "A pod on CPUs of its own, shared or any, alone and beside a neighbour that computes or fills memory. Pods on "
+        "the NIC's NUMA node or another, in the order that was published.",
+        suites=("4.2.1_cpu_isolation_numa.robot", "A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
     ),
     Section(
         "4.2.2",
@@ -148,8 +149,9 @@ SECTIONS = (
         "4.2.4",
         "Service Function Chaining",
         "Chains of pods: scenarios should reflect the number of VNFs on a host and the acceleration of their network.",
-        "Chains of 1, 2 and 4 pods by turns, and those of the hackathon: of 2, 4 and 6, also with virtual functions.",
-        suites=("4.1_findings.robot", "hackathon_113.robot"),
+        "Chains of 1, 2, 4 and 6 pods of each data plane by turns, and the share of the rate that a further pod takes. "
+        "Those of the hackathon, also with virtual functions. Several chains beside each other are not measured.",
+        suites=("4.2.4_service_function_chains.robot", "4.1_findings.robot", "hackathon_113.robot"),
     ),
     Section(
         "4.2.5",

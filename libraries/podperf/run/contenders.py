@@ -28,6 +28,9 @@ class Contenders:
     test: TestInProgress
     known: KnownLimits | None
     limits: dict[str, TesterLimits] = field(default_factory=dict)
+    cpus_of_neighbours: dict[str, list[float]] = field(default_factory=dict)
+    """By contender with a neighbour: the CPUs that the neighbour has kept busy, each time that the chain stood."""
+
     _described: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -44,6 +47,8 @@ class Contenders:
             if name not in self._described:
                 self._describe(name, traffic, sut)
             yield sut
+            if sut.neighbour is not None:
+                self.cpus_of_neighbours.setdefault(name, []).append(sut.neighbour.cpus_taken())
 
     def _describe(self, name: str, traffic: TrafficProfile, sut: SystemUnderTest) -> None:
         record = self.test.record

@@ -18,6 +18,7 @@ from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
 from podperf.model import Placement
+from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
 
@@ -40,12 +41,18 @@ class CpuIsolation(StrEnum):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One placement. If a chain has more pods than `pods`, further pods have the place of the last one."""
+    """One placement. If a chain has more pods than `pods`, further pods have the place of the last one.
+
+    With a `neighbour`, work competes with the chain on all CPUs that the isolation leaves to it. If `precedence` is
+    False, pods that share CPUs do so as ordinary processes: nothing gives their pollers turns.
+    """
 
     name: str
     switch: Node
     pods: tuple[Node, ...]
     isolation: CpuIsolation = CpuIsolation.EXCLUSIVE
+    neighbour: NeighbourKind | None = None
+    precedence: bool = True
 
 
 _NIC, _OTHER, _ANY = Node.NIC, Node.OTHER, Node.ANY
@@ -76,12 +83,15 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 class Placed:
     """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
 
-    When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs.
+    When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs. `isolation` is
+    None in the usual placement.
     """
 
     placement: Placement
     cpus: Sequence[CpuPlan]
     shared: tuple[int, ...] = ()
+    isolation: CpuIsolation | None = None
+    neighbour: NeighbourPlan | None = None
 
     @property
     def suts(self) -> list[set[int]]:
@@ -93,6 +103,9 @@ class Placed:
         return {
             "placement": self.placement.as_record(),
             "shared": list(self.shared),
+            "isolation": self.isolation and self.isolation.name.lower(),
+            "precedence": all(each.precedence for each in self.cpus),
+            "neighbour": self.neighbour and self.neighbour.as_record(),
             "roles": roles_as_record(self.cpus),
         }
 
@@ -129,11 +142,30 @@ def place_scenario(
             f"scenario {scenario.name} lets pods share CPUs, and the kernel moves no process from one isolated CPU to "
             f"another: leave CPU {format_cpu_list(sorted(isolated))} of the worker out of `isolcpus`"
         )
-    placement = replace(usual, sut=sut, named_switch=switch, neighbour=neighbour)
+    beside_chain = _neighbour(scenario, neighbour, shared, usual, cpus)
+    placement = replace(usual, sut=sut, named_switch=switch, neighbour=beside_chain.cpus if beside_chain else neighbour)
     beside = (*pool, *control)
     ends = (switch or pool)[0], beside[-1]
     roles = give_roles(placement, pods, receives=ends, switch=switch, beside=beside)
-    return Placed(placement, (roles,), shared)
+    roles = replace(roles, precedence=scenario.precedence)
+    return Placed(placement, (roles,), shared, scenario.isolation, beside_chain)
+
+
+def _neighbour(
+    scenario: Scenario, left: Collection[int], shared: tuple[int, ...], usual: Placement, cpus: Cpus
+) -> NeighbourPlan | None:
+    """The neighbour of a scenario. It shares the CPUs of the pods, if these share any. Otherwise it has the CPUs that
+    are `left`, or if none is left those of a tester on the same machine, which has precedence there."""
+    if scenario.neighbour is None:
+        return None
+    beside = shared or tuple(cpu for cpu in left if cpu not in cpus.isolated)
+    beside = beside or (() if usual.apart else usual.tester)
+    if not beside:
+        raise Unavailable(
+            f"scenario {scenario.name} wants a CPU for the neighbour, and the chain has all "
+            f"{count(len(cpus.usable), 'CPU')} of the worker that are not isolated"
+        )
+    return NeighbourPlan(scenario.neighbour, tuple(sorted(beside)))
 
 
 class _Choice:

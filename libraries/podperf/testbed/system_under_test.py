@@ -16,6 +16,7 @@ from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
 from podperf.pods.base import Pod
 from podperf.testbed.by_worker import as_record, keys_as_record
+from podperf.testbed.neighbour import Neighbour
 from podperf.testers.base import Tester
 
 PROBE_LOAD = 1000.0  # frames/s and direction: the lowest tester.maximum_load that a topology may name
@@ -71,9 +72,9 @@ class SystemUnderTest:
     # By the name of a tester port: the host that shows this interface. Only for ports that existed before the run.
     tester_ports: Mapping[str, Host] = field(default_factory=dict)
     link_patience: float = 0.0  # seconds that links may still take to come up, if podperf cannot see these links
-    set_up_seconds: float = (
-        0.0  # that the data planes took to set the chain up between the ports; 0: nothing was set up
-    )
+    # Seconds that the data planes took to set the chain up between the ports; 0: nothing was set up.
+    set_up_seconds: float = 0.0
+    neighbour: Neighbour | None = None  # competes with the chain on purpose
 
     @property
     def ports(self) -> Mapping[str, PathPort]:
@@ -108,7 +109,8 @@ class SystemUnderTest:
 
     def describe(self) -> Mapping[str, Any]:
         """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
-        return as_record({part.worker: part.data_plane.describe() for part in self.parts})
+        beside = {} if self.neighbour is None else {"neighbour": self.neighbour.describe()}
+        return {**as_record({part.worker: part.data_plane.describe() for part in self.parts}), **beside}
 
     def cpu_clock(self) -> ThreadClock | None:
         """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""
@@ -126,9 +128,11 @@ class SystemUnderTest:
         return all(each.received for each in result.directions)
 
     def check(self) -> None:
-        """Raises PodperfError with the cause if a process of the chain has ended."""
+        """Raises PodperfError with the cause if a process of the chain or of its neighbour has ended."""
         for data_plane in self.data_planes:
             data_plane.check()
+        if self.neighbour is not None:
+            self.neighbour.check()
 
     def probe(self, traffic: TrafficProfile) -> None:
         """Wait until frames cross in each direction, and each frame arrives once.

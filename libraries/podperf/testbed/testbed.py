@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
@@ -15,6 +16,7 @@ from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
+from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
@@ -99,6 +101,8 @@ class LiveTestbed(Machines):
         )
         if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
+        if placed.neighbour is not None:
+            refuse_too_large(worker.host, placed.neighbour)
         return placed
 
     @contextmanager
@@ -140,12 +144,15 @@ class LiveTestbed(Machines):
         directions: tuple[Direction, ...] | None = None,
         first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
-        """Set the chain up, with switch and pods on the CPUs of a scenario."""
-        with self.build(chain, frame, directions, placed.cpus, first) as sut:
+        """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them."""
+        with self.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
             if placed.shared:
                 for application in (each for part in sut.data_planes for each in part.applications):
                     application.allow(placed.shared)
-            yield sut
+            if placed.neighbour is None:
+                yield sut
+            else:
+                yield replace(sut, neighbour=start_neighbour(self.workers[0].host, placed.neighbour, undo))
 
     @contextmanager
     def bare_path(

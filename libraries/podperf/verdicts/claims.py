@@ -60,6 +60,17 @@ _MEMIF_IS_FASTER = (
     "between vswitch and pod"
 )
 
+
+def _falls_with_length(data_plane: str, *pods: int) -> Claim:
+    """Chains of these lengths: each forwards more than the next one."""
+    return Claim(
+        f"{data_plane}-by-length",
+        ("4.2.4",),
+        "A longer chain forwards less, because every pod of it handles every frame",
+        tuple(Chain(data_plane, each) for each in pods or (1, 2, 4, 6)),
+    )
+
+
 _CLAIMS = (
     Claim(
         "macvlan-over-bridge",
@@ -133,6 +144,15 @@ _CLAIMS = (
         f"{DRAFT}, section 4.1.3",
         caveat="switch and pods are the same, but a thread polls AF_XDP ports; no thread polls AF_PACKET ports",
     ),
+    *map(
+        _falls_with_length,
+        (
+            *("linux-bridge", "ptp", "macvlan", "ipvlan", "routed", "ipip", "docker", "service", "routed-policy"),
+            *("ovs-kernel", "ovs-dpdk", "ovs-netdev", "vpp-l2patch", "vpp-bridge-domain", "vpp-vrf"),
+            *("tc-redirect", "tc-redirect-peer", "xdp-redirect", "af-xdp", "af-xdp-busy-poll", "ovs-afxdp"),
+        ),
+    ),
+    _falls_with_length("memif", 2, 4, 6),  # two pods at least, because memif joins pods to each other
 )
 
 CLAIMS = MappingProxyType(with_third_party("podperf.claims", {each.name: each for each in _CLAIMS}))

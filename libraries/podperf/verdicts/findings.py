@@ -20,6 +20,7 @@ from podperf.figures import count, percent, short
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
+from podperf.verdicts.chain_length import ChainLengths, by_length
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
 
 MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
@@ -85,13 +86,15 @@ class Order(Protocol):
 class Finding:
     """A claim, and the verdict of a test's measurements on it.
 
-    `source` is the document that makes the claim, and the place in it. None: podperf itself expects it.
+    `source` is the document that makes the claim, and the place in it. None: podperf itself expects it. `chain_lengths`
+    has the rates by the number of pods, if the claim is about chains that differ in nothing else.
     """
 
     claim: str
     verdict: FindingVerdict
     detail: str
     source: str | None = None
+    chain_lengths: ChainLengths | None = None
 
 
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
@@ -106,7 +109,10 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
     severity: tuple[FindingVerdict, ...] = ("refuted", "inconclusive", "confirmed")
     verdict = "inconclusive" if doubt else min((each for each, _ in compared), key=severity.index)
 
+    lengths = _by_length(contenders, rates)
     sentences = [*filter(None, [doubt]), *_told(compared)]
+    if lengths is not None:
+        sentences.append(lengths.words)
     frames = ", ".join(dict.fromkeys(each.frame.name for each in contenders))
     rounds = count(len(rates[0]), "interleaved round")
     sentences.append(f"{rounds} of {frames} frames; more than {percent(order.relevant_difference)} counts")
@@ -120,7 +126,14 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
         sentences.append(order.caveat)
     if order.their_figures:
         sentences.append(f"their figures: {order.their_figures}")
-    return Finding(order.text, verdict, "; ".join(sentences), order.source)
+    return Finding(order.text, verdict, "; ".join(sentences), order.source, lengths)
+
+
+def _by_length(contenders: Sequence[Contender], rates: Sequence[Sequence[Measured]]) -> ChainLengths | None:
+    """The rates by the number of pods, if frames and placements of all contenders are the same."""
+    if len({(each.frame, each.scenario) for each in contenders}) > 1:
+        return None
+    return by_length([each.chain for each in contenders], rates)
 
 
 def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured]:

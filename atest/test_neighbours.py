@@ -1,0 +1,103 @@
+"""Isolation levels beside a neighbour: what the kernel says of pods and neighbour, and that a kill leaves none."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from chains import local_testbed, need
+from podperf.hosts.local import LocalHost
+from podperf.kernel.threads import scheduling, threads_named
+from podperf.model import Chain
+from podperf.records import schema_errors
+from podperf.testbed.neighbour import COMMANDS, NeighbourKind
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.scenarios import CpuIsolation
+from podperf.verdicts.isolation_claim import IsolationClaim
+from robot_run import ROOT, Robot, podperf
+
+CLAIM = IsolationClaim("af-xdp", NeighbourKind.BUSY, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
+RUNNING = [*COMMANDS[CLAIM.neighbour]]
+
+
+def neighbours() -> list[str]:
+    """The processes of all neighbours on this machine."""
+    wanted = "\0".join(RUNNING) + "\0"
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [str(file.parent)] if file.read_text() == wanted else []
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+@pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.parametrize("place", [1, 3], ids=["exclusive", "none"])
+def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
+    need("af-xdp")
+    host, contender = LocalHost(), CLAIM.contenders[place]
+    assert contender.scenario is not None
+    with RunLock():
+        testbed = local_testbed()
+        placed = testbed.place_scenario(contender.scenario, Chain("af-xdp", 1))
+        with testbed.build_placed(placed, Chain("af-xdp", 1), CLAIM.frame) as sut:
+            assert placed.neighbour is not None and sut.neighbour is not None
+            assert len(neighbours()) == len(placed.neighbour.cpus)
+            described = sut.describe()
+            beside = described["neighbour"]
+            assert beside["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
+            (cpu,) = {each["cpu"] for each in described["pollers"]}
+            (pollers,) = described["pollers"]
+            reachable = str(cpu) in beside["held_to"][0].replace("-", ",").split(",")
+            assert reachable == (contender.scenario.isolation is CpuIsolation.NONE)
+            receiving = [each for name in ("net1", "net2") for each in threads_named(host, f"napi/{name}-")]
+            if contender.scenario.precedence:
+                assert "turns" in pollers["shared"]
+            else:
+                assert {each.split(",")[0] for each in scheduling(host, receiving)} == {"SCHED_OTHER"}
+                assert "scheduler divides" in pollers["shared"]
+                assert {each.split(",")[0] for each in pollers["scheduling"]} == {"SCHED_OTHER"}
+    assert neighbours() == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_as_before")
+def test_an_isolated_pod_forwards_more_beside_a_busy_neighbour(tmp_path: Path) -> None:
+    need("af-xdp")
+    chosen = ("AF_XDP, exclusive over none, busy", "AF_XDP, exclusive over shared over none, busy")
+    tests = [word for name in chosen for word in ("--test", name)]
+    robot = Robot(tmp_path, *tests, str(ROOT / "tests"), whole_calibration=True)
+    assert robot.wait(300) == 0, robot.messages()
+    found = {each["test"]["name"]: each for each in robot.records()}
+    record = found[chosen[0]]
+    assert schema_errors(record) == []
+    (finding,) = record["findings"]
+    assert finding["verdict"] == "confirmed", finding["detail"]
+    assert "their figures: exclusive 39.2, none 11.5 Gbit/s" in finding["detail"]
+    compared = record["methods"]["comparison"]
+    names = list(map(str, CLAIM.contenders))
+    assert list(compared["rates"]) == names
+    assert set(compared["cpus_of_neighbours"]) == {names[1], names[3]}
+    assert all(len(each) == 10 for each in compared["cpus_of_neighbours"].values())
+    assert min(compared["cpus_of_neighbours"][names[3]]) > 0.05, "it competed in every round"
+    if (second := found[chosen[1]])["outcome"] == "skipped":
+        assert "wants a CPU" in second["reason"]
+        assert not second["trials"]
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_a_killed_run_leaves_no_neighbour(tmp_path: Path) -> None:
+    need("af-xdp")
+    robot = Robot(tmp_path, "--test", "AF_XDP, exclusive over none, busy", str(ROOT / "tests"))
+    deadline = time.monotonic() + 60
+    while not neighbours():
+        assert robot.process.poll() is None and time.monotonic() < deadline, robot.output.read_text()
+    robot.process.kill()
+    robot.process.wait(60)
+    while neighbours():
+        assert time.monotonic() < deadline + 10
+    podperf("clean")

@@ -1,0 +1,29 @@
+*** Settings ***
+Documentation    CPU isolation (draft section 4.2.1): a pod on CPUs of its own, on a shared pool, and on any CPU, each
+...              alone and beside a neighbour that computes or fills memory. The levels are measured by turns. No
+...              verdict fails a test. docs/noisy-neighbours.md explains levels, neighbours and figures. The NUMA nodes
+...              of switch and pods are varied in the appendices (tests/appendices).
+
+Resource         ../../resources/finding.resource
+
+Test Template    Isolation Should Be Judged
+Test Tags        sec-4.2.1    resources    finding    64B
+
+
+*** Test Cases ***                                     DATA PLANE          NEIGHBOUR     EXCLUSIVE OVER
+AF_XDP, exclusive over none, busy                      af-xdp              BUSY          NONE
+    [Tags]    ebpf    af-xdp
+AF_XDP, exclusive over none, memory hog                af-xdp              MEMORY_HOG    NONE
+    [Tags]    ebpf    af-xdp
+AF_XDP busy poll, exclusive over none, busy            af-xdp-busy-poll    BUSY          NONE
+    [Tags]    ebpf    af-xdp-busy-poll
+AF_XDP busy poll, exclusive over none, memory hog      af-xdp-busy-poll    MEMORY_HOG    NONE
+    [Tags]    ebpf    af-xdp-busy-poll
+AF_XDP, exclusive over shared over none, busy          af-xdp              BUSY          SHARED    NONE
+    [Tags]    ebpf    af-xdp
+AF_XDP, exclusive over shared over none, memory hog    af-xdp              MEMORY_HOG    SHARED    NONE
+    [Tags]    ebpf    af-xdp
+OVS-DPDK, exclusive over shared over none, busy        ovs-dpdk            BUSY          SHARED    NONE
+    [Tags]    user-space    ovs-dpdk
+OVS-DPDK, exclusive over shared over none, memory hog  ovs-dpdk            MEMORY_HOG    SHARED    NONE
+    [Tags]    user-space    ovs-dpdk
