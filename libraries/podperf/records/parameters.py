@@ -128,10 +128,14 @@ def _cores_of_pod(found: SetUp) -> str | None:
         return f"1 of CPU {_list(found.shared)}, which the pods share"
     cpus = found.cpus.pods
     alone = len(set(cpus)) == len(cpus)
-    return f"1 (CPU {_list(cpus)})" if alone else f"{count(len(cpus), 'pod')} share CPU {_list(cpus)}"
+    times = dict.fromkeys(each["cpu"] for each in found.limits if each.get("cpu"))
+    at_most = "".join(f", at most the time of {each:g} CPU" for each in times)
+    return f"1 (CPU {_list(cpus)}{at_most})" if alone else f"{count(len(cpus), 'pod')} share CPU {_list(cpus)}{at_most}"
 
 
 def _memory_of_pod(found: SetUp) -> str | None:
+    if sizes := dict.fromkeys(each["memory_mib"] for each in found.limits if each.get("memory_mib")):
+        return ", ".join(f"{size:g} MiB" for size in sizes)
     limit = found.runtime.get("memory_limit", "not read")
     return None if limit == "not read" else str(limit or "not limited")
 

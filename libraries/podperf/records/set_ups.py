@@ -74,6 +74,11 @@ class SetUp:
         return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
 
     @property
+    def limits(self) -> Sequence[Data]:
+        """The limits of the pods that have some, as they were read back."""
+        return list((self.description.get("limits") or {}).values())
+
+    @property
     def nodes(self) -> Mapping[int, int]:
         """The NUMA node of each CPU of the worker."""
         known = self.environment.get("numa_nodes") or ()

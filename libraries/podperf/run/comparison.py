@@ -50,6 +50,7 @@ def compare(
         "placements": {name: each.as_record() for name, each in placed.items()},
         "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
         "cpus_of_neighbours": contenders.cpus_of_neighbours,
+        "limits_of_pods": contenders.limits_of_pods,
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
     rates = [result.rates(str(each)) for each in order.contenders]
