@@ -33,6 +33,7 @@ HERE = [
     "af-xdp-memory",
     "af-xdp-busy-polling",
     "af-xdp-descriptors",
+    "af-xdp-buffers",
 ]  # what a worker with one CPU for the pod can have
 
 
@@ -82,7 +83,10 @@ def test_a_large_worker_with_a_nic_can_have_all_of_them(name: str) -> None:
 
 
 def test_the_missing_cpus_are_counted() -> None:
-    with pytest.raises(Unavailable, match=r"4 CPUs a pod wants 4 CPUs for each pod, 1 CPU for a switch .* has 2 CPUs"):
+    with pytest.raises(
+        Unavailable,
+        match=r"pod wants 4 CPUs for each pod, 1 CPU for .* has 2 CPUs in all, .* tester has CPU 0",
+    ):
         planned("ovs-dpdk-cpus-of-pod", 0, machine(2))
     with pytest.raises(Unavailable, match=r"4 pollers wants 1 CPU for each pod, 4 CPUs for a switch .* has 4 CPUs"):
         planned("ovs-dpdk-pollers", 2, machine(4))
@@ -150,6 +154,11 @@ def test_the_usual_pod_has_no_group() -> None:
 @pytest.mark.parametrize(("place", "descriptors"), [(0, 2048), (1, 512), (2, 64)])
 def test_descriptors_are_those_of_the_application(place: int, descriptors: int) -> None:
     assert f"--rxd={descriptors} --txd={descriptors}" in text(planned("af-xdp-descriptors", place, machine(2)))
+
+
+@pytest.mark.parametrize(("place", "buffers"), [(0, 8192), (1, 32768)])
+def test_buffers_are_those_of_the_application(place: int, buffers: int) -> None:
+    assert f"--total-num-mbufs={buffers}" in text(planned("af-xdp-buffers", place, machine(2)))
 
 
 @pytest.mark.parametrize(("place", "cpus"), [(0, 4), (1, 2), (2, 1)])

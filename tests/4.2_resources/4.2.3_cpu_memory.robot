@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    CPU and memory allocation (draft section 4.2.3): a chain with several allocations of CPU time, memory,
-...              queues and CPUs, by turns. No verdict fails a test. What needs more CPUs than the worker has is skipped.
-...              docs/cpus-and-memory.md explains allocations and figures.
+...              queues and CPUs, by turns. No verdict fails a test. What needs more CPUs than the worker has is
+...              skipped. docs/cpus-and-memory.md explains allocations and figures.
 
 Resource         ../../resources/finding.resource
 
@@ -17,6 +17,8 @@ AF_XDP, 1024 and 192 MiB of memory              af-xdp-memory
 AF_XDP, busy polling over none                  af-xdp-busy-polling
     [Tags]    ebpf    af-xdp    af-xdp-busy-poll    64B
 AF_XDP, 2048, 512 and 64 descriptors            af-xdp-descriptors
+    [Tags]    ebpf    af-xdp    64B
+AF_XDP, 8192 and 32768 buffers                  af-xdp-buffers
     [Tags]    ebpf    af-xdp    64B
 OVS-DPDK, 4, 2 and 1 CPUs a pod, 1518 B         ovs-dpdk-cpus-of-pod
     [Tags]    user-space    ovs-dpdk    1518B

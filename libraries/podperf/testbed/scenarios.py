@@ -193,7 +193,7 @@ class _Choice:
 
     def __init__(self, scenario: Scenario, cpus: Cpus, usual: Placement, nic_node: int, taken: set[int]) -> None:
         self._scenario, self._cpus, self._usual, self._nic = scenario, cpus, usual, nic_node
-        self._taken = taken
+        self._taken, self._others = taken, sorted(taken)
 
     def take(self, where: Node) -> int:
         """The best unused CPU of this node: one of the usual CPUs, alone on its physical core, and not CPU 0."""
@@ -224,4 +224,6 @@ class _Choice:
         if max(polling) > 1:
             pods, switch = (count(each, "CPU") for each in polling)
             wanted = f"{pods} for each pod, {switch} for a switch if there is one, and one for control threads"
-        return f"scenario {name} wants {wanted}, and {where} has {count(len(here), 'CPU')} in all"
+        not_theirs = [cpu for cpu in here if cpu in self._others]
+        beside = f", of which the tester has CPU {format_cpu_list(not_theirs)}" if not_theirs else ""
+        return f"scenario {name} wants {wanted}, and {where} has {count(len(here), 'CPU')} in all{beside}"

@@ -70,6 +70,10 @@ def _with_descriptors(data_plane: str, descriptors: int) -> Contender:
     return _pod(data_plane, f"{descriptors} descriptors", PodAllocation(descriptors=descriptors))
 
 
+def _with_buffers(data_plane: str, buffers: int) -> Contender:
+    return _pod(data_plane, f"{buffers} buffers", PodAllocation(buffers=buffers))
+
+
 def _with_cpus(data_plane: str, cpus: int, frame: FrameSize, flows: int = 1000) -> Contender:
     """Flows are needed, because a flow stays in one queue."""
     label = f"{cpus} CPU{'s' if cpus > 1 else ''} a pod"
@@ -77,7 +81,7 @@ def _with_cpus(data_plane: str, cpus: int, frame: FrameSize, flows: int = 1000) 
 
 
 def _with_flows(data_plane: str, flows: int) -> Contender:
-    label = f"2 queues, {flows} flow{'s' if flows > 1 else ''}"
+    label = f"{flows} flow{'s' if flows > 1 else ''} in 2 queues"
     return replace(_pod(data_plane, label, PodAllocation(cpus=2)), flows=flows)
 
 
@@ -140,7 +144,7 @@ _CLAIMS = (
         "Different RAM allocation to Pods also causes different throughput results",
         tuple(_with_memory("af-xdp", each) for each in (1024, 192)),
         _SOURCE,
-        caveat="memory in hugepages is beside the limit; a pod that needs more than its limit is ended by the kernel",
+        caveat="the draft does not say which amount is faster; memory in hugepages is beside the limit",
     ),
     PlacementClaim(
         "af-xdp-busy-polling",
@@ -154,6 +158,13 @@ _CLAIMS = (
         "af-xdp-descriptors",
         "With more descriptors more frames can wait while a port's receive thread or the pod has no CPU",
         tuple(_with_descriptors("af-xdp", each) for each in (2048, 512, 64)),
+    ),
+    PlacementClaim(
+        "af-xdp-buffers",
+        "Different RAM allocation to Pods also causes different throughput results",
+        tuple(_with_buffers("af-xdp", each) for each in (8192, 32768)),
+        _SOURCE,
+        caveat="the draft does not say which amount is faster: with more buffers, frames go through more memory",
     ),
     PlacementClaim(
         "ovs-dpdk-cpus-of-pod",
@@ -192,6 +203,11 @@ _CLAIMS = (
 )
 
 PLACEMENT_CLAIMS = MappingProxyType({each.name: each for each in _CLAIMS})
+
+SCENARIOS_OF_CLAIMS = MappingProxyType(
+    {each.scenario.name: each.scenario for claim in _CLAIMS for each in claim.contenders if each.scenario is not None}
+)
+"""The scenarios of all claims by their names. Claims may share one."""
 
 
 def placement_claim_named(name: str) -> PlacementClaim:
