@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from podperf.pods.forwarders.testpmd import Testpmd
 from podperf.records import schema_errors
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import Node, Scenario
+from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.topology import PodSettings
 from robot_run import ROOT, Robot, podperf
 from ssh_machine import SshMachine
@@ -37,6 +39,17 @@ LIMITED = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def groups() -> list[Path]:
     """The control groups that runs have made on this machine."""
     return [path for root in Path("/sys/fs").glob("cgroup*") for path in root.glob("**/podperf-*") if path.is_dir()]
+
+
+def both_queues_forward(sut: SystemUnderTest) -> None:
+    """Check that frames have crossed both queues of both ports of the only pod."""
+    (application,) = sut.data_planes[0].applications
+    assert isinstance(application, Testpmd)
+    said = "\n".join(application.ask("show fwd stats all"))
+    for port in (0, 1):
+        for queue in (0, 1):
+            found = re.search(rf"RX Port= {port}/Queue= {queue} .*\n *RX-packets: *(\d+)", said)
+            assert found and int(found[1]), said
 
 
 def throttled(host: Host, undo: ExitStack) -> dict[str, object]:
@@ -112,11 +125,7 @@ def test_a_pod_polls_two_queues_and_the_switch_divides_the_flows() -> None:
         cpus = replace(usual, allocation=PodAllocation(cpus=2), further=((tester,),))
         with testbed.build(Chain("ovs-dpdk", 1), SMALL, cpus=[cpus]) as sut:
             send(sut)
-            (application,) = sut.data_planes[0].applications
-            assert isinstance(application, Testpmd)
-            said = "\n".join(application.ask("show fwd stats all"))
-            for queue in (0, 1):
-                assert f"RX Port= 0/Queue= {queue}" in said, said
+            both_queues_forward(sut)
 
 
 def test_what_this_machine_has_not_is_refused_before_anything_is_set_up() -> None:

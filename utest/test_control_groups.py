@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from podperf.allocation import PodAllocation, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.way_back import changes
-from podperf.kernel.control_groups import (
-    PERIOD,
+from podperf.kernel.control_groups import PERIOD, make_group, missing
+from podperf.kernel.group_readings import (
     cpu_of_version_1,
     cpu_of_version_2,
-    make_group,
     memory_of_version_1,
     memory_of_version_2,
-    missing,
 )
 from podperf.pods import POD_RUNTIMES
 from scripted_host import ScriptedHost

@@ -22,6 +22,8 @@ from podperf.model import Chain, FrameSize, Placement
 from podperf.pods.forwarders.l2fwd import L2fwd
 from podperf.preflight.plan import Plan, plan
 from podperf.records import TestRecord, read_record, schema_errors
+from podperf.records.parameters import PARAMETERS
+from podperf.records.set_ups import SetUp
 from podperf.testbed.scenarios import Node, Scenario, place_scenario
 from podperf.topology import SCHEMA_PATH, Topology, load_topology
 from podperf.verdicts.findings import judge
@@ -270,6 +272,14 @@ def test_the_record_has_the_allocation_and_what_the_pods_took(tmp_path: Path) ->
     assert allocation["limits"] == {"cpu": 0.25, "memory_mib": None}
     assert "1 (CPU 1, at most the time of 0.25 CPU)" in read["parameters"]["cores_of_pod"]
     assert "192 MiB" in read["parameters"]["memory_of_pod"]
+
+
+def test_the_parameters_count_the_cpus_of_a_pod() -> None:
+    scenario = placement_claim_named("ovs-dpdk-cpus-of-pod").contenders[1].scenario
+    assert scenario is not None
+    placed = place_scenario(scenario, 1, Placement((0,), (1,)), machine(8), nic_node=0, taken=(0,))
+    found = SetUp(Chain("ovs-dpdk", 1, "testpmd"), placed.cpus[0], (), {"runtime": {"kind": "made up"}})
+    assert PARAMETERS["cores_of_pod"].read(found) == "2 (CPU 2-3)"
 
 
 def test_every_claim_orders_different_contenders() -> None:

@@ -61,7 +61,9 @@ class SetUp:
         """The CPUs of the pods, in the order of the pods. If the kernel forwards, all CPUs that the kernel may use."""
         if self.shared or self.cpus is None:
             return self.shared
-        return self.cpus.beside_switch if self.in_kernel else self.cpus.pods
+        if self.in_kernel:
+            return self.cpus.beside_switch
+        return [cpu for place, first in enumerate(self.cpus.pods) for cpu in (first, *self.cpus.further_of(place))]
 
     @property
     def pollers(self) -> Sequence[Data]:
