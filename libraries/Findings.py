@@ -9,6 +9,7 @@ from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import claim_named
 from podperf.verdicts.isolation_claim import IsolationClaim
+from podperf.verdicts.placement_claims import placement_claim_named
 from Testbed import measure_and_judge
 
 
@@ -46,3 +47,15 @@ class Findings:
         the test is skipped with the reason.
         """
         measure_and_judge(IsolationClaim(data_plane, neighbour, (CpuIsolation.EXCLUSIVE, *levels)))
+
+    @keyword
+    def measure_and_judge_placement(self, claim: str) -> None:
+        """Measure a chain with several placements and allocations of CPUs and memory by turns, and judge the `claim`.
+
+        The table `libraries/podperf/verdicts/placement_claims.py` has all of these claims. `docs/cpus-and-memory.md`
+        explains them.
+
+        The verdict becomes the test's message and does not fail the test. If the testbed cannot have one of the
+        allocations, the test is skipped with the reason.
+        """
+        measure_and_judge(placement_claim_named(claim))

@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    CPU isolation (draft section 4.2.1): a pod on CPUs of its own, on a shared pool, and on any CPU, each
 ...              alone and beside a neighbour that computes or fills memory. The levels are measured by turns. No
-...              verdict fails a test. docs/noisy-neighbours.md explains levels, neighbours and figures. The NUMA nodes
-...              of switch and pods are varied in the appendices (tests/appendices).
+...              verdict fails a test. docs/noisy-neighbours.md explains levels, neighbours and figures. Also switch and
+...              pod on the NIC's NUMA node and on another one (docs/cpus-and-memory.md).
 
 Resource         ../../resources/finding.resource
 
@@ -27,3 +27,15 @@ OVS-DPDK, exclusive over shared over none, busy        ovs-dpdk            BUSY 
     [Tags]    user-space    ovs-dpdk
 OVS-DPDK, exclusive over shared over none, memory hog  ovs-dpdk            MEMORY_HOG    SHARED    NONE
     [Tags]    user-space    ovs-dpdk
+AF_XDP, pod on the NIC's NUMA node over another
+    [Tags]    ebpf    af-xdp
+    [Template]    Placement Should Be Judged
+    af-xdp-numa
+OVS-DPDK, pod on the NIC's NUMA node over another
+    [Tags]    user-space    ovs-dpdk
+    [Template]    Placement Should Be Judged
+    ovs-dpdk-numa
+OVS-DPDK, switch on the NIC's NUMA node over another
+    [Tags]    user-space    ovs-dpdk
+    [Template]    Placement Should Be Judged
+    ovs-dpdk-numa-of-switch

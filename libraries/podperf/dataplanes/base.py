@@ -30,6 +30,14 @@ class Cabling(Enum):
     EXISTING = "whatever the topology says stands there"
 
 
+class PodQueues(Enum):
+    """How frames get into the queues of a pod's port, if its application polls on several CPUs."""
+
+    ONE = "a port of a pod has one queue"
+    BY_SWITCH = "the switch chooses the queue by the flow"
+    BY_CARD = "the card chooses the queue by the flow (RSS), in a chain of one pod"
+
+
 @dataclass(frozen=True)
 class WorkerPort:
     """A port of the worker. `peer_mac` is at the other end of its cable: the MAC of the tester or the next worker."""
@@ -149,6 +157,9 @@ class DataPlane(Protocol):
 
     switch_has_cpus: ClassVar[bool] = False
     """Whether the data plane has a switch in user space, which runs on its own CPUs (`CpuPlan.switch`)."""
+
+    pod_queues: ClassVar[PodQueues] = PodQueues.ONE
+    """Whether pods can poll on several CPUs, each with a queue of its own."""
 
     uses_virtual_functions: ClassVar[bool] = False
     """Whether the data plane uses virtual functions of the NIC. Their links may take seconds to come up."""

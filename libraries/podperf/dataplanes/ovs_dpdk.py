@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from podperf.dataplanes import openvswitch_dpdk as dpdk
-from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
+from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.openvswitch import WITH_DPDK, OpenVSwitch, busy_threads, missing
 from podperf.dataplanes.polling_pods import PollingPods, together
@@ -36,6 +36,7 @@ class OvsDpdk(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     switch_has_cpus: ClassVar[bool] = True
+    pod_queues: ClassVar[PodQueues] = PodQueues.BY_SWITCH
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         self._ends = ends
@@ -55,7 +56,8 @@ class OvsDpdk(DataPlane):
         ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
         beside = self._ends.beside_switch(chain) if self._ends else {}
         sockets = {end: unix_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
-        devices = [beside.get(end) or _virtio(place % 2, sockets[end]) for place, end in enumerate(ends)]
+        queues = worker.cpus.allocation.cpus
+        devices = [beside.get(end) or _virtio(place % 2, sockets[end], queues) for place, end in enumerate(ends)]
         for number in range(chain.pods):
             own = devices[2 * number : 2 * number + 2]
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
@@ -93,7 +95,11 @@ def _connect(
             settings = {"type": "dpdkvhostuserclient", "options:vhost-server-path": sockets[name]}
         else:
             settings = {"type": "dpdk", "options:dpdk-devargs": ports.devices[name]}
-        settings["other_config:pmd-rxq-affinity"] = f'"0:{cpu}"'
+        queues = worker.cpus.allocation.cpus if name in sockets else 1
+        affinity = ",".join(f"{queue}:{cpu}" for queue in range(queues))
+        settings["other_config:pmd-rxq-affinity"] = f'"{affinity}"'
+        if queues > 1:  # a poller would otherwise put all frames into the queue of its own number
+            settings["other_config:tx-steering"] = "hash"
         numbers += switch.add_ports(BRIDGE, {name: settings})
     switch.join(BRIDGE, numbers)
 
@@ -114,5 +120,6 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
     }
 
 
-def _virtio(number: int, socket: str) -> str:
-    return f"net_virtio_user{number},path={socket},server=1,queue_size={QUEUE_SIZE}"
+def _virtio(number: int, socket: str, queues: int) -> str:
+    several = f",queues={queues}" if queues > 1 else ""
+    return f"net_virtio_user{number},path={socket},server=1,queue_size={QUEUE_SIZE}{several}"

@@ -35,7 +35,8 @@ class PollingPods:
 
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
-        share = Share(self._worker.cpus.pods[len(self.applications)], self.in_hugepages)
+        cpus, place = self._worker.cpus, len(self.applications)
+        share = Share(cpus.pods[place], self.in_hugepages, cpus.allocation, cpus.further_of(place))
         application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
@@ -51,7 +52,11 @@ class PollingPods:
 
     def pollers(self) -> list[Pollers]:
         """The pollers of each pod."""
-        return [{cpu: each.pollers()} for cpu, each in zip(self._worker.cpus.pods, self.applications, strict=False)]
+        cpus = self._worker.cpus
+        return [
+            _by_cpu((cpu, *cpus.further_of(place)), each.pollers())
+            for place, (cpu, each) in enumerate(zip(cpus.pods, self.applications, strict=False))
+        ]
 
     def running(
         self,
@@ -85,6 +90,13 @@ class PollingPods:
         )
 
 
+def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:
+    """The polling threads of one application, which has as many CPUs, in the order of their numbers."""
+    if len(cpus) == 1:
+        return {cpus[0]: threads}
+    return {cpu: [thread] for cpu, thread in zip(cpus, sorted(threads), strict=True)}
+
+
 def cpu_user(host: Host, application: Application) -> CpuUser:
     """The polling threads of a pod's application."""
     return CpuUser(application.name, host, application.pollers, polls=True, cycles=application.cycles)
@@ -99,6 +111,10 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
     return found
 
 
-def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
-    """The kernel's threads on this CPU that receive from an interface and fill a program's sockets or rings."""
-    return {cpu: threads_named(host, f"napi/{interface}-")}
+def receive_threads(host: Host, interface: str, *cpus: int) -> Pollers:
+    """The kernel's threads that receive from an interface and fill a program's sockets or rings.
+
+    They are on these CPUs as `dedicate_receive_processing` divides them.
+    """
+    threads = sorted(threads_named(host, f"napi/{interface}-"))
+    return {cpu: threads[place :: len(cpus)] for place, cpu in enumerate(cpus)}

@@ -22,9 +22,11 @@ from podperf.preflight.table import render
 from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import SCHEMA_PATH
+from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS
 
 SMALLEST = FrameSize.parse(64)
 ALL = "all"
+_SCENARIOS = {**SCENARIOS, **SCENARIOS_OF_CLAIMS}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,9 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
     parser.add_argument("--forwarder", metavar="NAME", help="the program that forwards in the pods of that plan")
-    parser.add_argument(
-        "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
-    )
+    named = ", ".join(_SCENARIOS).replace("%", "%%")
+    parser.add_argument("--scenario", choices=[*_SCENARIOS], metavar="NAME", help=f"a placement of that plan: {named}")
     options = parser.parse_args(arguments)
     if options.pods is not None and options.pods < 0:
         parser.error("--pods is a number of pods")
@@ -71,7 +72,7 @@ def _show_plans(options: argparse.Namespace) -> int:
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
-    scenario = SCENARIOS[options.scenario] if options.scenario else None
+    scenario = _SCENARIOS[options.scenario] if options.scenario else None
 
     def shown(data_plane: str) -> str:
         kind = DATA_PLANES[data_plane]

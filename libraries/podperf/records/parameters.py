@@ -126,12 +126,18 @@ def _cores_of_pod(found: SetUp) -> str | None:
         return f"none of its own: the kernel forwards on CPU {_list(found.cpus.sut)}"
     if found.shared:
         return f"1 of CPU {_list(found.shared)}, which the pods share"
-    cpus = found.cpus.pods
+    cpus, each_has, pods = found.pod_cpus, found.cpus.allocation.cpus, len(found.cpus.pods)
     alone = len(set(cpus)) == len(cpus)
-    return f"1 (CPU {_list(cpus)})" if alone else f"{count(len(cpus), 'pod')} share CPU {_list(cpus)}"
+    times = dict.fromkeys(each["cpu"] for each in found.limits if each.get("cpu"))
+    at_most = "".join(f", at most the time of {each:g} CPU" for each in times)
+    if not alone:
+        return f"{count(pods, 'pod')} share CPU {_list(cpus)}{at_most}"
+    return f"{each_has} (CPU {_list(cpus)}{at_most})"
 
 
 def _memory_of_pod(found: SetUp) -> str | None:
+    if sizes := dict.fromkeys(each["memory_mib"] for each in found.limits if each.get("memory_mib")):
+        return ", ".join(f"{size:g} MiB" for size in sizes)
     limit = found.runtime.get("memory_limit", "not read")
     return None if limit == "not read" else str(limit or "not limited")
 

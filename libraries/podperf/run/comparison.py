@@ -49,7 +49,9 @@ def compare(
     setting = {
         "placements": {name: each.as_record() for name, each in placed.items()},
         "frames": {name: each.frame.name for name, each in traffics.items()},  # a trial's `phase` has the name
+        "flows": {name: each.flows for name, each in traffics.items()},
         "cpus_of_neighbours": contenders.cpus_of_neighbours,
+        "limits_of_pods": contenders.limits_of_pods,
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
     rates = [result.rates(str(each)) for each in order.contenders]

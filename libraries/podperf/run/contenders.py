@@ -31,6 +31,9 @@ class Contenders:
     cpus_of_neighbours: dict[str, list[float]] = field(default_factory=dict)
     """By contender with a neighbour: the CPUs that the neighbour has kept busy, each time that the chain stood."""
 
+    limits_of_pods: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """By contender whose pods have limits: what each pod took of them, each time that the chain stood."""
+
     _described: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -49,6 +52,8 @@ class Contenders:
             yield sut
             if sut.neighbour is not None:
                 self.cpus_of_neighbours.setdefault(name, []).append(sut.neighbour.cpus_taken())
+            if taken := sut.read_limits():
+                self.limits_of_pods.setdefault(name, []).append(taken)
 
     def _describe(self, name: str, traffic: TrafficProfile, sut: SystemUnderTest) -> None:
         record = self.test.record

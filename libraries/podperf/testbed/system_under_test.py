@@ -110,7 +110,21 @@ class SystemUnderTest:
     def describe(self) -> Mapping[str, Any]:
         """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
         beside = {} if self.neighbour is None else {"neighbour": self.neighbour.describe()}
+        if limits := self.read_limits():
+            beside = {**beside, "limits": limits}
         return {**as_record({part.worker: part.data_plane.describe() for part in self.parts}), **beside}
+
+    def read_limits(self) -> Mapping[str, Mapping[str, Any]]:
+        """By pod: its limits, and what its applications took so far. Empty if the pods have no limits.
+
+        Raises PodperfError if the limits of a pod hold for none of its applications.
+        """
+        sites = [part.site for part in self.parts if part.site is not None and part.site.worker.cpus.allocation.limits]
+        found = {pod.name: pod.read_limits() for site in sites for pod in site.pods}
+        for name, each in found.items():
+            if not each.get("processes"):
+                raise PodperfError(f"the limits of {name} hold for none of its processes")
+        return found
 
     def cpu_clock(self) -> ThreadClock | None:
         """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""

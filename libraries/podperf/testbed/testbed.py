@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane
+from podperf.dataplanes.base import Cabling, DataPlane, PodQueues
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize
 from podperf.pods import POD_RUNTIMES
@@ -20,6 +22,7 @@ from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testbed.worker_ports import received_by_threads
 from podperf.topology import Engine
 
 ORDINARY_MTU = 1500
@@ -101,9 +104,35 @@ class LiveTestbed(Machines):
         )
         if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
+        self._demand_allocation(scenario.allocation, chain, worker.host)
         if placed.neighbour is not None:
             refuse_too_large(worker.host, placed.neighbour)
         return placed
+
+    def _demand_allocation(self, allocation: PodAllocation, chain: Chain, host: Host) -> None:
+        """Raises Unavailable if the pods of this chain cannot have this allocation on the worker."""
+        if allocation == USUAL_ALLOCATION:
+            return
+        forwarder = chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0]
+        if forwarder not in FORWARDERS:
+            raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
+        reason = FORWARDERS[forwarder].refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
+        if reason is None and allocation.limits:
+            reason = POD_RUNTIMES[self.topology.pods.runtime].cannot_limit(host, allocation.limits)
+        if reason is not None:
+            raise Unavailable(reason)
+
+    def _too_few_queues(self, cpus: int, chain: Chain, host: Host) -> str | None:
+        """The reason why pods of this chain cannot poll on so many CPUs, or None."""
+        kind = DATA_PLANES[chain.data_plane].pod_queues
+        if cpus == 1 or kind is PodQueues.BY_SWITCH:
+            return None
+        wanted = f"pods of {chain.data_plane} cannot poll on {cpus} CPUs: "
+        if kind is PodQueues.ONE or chain.pods > 1:
+            return f"{wanted}{kind.value}"
+        if received_by_threads(self.workers[0].settings, host):
+            return f"{wanted}the worker's ports are veths, and only a NIC divides flows among queues (RSS)"
+        return None
 
     @contextmanager
     def build(

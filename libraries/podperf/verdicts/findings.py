@@ -33,7 +33,7 @@ class Contender:
     """One side of a comparison: a chain, the frames sent across it, and the placement of its parts.
 
     Without a `scenario` the parts have the testbed's usual placement. `label` is the name in the publication, and
-    `figure` the published figure.
+    `figure` the published figure. Without `flows` the topology's number of flows is sent.
     """
 
     chain: Chain
@@ -41,6 +41,7 @@ class Contender:
     scenario: Scenario | None = None
     label: str = ""
     figure: float | None = None
+    flows: int | None = None
 
     def __str__(self) -> str:
         return self.label or str(self.chain)
@@ -74,6 +75,10 @@ class Order(Protocol):
         """A difference counts if the rates differ by more than this share (0.05: 5 %)."""
 
     @property
+    def expects_difference(self) -> bool:
+        """Whether the claim is that rates differ. If not, it is that no pair of contenders differs relevantly."""
+
+    @property
     def their_figures(self) -> str:
         """The source's own figures in words, or empty."""
 
@@ -101,7 +106,8 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
     """The verdict. `rates` has the rates of each contender in all rounds, in frames/s and direction.
 
     Confirmed: in every pair the first forwards relevantly more than the second. Refuted: in at least one pair it
-    forwards relevantly less. With a `doubt` about the tester (in words), the verdict is neither.
+    forwards relevantly less. A claim that nothing differs is confirmed if no pair can differ relevantly, and refuted if
+    one does. With a `doubt` about the tester (in words), the verdict is neither.
     """
     contenders = order.contenders
     bits = [_bit_rates(each, found) for each, found in zip(contenders, rates, strict=True)]
@@ -143,7 +149,8 @@ def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured
 def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:
     first, second = pair
     ratio = ratio_interval(rates[first], rates[second])
-    verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
+    judged = _judge_ratio if order.expects_difference else _judge_equal
+    verdict, why = judged(ratio, 1 + order.relevant_difference)
     one, other = (order.contenders[index] for index in pair)
     return verdict, (
         f"{one} forwards {short(ratio.estimate)} times as much as {other} "
@@ -178,10 +185,23 @@ def _judge_ratio(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, st
     if ratio.high < 1 / least:
         return "refuted", ": it is the other way round"
     if 1 / least <= ratio.low and ratio.high <= least:
-        return "inconclusive", ": no relevant difference"
+        return "inconclusive", f": no relevant difference, none larger than {_largest(ratio)}"
     if ratio.low > 1 or ratio.high < 1:
         return "inconclusive", ": the difference may be too small to count"
     return "inconclusive", ": the trials differ too much among themselves to tell"
+
+
+def _judge_equal(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, str]:
+    if 1 / least <= ratio.low and ratio.high <= least:
+        return "confirmed", f": no difference larger than {_largest(ratio)}"
+    if ratio.low > least or ratio.high < 1 / least:
+        return "refuted", ": they differ"
+    return "inconclusive", ": the trials differ too much among themselves to tell"
+
+
+def _largest(ratio: RatioInterval) -> str:
+    """The largest difference that the interval leaves possible, rounded up to a tenth of a per cent."""
+    return percent(math.ceil((max(ratio.high, 1 / ratio.low) - 1) * 1000) / 1000)
 
 
 def _bounds(ratio: RatioInterval) -> str:

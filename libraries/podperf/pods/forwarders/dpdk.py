@@ -115,8 +115,9 @@ def command_line(
     node = nodes.get(share.cpu, 0)
     numbers = [each for each in (share.cpu, *(cpu for cpu in nodes if nodes[cpu] == node), 0, 1) if each < MAX_LCORES]
     poller = numbers[0]
-    main = poller if polls_on_main else next(each for each in numbers if each != poller)
+    main = poller if polls_on_main else next(each for each in numbers if each not in {poller, *share.further_cpus})
     lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
+    lcores += [f"{cpu}@{cpu}" for cpu in share.further_cpus]
     memory = ["--no-huge", "-m", str(POD_MEMORY)]
     if share.hugepages:  # with a named node, the place of the memory does not depend on the thread's CPU
         memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{POD_MEMORY}"]
