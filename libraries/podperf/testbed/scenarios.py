@@ -17,7 +17,7 @@ from podperf.cpu_plan import CpuPlan, give_roles, roles_as_record
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
-from podperf.model import Placement
+from podperf.model import PageSize, Placement
 from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
@@ -84,7 +84,8 @@ class Placed:
     """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
 
     When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs. `isolation` is
-    None in the usual placement.
+    None in the usual placement. `pages` is the size of the pages of all memory that can be in hugepages. None: the
+    testbed's usual size.
     """
 
     placement: Placement
@@ -92,6 +93,7 @@ class Placed:
     shared: tuple[int, ...] = ()
     isolation: CpuIsolation | None = None
     neighbour: NeighbourPlan | None = None
+    pages: PageSize | None = None
 
     @property
     def suts(self) -> list[set[int]]:
@@ -106,6 +108,7 @@ class Placed:
             "isolation": self.isolation and self.isolation.name.lower(),
             "precedence": all(each.precedence for each in self.cpus),
             "neighbour": self.neighbour and self.neighbour.as_record(),
+            "hugepages_of_mib": self.pages,
             "roles": roles_as_record(self.cpus),
         }
 

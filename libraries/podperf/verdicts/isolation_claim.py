@@ -71,6 +71,11 @@ class IsolationClaim:
         return [(2 * one + 1, 2 * other + 1) for one, other in pairwise(range(len(self.levels)))]
 
     @property
+    def expects_difference(self) -> bool:
+        """The levels rank."""
+        return True
+
+    @property
     def their_figures(self) -> str:
         """The figures that the draft published for these levels."""
         table = published_table(_THEIRS)

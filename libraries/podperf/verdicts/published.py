@@ -61,6 +61,7 @@ class PublishedOrder:
     relevant_difference: float = RELEVANT_DIFFERENCE
     their_figures: str = ""
     caveat: str = ""
+    expects_difference: bool = True
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import Cycles
+from podperf.model import PageSize
 from podperf.pods.base import Pod
 
 POD_MEMORY = 128  # MiB
@@ -19,7 +20,7 @@ class Share:
     """An application's share of its machine: the CPU on which it polls, and POD_MEMORY, ordinary or in hugepages."""
 
     cpu: int
-    hugepages: bool = False
+    hugepages: PageSize = PageSize.NONE
 
 
 class Application(Protocol):
