@@ -5,9 +5,11 @@ from __future__ import annotations
 from robot.api.deco import keyword, library
 
 from podperf import __version__
+from podperf.model import Chain, PageSize
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import claim_named
+from podperf.verdicts.hugepages_claim import HugepagesClaim
 from podperf.verdicts.isolation_claim import IsolationClaim
 from podperf.verdicts.placement_claims import placement_claim_named
 from Testbed import measure_and_judge
@@ -59,3 +61,23 @@ class Findings:
         allocations, the test is skipped with the reason.
         """
         measure_and_judge(placement_claim_named(claim))
+
+    @keyword
+    def measure_and_judge_hugepages(self, data_plane: str, pods: int, *sizes: PageSize) -> None:
+        """Measure a chain whose pods and switch have their memory in pages of these `sizes`, by turns.
+
+        Sizes are `NONE` (ordinary pages), `TWO_MIB` and `ONE_GIB`. Name the one first that should forward more.
+        `docs/hugepages.md` explains what is configured and read back.
+
+        The verdict becomes the test's message and does not fail the test. If the worker cannot give such pages, the
+        test is skipped with the remedy.
+        """
+        measure_and_judge(HugepagesClaim(Chain(data_plane, pods), sizes))
+
+    @keyword
+    def measure_and_judge_hugepages_of_control(self, data_plane: str, pods: int, *sizes: PageSize) -> None:
+        """Measure a chain whose pods forward in the kernel, while pages of these `sizes` are reserved, by turns.
+
+        The rates should not differ. The interval shows how small a difference the testbed can see.
+        """
+        measure_and_judge(HugepagesClaim(Chain(data_plane, pods), sizes, control=True))

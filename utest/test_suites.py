@@ -12,7 +12,8 @@ from robot.running import TestCase
 
 import make_sweeps
 from podperf.dataplanes import DATA_PLANES
-from podperf.model import NetworkingModel
+from podperf.model import NetworkingModel, PageSize
+from podperf.pods.forwarders import FORWARDERS
 from podperf.report.draft import SECTIONS
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
@@ -139,6 +140,20 @@ def test_every_isolation_level_is_measured_under_its_tags() -> None:
         )
         assert {"sec-4.2.1", "resources", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
         assert f"exclusive over {' over '.join(levels).lower()}, {claim.neighbour}" in test.name
+
+
+def test_every_size_of_pages_is_measured_under_its_tags() -> None:
+    rows = [test for test in SUITE.all_tests if test.template == "Hugepages Should Be Judged"]
+    measured: dict[str, list[PageSize]] = {}
+    for test in rows:
+        data_plane, pods, size = map(str, test.body[0].args)
+        kind = DATA_PLANES[data_plane]
+        assert kind.forwarders[0] in FORWARDERS, f"{test.name}: nothing polls in its pods"
+        assert int(pods) == kind.least_pods
+        assert {"sec-4.2.2", "resources", "finding", data_plane, "64B"} <= set(test.tags), test.name
+        measured.setdefault(data_plane, []).append(PageSize[size])
+    sizes = [PageSize.TWO_MIB, PageSize.ONE_GIB]
+    assert measured == dict.fromkeys(("af-xdp", "memif", "ovs-dpdk", "vpp-l2patch"), sizes)
 
 
 def test_every_section_tag_is_a_section_of_the_draft() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import reduce
 from statistics import fmean
 from types import MappingProxyType
@@ -380,6 +380,21 @@ class Chain:
         return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}"
 
 
+class PageSize(IntEnum):
+    """The size of the pages of an application's memory, in MiB. NONE: ordinary pages, no hugepages."""
+
+    NONE = 0
+    TWO_MIB = 2
+    ONE_GIB = 1024
+
+    @property
+    def words(self) -> str:
+        """`ordinary pages`, `pages of 2 MiB` or `pages of 1 GiB`."""
+        if self is PageSize.NONE:
+            return "ordinary pages"
+        return f"pages of {'1 GiB' if self is PageSize.ONE_GIB else '2 MiB'}"
+
+
 @dataclass(frozen=True)
 class Placement:
     """The CPUs that tester and system under test have. Numbers are the kernel's. podperf.cpu_plan gives them roles."""
@@ -387,7 +402,7 @@ class Placement:
     tester: tuple[int, ...]
     sut: tuple[int, ...]
     named_switch: tuple[int, ...] = ()  # the SUT's CPUs that the topology gives to a user-space switch
-    hugepages: bool = True  # whether applications may use them, if the worker has some
+    hugepages: PageSize = PageSize.TWO_MIB  # that applications have, if the worker has some
     apart: bool = False  # the tester has another machine: equal numbers are different CPUs
     neighbour: tuple[int, ...] = ()  # the worker's CPUs that neither tester nor SUT has
 
@@ -402,7 +417,7 @@ class Placement:
             "tester": list(self.tester),
             "sut": list(self.sut),
             "named_switch": list(self.named_switch),
-            "hugepages": self.hugepages,
+            "hugepages": bool(self.hugepages),
             "apart": self.apart,
         }
 

@@ -16,7 +16,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
-from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
+from podperf.model import Chain, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
 from podperf.topology import BpfObjectSettings
@@ -62,7 +62,7 @@ class Worker:
     directory: str  # for sockets, databases and logs of this set-up; removed at its end
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
-    hugepages: bool = True  # whether the topology lets them be used
+    hugepages: PageSize = PageSize.TWO_MIB  # of the memory of applications and switch, if the host has such pages
     bpf_object: BpfObjectSettings | None = None  # that the topology names
     started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
 
@@ -89,12 +89,15 @@ class Worker:
         """The threads of the kernel that receive at both ports and do all that an arriving frame causes."""
         return kernel_users(self.ports, (cpu for _, cpu in self.receiving))
 
-    def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
-        """Reserve `mib` MiB on each NUMA node until `undo`. False if host or topology has no hugepages."""
-        if not (self.hugepages and hugepages.offered(self.host)):
-            return False
-        hugepages.reserve(self.host, mib, undo)
-        return True
+    def reserve_hugepages(self, memories: Sequence[int], undo: ExitStack) -> PageSize:
+        """Reserve pages for processes with so many MiB each, on each NUMA node, until `undo`. Returns their size.
+
+        NONE if the host or the topology has no hugepages.
+        """
+        if not (self.hugepages and hugepages.offered(self.host, self.hugepages)):
+            return PageSize.NONE
+        hugepages.reserve(self.host, self.hugepages, memories, undo)
+        return self.hugepages
 
 
 class Perishable(Protocol):
@@ -160,6 +163,9 @@ class DataPlane(Protocol):
 
     pod_queues: ClassVar[PodQueues] = PodQueues.ONE
     """Whether pods can poll on several CPUs, each with a queue of its own."""
+
+    switch_memory: ClassVar[int] = 0
+    """MiB of the memory of such a switch that can be in hugepages."""
 
     uses_virtual_functions: ClassVar[bool] = False
     """Whether the data plane uses virtual functions of the NIC. Their links may take seconds to come up."""

@@ -11,6 +11,7 @@ from podperf.dataplanes.openvswitch import cpu_mask
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages, pci
+from podperf.model import PageSize
 from podperf.pods.forwarders.dpdk import MAX_LCORES, missing_drivers
 
 DEVICE_DRIVERS = ("net_af_xdp", "net_af_packet")  # for ports that the kernel keeps; the faster driver first
@@ -49,7 +50,7 @@ def device_driver(host: Host) -> str | None:
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
-def configuration(worker: Worker, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
+def configuration(worker: Worker, ports: Ports, sockets: int, *, pages: PageSize) -> dict[str, str]:
     """The `other_config` of a switch with these ports and `sockets` sockets to pods."""
     host, pollers, main = worker.host, worker.cpus.switch, worker.cpus.main
     allowed = [f"-a {device}" for device in ports.devices.values() if pci.ADDRESS.fullmatch(device)]
@@ -59,10 +60,10 @@ def configuration(worker: Worker, ports: Ports, sockets: int, *, in_hugepages: b
         settings["dpdk-lcore-mask"] = cpu_mask([main])
     else:
         extra += f" --lcores=0@{main}"
-    if in_hugepages:
+    if pages:
         # Every NUMA node gets memory, because a card and the CPU that polls it may be on different nodes.
-        nodes = hugepages.nodes(host)
-        sizes = ",".join(str(SWITCH_MEMORY if node in nodes else 0) for node in range(nodes[-1] + 1))
+        nodes, whole = hugepages.nodes(host, pages), max(SWITCH_MEMORY, pages)
+        sizes = ",".join(str(whole if node in nodes else 0) for node in range(nodes[-1] + 1))
         settings |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
         settings["dpdk-extra"] = f"{extra} --in-memory"
     else:

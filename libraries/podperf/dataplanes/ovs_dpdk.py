@@ -37,6 +37,7 @@ class OvsDpdk(DataPlane):
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     switch_has_cpus: ClassVar[bool] = True
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_SWITCH
+    switch_memory: ClassVar[int] = dpdk.SWITCH_MEMORY
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
         self._ends = ends
@@ -51,7 +52,7 @@ class OvsDpdk(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "DPDK")
-        polling = PollingPods(worker, chain, undo, switch_memory=dpdk.SWITCH_MEMORY)
+        polling = PollingPods(worker, chain, undo, switch_memory=self.switch_memory)
         # Each end of a pod is a socket to the switch, or a device beside the switch.
         ends = [f"pod{number}{end}" for number in range(1, chain.pods + 1) for end in "ab"]
         beside = self._ends.beside_switch(chain) if self._ends else {}
@@ -63,7 +64,7 @@ class OvsDpdk(DataPlane):
             forwarder = self._ends.forwarder(own) if self._ends else forwarder_of(chain)
             polling.launch(forwarder, worker.pods.start(f"pod{number + 1}", [], undo), own)
         ports = dpdk.Ports() if beside else dpdk.ports_of(worker, undo)
-        settings = dpdk.configuration(worker, ports, len(sockets), in_hugepages=polling.in_hugepages)
+        settings = dpdk.configuration(worker, ports, len(sockets), pages=polling.in_hugepages)
         switch = OpenVSwitch(worker.host, f"{worker.directory}/ovs", undo, daemon=WITH_DPDK, configuration=settings)
         _connect(worker, switch, ports, sockets, polling.applications)
         polling.begin()
@@ -111,7 +112,7 @@ def _describe(worker: Worker, switch: OpenVSwitch, ports: dpdk.Ports, polling: P
         "packages": package_versions(worker.host, ["openvswitch-switch-dpdk", "dpdk-dev"]),
         "device_driver": ports.driver,
         "devices": dict(ports.devices),
-        "memory": f"hugepages of {hugepages.PAGE_MIB} MiB" if polling.in_hugepages else "no hugepages",
+        "memory": f"huge{polling.in_hugepages.words}" if polling.in_hugepages else "no hugepages",
         "hugepages_mib": held,
         "runtime": dict(worker.pods.describe()),
         "flows": switch.flows(BRIDGE),

@@ -29,7 +29,8 @@ class PollingPods:
 
     def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
         """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
-        self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
+        memories = [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.pods]
+        self.in_hugepages = worker.reserve_hugepages(memories, undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
 

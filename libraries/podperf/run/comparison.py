@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from secrets import randbits
@@ -17,6 +18,7 @@ from podperf.run.contenders import Contenders
 from podperf.run.equipment import Equipment
 from podperf.run.limits import KnownLimits
 from podperf.run.test_in_progress import TestInProgress
+from podperf.testbed.memory import refuse_other_pages
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.testbed import LiveTestbed
 from podperf.verdicts.findings import Contender, Finding, Order, judge
@@ -52,6 +54,10 @@ def compare(
         "flows": {name: each.flows for name, each in traffics.items()},
         "cpus_of_neighbours": contenders.cpus_of_neighbours,
         "limits_of_pods": contenders.limits_of_pods,
+        "memory": {
+            name: {process: pages.as_record() for process, pages in found.items()}
+            for name, found in contenders.memory.items()
+        },
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
     rates = [result.rates(str(each)) for each in order.contenders]
@@ -68,10 +74,18 @@ def _trials(
     name = str(contender)
     build = partial(testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
     with contenders.standing(name, traffic, build) as sut:
+        if placed.pages is not None:
+            refuse_other_pages(contenders.memory[name], [each.name for each in sut.applications], placed.pages)
         yield contenders.test.trials(sut, name, traffic, contenders.limits[name])
 
 
 def _placed(contender: Contender, equipment: Equipment) -> Placed:
-    if contender.scenario is None:
-        return Placed(equipment.placement, equipment.testbed.cpu_plans(contender.chain))
-    return equipment.testbed.place_scenario(contender.scenario, contender.chain)
+    chain, testbed = contender.chain, equipment.testbed
+    if contender.pages is not None:
+        testbed.demand_pages(chain, contender.pages)
+    placed = (
+        Placed(equipment.placement, testbed.cpu_plans(chain))
+        if contender.scenario is None
+        else testbed.place_scenario(contender.scenario, chain)
+    )
+    return replace(placed, pages=contender.pages)

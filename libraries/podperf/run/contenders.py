@@ -7,10 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from podperf.kernel.pages import MappedPages
 from podperf.model import TrafficProfile
 from podperf.run.interfaces import interfaces_of, link_speed
 from podperf.run.limits import KnownLimits
 from podperf.run.test_in_progress import TestInProgress
+from podperf.testbed.memory import memory_of
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.testers.base import TesterLimits
 
@@ -33,6 +35,9 @@ class Contenders:
 
     limits_of_pods: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """By contender whose pods have limits: what each pod took of them, each time that the chain stood."""
+
+    memory: dict[str, Mapping[str, MappedPages]] = field(default_factory=dict)
+    """By contender: the pages of each process that handles frames, read when the chain stood for the first time."""
 
     _described: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -58,6 +63,7 @@ class Contenders:
     def _describe(self, name: str, traffic: TrafficProfile, sut: SystemUnderTest) -> None:
         record = self.test.record
         self._described[name] = sut.describe()
+        self.memory[name] = memory_of(sut)
         record.data_plane, record.tester = self._described, sut.tester.describe()
         interfaces = interfaces_of(sut)
         named = {f"{name}: {interface}": each for interface, each in interfaces.items()}

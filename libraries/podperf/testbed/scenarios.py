@@ -19,7 +19,7 @@ from podperf.cpu_plan import CpuPlan, give_roles, roles_as_record
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
-from podperf.model import Placement
+from podperf.model import PageSize, Placement
 from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
@@ -98,7 +98,8 @@ class Placed:
     """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
 
     When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs. `isolation` is
-    None in the usual placement.
+    None in the usual placement. `pages` is the size of the pages of all memory that can be in hugepages. None: the
+    testbed's usual size.
     """
 
     placement: Placement
@@ -106,6 +107,7 @@ class Placed:
     shared: tuple[int, ...] = ()
     isolation: CpuIsolation | None = None
     neighbour: NeighbourPlan | None = None
+    pages: PageSize | None = None
 
     @property
     def suts(self) -> list[set[int]]:
@@ -121,6 +123,7 @@ class Placed:
             "precedence": all(each.precedence for each in self.cpus),
             "allocation": self.cpus[0].allocation.as_record() if self.cpus else None,
             "neighbour": self.neighbour and self.neighbour.as_record(),
+            "hugepages_of_mib": self.pages,
             "roles": roles_as_record(self.cpus),
         }
 

@@ -15,6 +15,7 @@ from podperf.hosts.base import Host
 from podperf.kernel.thread_time import CpuUser, ThreadClock
 from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
 from podperf.pods.base import Pod
+from podperf.pods.forwarders.base import Application
 from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testbed.neighbour import Neighbour
 from podperf.testers.base import Tester
@@ -91,6 +92,11 @@ class SystemUnderTest:
     def data_planes(self) -> list[RunningDataPlane]:
         """The data planes of all workers, from left to right."""
         return [part.data_plane for part in self.parts]
+
+    @property
+    def applications(self) -> list[Application]:
+        """The programs that forward in the pods. Empty if the kernel forwards there."""
+        return [each for part in self.data_planes for each in part.applications]
 
     @property
     def cpu_plans(self) -> list[CpuPlan]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_plan import CpuPlan, plan_cpus
@@ -12,12 +14,14 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane, PodQueues
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
+from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize
+from podperf.model import Chain, Direction, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import FORWARDERS
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
+from podperf.testbed.memory import memories
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
@@ -134,6 +138,22 @@ class LiveTestbed(Machines):
             return f"{wanted}the worker's ports are veths, and only a NIC divides flows among queues (RSS)"
         return None
 
+    def in_pages(self, size: PageSize) -> Self:
+        """This testbed. All memory of its chains that can be in hugepages is in pages of this size."""
+        found = copy(self)
+        found.workers = [replace(each, placement=replace(each.placement, hugepages=size)) for each in self.workers]
+        return found
+
+    def demand_pages(self, chain: Chain, size: PageSize) -> None:
+        """Raises Unavailable with the remedy if the worker cannot give this chain pages of this size now."""
+        if chain.workers > 1:
+            raise Unavailable(f"pages of a chosen size are those of one worker, and there are {chain.workers}")
+        worker, *_ = self.workers
+        if size and not worker.settings.hugepages:
+            raise Unavailable(f"{self.topology.path}: {worker.settings.key}.hugepages allows no hugepages: auto does")
+        if size:
+            hugepages.try_to_reserve(worker.host, size, memories(DATA_PLANES[chain.data_plane], chain))
+
     @contextmanager
     def build(
         self,
@@ -173,11 +193,18 @@ class LiveTestbed(Machines):
         directions: tuple[Direction, ...] | None = None,
         first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
-        """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them."""
-        with self.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
+        """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them.
+
+        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them.
+        """
+        testbed = self if placed.pages is None else self.in_pages(placed.pages)
+        with testbed.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
             if placed.shared:
-                for application in (each for part in sut.data_planes for each in part.applications):
+                for application in sut.applications:
                     application.allow(placed.shared)
+            if placed.pages and not sut.applications:
+                wanted = memories(DATA_PLANES[chain.data_plane], chain)
+                hugepages.reserve(self.workers[0].host, placed.pages, wanted, undo)
             if placed.neighbour is None:
                 yield sut
             else:

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 from podperf.figures import count, percent, short
 from podperf.metrics import Measured
-from podperf.model import Chain, FrameSize, l1_bit_rate
+from podperf.model import Chain, FrameSize, PageSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.chain_length import ChainLengths, by_length
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
@@ -32,8 +32,9 @@ FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
 class Contender:
     """One side of a comparison: a chain, the frames sent across it, and the placement of its parts.
 
-    Without a `scenario` the parts have the testbed's usual placement. `label` is the name in the publication, and
-    `figure` the published figure. Without `flows` the topology's number of flows is sent.
+    Without a `scenario` the parts have the testbed's usual placement, and without `pages` memory in the usual pages.
+    Without `flows` the topology's number of flows is sent. `label` is the name in the publication, and `figure` the
+    published figure.
     """
 
     chain: Chain
@@ -42,6 +43,7 @@ class Contender:
     label: str = ""
     figure: float | None = None
     flows: int | None = None
+    pages: PageSize | None = None
 
     def __str__(self) -> str:
         return self.label or str(self.chain)
@@ -88,11 +90,26 @@ class Order(Protocol):
 
 
 @dataclass(frozen=True)
+class PairRatio:
+    """The first contender of a claimed pair forwards `estimate` times as much as the second one.
+
+    The true ratio lies between `low` and `high`. An end is infinite, or 0, if the tester was the limit on this side.
+    """
+
+    first: str
+    second: str
+    low: float
+    estimate: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Finding:
     """A claim, and the verdict of a test's measurements on it.
 
     `source` is the document that makes the claim, and the place in it. None: podperf itself expects it. `chain_lengths`
-    has the rates by the number of pods, if the claim is about chains that differ in nothing else.
+    has the rates by the number of pods, if the claim is about chains that differ in nothing else. `ratios` has a ratio
+    for each claimed pair.
     """
 
     claim: str
@@ -100,6 +117,7 @@ class Finding:
     detail: str
     source: str | None = None
     chain_lengths: ChainLengths | None = None
+    ratios: tuple[PairRatio, ...] = ()
 
 
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
@@ -132,7 +150,8 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
         sentences.append(order.caveat)
     if order.their_figures:
         sentences.append(f"their figures: {order.their_figures}")
-    return Finding(order.text, verdict, "; ".join(sentences), order.source, lengths)
+    ratios = tuple(_ratio(order, bits, pair) for pair in order.pairs)
+    return Finding(order.text, verdict, "; ".join(sentences), order.source, lengths, ratios)
 
 
 def _by_length(contenders: Sequence[Contender], rates: Sequence[Sequence[Measured]]) -> ChainLengths | None:
@@ -144,6 +163,13 @@ def _by_length(contenders: Sequence[Contender], rates: Sequence[Sequence[Measure
 
 def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured]:
     return [replace(each, value=l1_bit_rate(each.value, contender.frame)) for each in rates]
+
+
+def _ratio(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> PairRatio:
+    first, second = pair
+    ratio = ratio_interval(rates[first], rates[second])
+    one, other = (str(order.contenders[index]) for index in pair)
+    return PairRatio(one, other, ratio.low, ratio.estimate, ratio.high)
 
 
 def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:

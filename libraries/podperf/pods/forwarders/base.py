@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import Cycles
+from podperf.model import PageSize
 from podperf.pods.base import Pod
 
 POD_MEMORY = 128  # MiB
@@ -23,7 +24,7 @@ class Share:
     """
 
     cpu: int
-    hugepages: bool = False
+    hugepages: PageSize = PageSize.NONE
     allocation: PodAllocation = USUAL_ALLOCATION
     further_cpus: tuple[int, ...] = ()
 

@@ -15,6 +15,7 @@ from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
+from podperf.kernel.pages import pages_of
 from podperf.kernel.thread_time import Cycles
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.pods.base import Pod
@@ -69,8 +70,12 @@ class DpdkApplication:
         self.host.do("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
 
     def page_size(self) -> int | None:
-        """The size in MiB of the application's hugepages, read back from the kernel. None: it has ordinary pages."""
-        return hugepages.PAGE_MIB if self.hugepages_mib() else None
+        """The size in MiB of the application's hugepages, read back from the kernel. None: it has ordinary pages.
+
+        Of several sizes it is the one of most of the memory.
+        """
+        held = pages_of(self.host, self.process.pid).hugepages_kib
+        return max(held, key=lambda size: held[size]) // 1024 if held else None
 
     def hugepages_mib(self) -> Mapping[str, int]:
         """MiB of the application's memory in hugepages, by NUMA node, read back from the kernel."""
@@ -120,7 +125,9 @@ def command_line(
     lcores += [f"{cpu}@{cpu}" for cpu in share.further_cpus]
     memory = ["--no-huge", "-m", str(POD_MEMORY)]
     if share.hugepages:  # with a named node, the place of the memory does not depend on the thread's CPU
-        memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{POD_MEMORY}"]
+        # DPDK takes pages of the largest size of which one fits into the memory. So the memory is whole pages.
+        whole = max(POD_MEMORY, share.hugepages)
+        memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{whole}"]
     eal = [
         "--no-telemetry",
         f"--lcores={','.join(lcores)}",
