@@ -145,7 +145,9 @@ def test_every_isolation_level_is_measured_under_its_tags() -> None:
 def test_each_networking_model_has_one_or_two_chain_lengths_among_the_resources() -> None:
     rows = [test for test in SUITE.all_tests if "chain-length" in test.tags]
     assert {test.body[0].args[0] for test in rows} == {name for name in CLAIMS if name.endswith("-by-length")}
-    models = Counter(tag for test in rows if "resources" in test.tags for tag in test.tags if tag in set(NetworkingModel))
+    models = Counter(
+        tag for test in rows if "resources" in test.tags for tag in test.tags if tag in set(NetworkingModel)
+    )
     of_all = {tag for test in rows for tag in test.tags if tag in set(NetworkingModel)}
     assert of_all == set(models) and set(models.values()) <= {1, 2}
 

@@ -1,8 +1,8 @@
 *** Settings ***
 Documentation    Service function chains (draft section 4.2.4): chains of 1, 2, 4 and 6 pods of each data plane, by
 ...              turns. Does the rate fall with the length, and how much of it does each further pod take? No verdict
-...              fails a test. One row of each networking model has the tag `resources`. docs/chain-length.md explains the
-...              figures.
+...              fails a test. One row of each networking model has the tag `resources`. docs/chain-length.md explains
+...              the figures.
 
 Resource         ../../resources/finding.resource
 

@@ -26,7 +26,7 @@ BURSTS = 8  # trials until the longest burst is found
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
 _OF_RESOURCES = 4  # those with one of these tags compare so many
-_RESOURCES = {"resources", "chain-length"}
+_RESOURCES = {"resources", "chain-length", "service-density"}
 
 
 def usual_duration(

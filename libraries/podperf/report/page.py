@@ -16,6 +16,7 @@ from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
 from podperf.report.chain_length_plot import chain_length_plot
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
+from podperf.report.density_chart import density_charts
 from podperf.report.facts import environment_facts, flat
 from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.isolation_chart import isolation_charts
@@ -327,6 +328,7 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
         element("h3", f"{section.number} {section.title} ", cells.state(report.status), id=_anchor(report)),
         element("p", section.asks, class_="muted"),
         *_plots_by_length(report.records, conformance),
+        *(element("div", drawing(each), class_="scroll") for each in density_charts(report.records)),
         *(element("div", drawing(each), class_="scroll") for each in isolation_charts(report.records)),
         _findings(report.records, conformance),
         _results_table(measured, conformance),

@@ -13,7 +13,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize
 from podperf.pods import POD_RUNTIMES
-from podperf.pods.forwarders import FORWARDERS
+from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
@@ -44,11 +44,14 @@ class LiveTestbed(Machines):
             raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
+        if chain.chains > 1 and not kind.several_chains:
+            raise PodperfError(f"{chain.data_plane} has no several chains beside each other")
         forwarder = chain.forwarder or kind.forwarders[0]
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
-        if self.topology.counts_instructions and (kind.switch_has_cpus or forwarder in FORWARDERS):
+        application = application_named(forwarder)
+        if self.topology.counts_instructions and (kind.switch_has_cpus or application is not None):
             raise Unavailable(
                 f"{chain.data_plane} is not judged on a counted machine: its processes poll, and share the only CPU "
                 "with the tester, so that frames wait for them and are lost"
@@ -58,8 +61,8 @@ class LiveTestbed(Machines):
             reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
                 reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
-            if reason is None and forwarder in FORWARDERS:
-                reason = FORWARDERS[forwarder].missing(worker.host)
+            if reason is None and application is not None:
+                reason = application.missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -73,6 +76,8 @@ class LiveTestbed(Machines):
             raise Unavailable(f"{chain} needs {chain.workers} workers, and the topology names {offered}")
         if kind.cabling is not Cabling.WORKER:
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
+        if chain.chains > 1:
+            raise PodperfError(f"several chains stand beside each other on one worker, not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
@@ -80,7 +85,7 @@ class LiveTestbed(Machines):
         """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
         workers = zip(self.workers, chain.parts, strict=False)
-        return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
+        return [plan_cpus(each.placement, part.all_pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
@@ -92,14 +97,14 @@ class LiveTestbed(Machines):
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
-            chain.pods,
+            chain.all_pods,
             usual,
             cpus,
             nic_node=cpus.node(min(usual.sut)) if node is None else node,
             taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
-        if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
+        if placed.shared and application_named(chain.forwarder or kind.forwarders[0]) is None:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
         if placed.neighbour is not None:
             refuse_too_large(worker.host, placed.neighbour)
