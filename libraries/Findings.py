@@ -9,6 +9,7 @@ from podperf.model import Chain, PageSize
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import claim_named
+from podperf.verdicts.density_claim import DensityClaim
 from podperf.verdicts.hugepages_claim import HugepagesClaim
 from podperf.verdicts.isolation_claim import IsolationClaim
 from podperf.verdicts.placement_claims import placement_claim_named
@@ -81,3 +82,15 @@ class Findings:
         The rates should not differ. The interval shows how small a difference the testbed can see.
         """
         measure_and_judge(HugepagesClaim(Chain(data_plane, pods), sizes, control=True))
+
+    @keyword
+    def measure_and_judge_service_density(self, data_plane: str) -> None:
+        """Measure chains of a data plane beside each other on the same ports, by turns: do all have the same rate?
+
+        The layouts are 1x1, 2x1, 1x2, 2x2 and 4x1: chains, and pods in each chain. `docs/service-density.md` explains
+        the figures.
+
+        The verdict becomes the test's message and does not fail the test. If the testbed cannot have one of the
+        layouts, or if its tester cannot tell the frames of the chains apart, the test is skipped with the reason.
+        """
+        measure_and_judge(DensityClaim(data_plane))

@@ -136,13 +136,14 @@ static struct plan *packet_ring_plan(void)
 
 static void account_block(struct tpacket_block_desc *block, int direction)
 {
+	const struct running running = { plan.trial, plan.groups };
 	unsigned char *at = (unsigned char *)block + block->hdr.bh1.offset_to_first_pkt;
 
 	for (unsigned int i = 0; i < block->hdr.bh1.num_pkts; i++) {
 		struct tpacket3_hdr *header = (struct tpacket3_hdr *)at;
 		unsigned char *frame = at + header->tp_mac;
 
-		account(frame, frame + header->tp_snaplen, direction, plan.trial, header->tp_sec * 1000000000ULL + header->tp_nsec,
+		account(frame, frame + header->tp_snaplen, direction, &running, header->tp_sec * 1000000000ULL + header->tp_nsec,
 			&counters[direction], &arrivals[direction]);
 		at += header->tp_next_offset;
 	}

@@ -56,7 +56,7 @@ int port_set_tso(const struct port *port, int on);
 
 /* requests */
 struct entry {
-	int has_mac, has_address;
+	int given, has_mac, has_address;
 	unsigned char mac[6];
 	uint32_t address; /* network order */
 	uint16_t udp_port;
@@ -71,9 +71,9 @@ struct request {
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
 	unsigned int warm_up;        /* frames of a closed loop before the first window */
 	int directions[2];
-	unsigned int flows, sizes;
-	uint16_t size[MAX_SIZES]; /* with FCS */
-	struct entry entry[2];    /* by direction */
+	unsigned int flows, groups, sizes;
+	uint16_t size[MAX_SIZES];            /* with FCS */
+	struct entry entry[2][MAX_GROUPS];   /* by direction */
 };
 
 int request_parse(char *line, struct request *request);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,6 +155,16 @@ def test_every_size_of_pages_is_measured_under_its_tags() -> None:
         measured.setdefault(data_plane, []).append(PageSize[size])
     sizes = [PageSize.TWO_MIB, PageSize.ONE_GIB]
     assert measured == dict.fromkeys(("af-xdp", "memif", "ovs-dpdk", "vpp-l2patch"), sizes)
+
+
+def test_each_networking_model_has_one_or_two_chain_lengths_among_the_resources() -> None:
+    rows = [test for test in SUITE.all_tests if "chain-length" in test.tags]
+    assert {test.body[0].args[0] for test in rows} == {name for name in CLAIMS if name.endswith("-by-length")}
+    models = Counter(
+        tag for test in rows if "resources" in test.tags for tag in test.tags if tag in set(NetworkingModel)
+    )
+    of_all = {tag for test in rows for tag in test.tags if tag in set(NetworkingModel)}
+    assert of_all == set(models) and set(models.values()) <= {1, 2}
 
 
 def test_every_section_tag_is_a_section_of_the_draft() -> None:

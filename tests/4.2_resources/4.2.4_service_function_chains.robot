@@ -1,17 +1,18 @@
 *** Settings ***
 Documentation    Service function chains (draft section 4.2.4): chains of 1, 2, 4 and 6 pods of each data plane, by
 ...              turns. Does the rate fall with the length, and how much of it does each further pod take? No verdict
-...              fails a test. docs/chain-length.md explains the figures.
+...              fails a test. One row of each networking model has the tag `resources`. docs/chain-length.md explains
+...              the figures.
 
 Resource         ../../resources/finding.resource
 
 Test Template    Claim Should Be Judged
-Test Tags        sec-4.2.4    resources    finding    64B
+Test Tags        sec-4.2.4    chain-length    finding    64B
 
 
 *** Test Cases ***                CLAIM
 Linux bridge, 1 to 6 pods         linux-bridge-by-length
-    [Tags]    kernel-space    linux-bridge
+    [Tags]    kernel-space    linux-bridge    resources
 PTP, 1 to 6 pods                  ptp-by-length
     [Tags]    kernel-space    ptp
 MACVLAN, 1 to 6 pods              macvlan-by-length
@@ -31,7 +32,7 @@ Policy, 1 to 6 pods               routed-policy-by-length
 OVS kernel, 1 to 6 pods           ovs-kernel-by-length
     [Tags]    kernel-space    ovs-kernel
 OVS-DPDK, 1 to 6 pods             ovs-dpdk-by-length
-    [Tags]    user-space    ovs-dpdk
+    [Tags]    user-space    ovs-dpdk    resources
 OVS netdev, 1 to 6 pods           ovs-netdev-by-length
     [Tags]    user-space    ovs-netdev
 VPP L2 patch, 1 to 6 pods         vpp-l2patch-by-length
@@ -41,7 +42,7 @@ VPP bridge domain, 1 to 6 pods    vpp-bridge-domain-by-length
 VPP VRF, 1 to 6 pods              vpp-vrf-by-length
     [Tags]    user-space    vpp-vrf
 TC redirect, 1 to 6 pods          tc-redirect-by-length
-    [Tags]    ebpf    tc-redirect
+    [Tags]    ebpf    tc-redirect    resources
 TC redirect peer, 1 to 6 pods     tc-redirect-peer-by-length
     [Tags]    ebpf    tc-redirect-peer
 XDP redirect, 1 to 6 pods         xdp-redirect-by-length

@@ -137,6 +137,9 @@ class RunningDataPlane:
     """The parts that take CPU time for frames: receive threads of the kernel, pods' applications, the switch. Empty if
     nothing on the worker handles frames. None: the data plane does not tell, and has no CPU time a frame."""
 
+    further_entries: Sequence[Mapping[Direction, Entry]] = ()
+    """The `entries` of each further chain, if several chains stand beside each other."""
+
     def check(self) -> None:
         """Raises PodperfError with the name of a process that has ended. Quick."""
         for part in self.parts:
@@ -154,6 +157,9 @@ class DataPlane(Protocol):
     cabling: ClassVar[Cabling] = Cabling.WORKER
 
     least_pods: ClassVar[int] = 1
+
+    several_chains: ClassVar[bool] = False
+    """Whether several chains can stand beside each other on the worker's ports (`Chain.chains`)."""
 
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import cpu_mask
@@ -33,6 +33,12 @@ class Ports:
     def of_kernel(self) -> bool:
         """Whether the kernel keeps the ports."""
         return self.driver != pci.FOR_USER_SPACE
+
+    def beside(self, host: Host, interfaces: Sequence[str]) -> Ports:
+        """These ports, and devices on interfaces of the kernel, by the names of the interfaces."""
+        driver = device_driver(host)
+        of_kernel = {name: f"{driver}_{name},iface={name}" for name in interfaces}
+        return replace(self, devices={**self.devices, **of_kernel})
 
 
 def ports_of(worker: Worker, undo: ExitStack) -> Ports:

@@ -29,7 +29,7 @@ class PollingPods:
 
     def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
         """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
-        memories = [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.pods]
+        memories = [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.all_pods]
         self.in_hugepages = worker.reserve_hugepages(memories, undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
@@ -71,10 +71,12 @@ class PollingPods:
         not_in_force: Callable[[], str | None] = lambda: None,
         second_model: NetworkingModel | None = None,
         beside_pods: Sequence[CpuUser] = (),
+        further_entries: Sequence[Mapping[Direction, Entry]] = (),
     ) -> RunningDataPlane:
         """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch forward frames unchanged. `beside_pods` has the other threads that take CPU
+        Without `entries`, pods and switch forward frames unchanged. `further_entries` are those of further chains
+        beside the first. `beside_pods` has the other threads that take CPU
         time for frames.
         """
         turns = take_turns(self._worker.host, pollers, self._undo, precedence=self._worker.cpus.precedence)
@@ -87,7 +89,7 @@ class PollingPods:
         of_pods = [cpu_user(self._worker.host, each) for each in self.applications]
         users = [turns.told(each) for each in (*beside_pods, *of_pods)]
         return RunningDataPlane(
-            entries, ports, description, parts, self.applications, not_in_force, second_model, users
+            entries, ports, description, parts, self.applications, not_in_force, second_model, users, further_entries
         )
 
 

@@ -1,4 +1,10 @@
-"""Chains whose neighbours share a layer 2 segment: each pod routes to the next pod's MAC."""
+"""Chains whose neighbours share a layer 2 segment: each pod routes to the next pod's MAC.
+
+Segments are counted from the left, and then on in the next chain that stands beside: in chains of two pods, the first
+chain has the segments 0 to 2 and the second one 3 to 5. All first segments share the network of the worker's left
+port, and all last segments the network of its right port. Each inner segment is a network of its own. A network has
+the number of its first segment.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +29,26 @@ def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: st
 def start_pods(
     worker: Worker, chain: Chain, plugins: Callable[[int, str], Sequence[Mapping[str, Any]]], undo: ExitStack
 ) -> list[Pod]:
-    """The chain's pods. Each has net1 on the segment before it, and net2 on the segment behind it.
+    """The pods of all chains, chain by chain. Each has net1 on the segment before it, and net2 on the one behind it.
 
-    `plugins(segment, address)` gives the CNI plug-ins that attach one interface with this address to this segment.
+    `plugins(network, address)` gives the CNI plug-ins that attach one interface with this address to this network.
     """
     pods = []
-    for number in range(1, chain.pods + 1):
-        before, behind = number - 1, number
+    for number in range(chain.all_pods):
+        before = number + number // chain.pods
+        left, right = network_of_segment(chain, before), network_of_segment(chain, before + 1)
         attachments = [
-            Attachment("net1", f"segment{before}", plugins(before, right_of(before))),
-            Attachment("net2", f"segment{behind}", plugins(behind, left_of(behind))),
+            Attachment("net1", f"segment{left}", plugins(left, right_of(before))),
+            Attachment("net2", f"segment{right}", plugins(right, left_of(before + 1))),
         ]
-        pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        pods.append(worker.pods.start(f"pod{number + 1}", attachments, undo))
     return pods
+
+
+def network_of_segment(chain: Chain, segment: int) -> int:
+    """The network of a segment."""
+    place = segment % (chain.pods + 1)
+    return place if place in (0, chain.pods) else segment
 
 
 def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
@@ -84,24 +97,41 @@ def entries(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
     }
 
 
-def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
-    """Let each pod forward to the MACs of its neighbours, and the outermost pods to the tester's MACs."""
+def forward_along(pods: Sequence[Pod], worker: Worker, first: int = 0) -> Mapping[Direction, Entry]:
+    """Let each pod of a chain forward to the MACs of its neighbours, and the outermost pods to the tester's MACs.
+
+    `first` is the chain's first segment.
+    """
     left_macs, right_macs = neighbours(pods, worker)
     for index, pod in enumerate(pods):
         forward(
             pod,
-            to_left=NextHop("net1", left_of(index), left_macs[index]),
-            to_right=NextHop("net2", right_of(index + 1), right_macs[index + 1]),
+            to_left=NextHop("net1", left_of(first + index), left_macs[index]),
+            to_right=NextHop("net2", right_of(first + index + 1), right_macs[index + 1]),
         )
     return entries(pods, worker)
 
 
-def parent_interfaces(worker: Worker, chain: Chain) -> list[str]:
-    """The worker's parent interface for each segment; pods get its sub-interfaces. Outer segments have the ports, inner
-    segments the end of a veth pair."""
-    inner = []
-    for segment in range(1, chain.pods):
-        near, far = f"parent{segment}", f"parent{segment}-end"
-        add_veth(worker.host, near=near, far=far, mtu=worker.mtu)
-        inner.append(near)
-    return [worker.left.interface, *inner, worker.right.interface]
+def forward_along_each(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
+    """As `forward_along`, for each of the chains that stand beside each other. The entries of each chain."""
+    return [
+        forward_along(each, worker, number * (chain.pods + 1))
+        for number, each in enumerate(pods_of_chains(chain, pods))
+    ]
+
+
+def pods_of_chains(chain: Chain, pods: Sequence[Pod]) -> list[Sequence[Pod]]:
+    """The pods of each of the chains that stand beside each other."""
+    return [pods[first : first + chain.pods] for first in range(0, chain.all_pods, chain.pods)]
+
+
+def parent_interfaces(worker: Worker, chain: Chain) -> dict[int, str]:
+    """The worker's parent interface for each network; pods get its sub-interfaces. The outer networks have the ports,
+    and inner networks the end of a veth pair."""
+    parents = {0: worker.left.interface, chain.pods: worker.right.interface}
+    for segment in range(chain.chains * (chain.pods + 1)):
+        if network_of_segment(chain, segment) not in parents:
+            near, far = f"parent{segment}", f"parent{segment}-end"
+            add_veth(worker.host, near=near, far=far, mtu=worker.mtu)
+            parents[segment] = near
+    return parents

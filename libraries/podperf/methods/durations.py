@@ -25,7 +25,8 @@ BURSTS = 8  # trials until the longest burst is found
 
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
-_OF_RESOURCES = 4  # those of section 4.2 compare so many
+_OF_RESOURCES = 4  # those with one of these tags compare so many
+_RESOURCES = {"resources", "chain-length", "service-density"}
 
 
 def usual_duration(
@@ -42,7 +43,7 @@ def usual_duration(
     search = share * preset(method.search).search_duration_max + LATENCY + CPU_TIME
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
-        return Comparison.rounds * (_OF_RESOURCES if "resources" in tags else _CONTENDERS) * each
+        return Comparison.rounds * (_OF_RESOURCES if _RESOURCES & set(tags) else _CONTENDERS) * each
     further = preset(method.search).further
     by_method = {
         "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),

@@ -14,6 +14,7 @@ from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.figures import count
+from podperf.pods.forwarders import MIXED, USUAL
 from podperf.records.set_ups import SetUp, values_of
 
 SPECIAL_CAPABILITY = "special_capability"  # the key of a component that runs only for the benchmark
@@ -157,8 +158,15 @@ def _busy_polling(found: SetUp) -> str | None:
 def _composition(found: SetUp) -> str | None:
     if found.chain is None:
         return None
-    inside = f", each forwards by {found.chain.forwarder}" if found.chain.pods and found.chain.forwarder else ""
-    return f"{found.chain.data_plane}, {count(found.chain.pods, 'pod')}{inside}"
+    inside = f", {_inside(found.chain.forwarder)}" if found.chain.pods and found.chain.forwarder else ""
+    beside = f"{found.chain.chains} chains beside each other of " if found.chain.chains > 1 else ""
+    return f"{found.chain.data_plane}, {beside}{count(found.chain.pods, 'pod')}{inside}"
+
+
+def _inside(forwarder: str) -> str:
+    if forwarder == MIXED:
+        return f"{USUAL} forwards in the first ones, and the kernel in the others"
+    return f"each forwards by {forwarder}"
 
 
 def _scheduling(found: SetUp) -> str | None:

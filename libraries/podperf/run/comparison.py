@@ -11,16 +11,16 @@ from secrets import randbits
 
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import Unavailable
-from podperf.methods.comparison import Comparison
+from podperf.methods.comparison import Comparison, ComparisonResult
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
 from podperf.run.contenders import Contenders
 from podperf.run.equipment import Equipment
 from podperf.run.limits import KnownLimits
 from podperf.run.test_in_progress import TestInProgress
-from podperf.testbed.memory import refuse_other_pages
 from podperf.testbed.scenarios import Placed
 from podperf.testbed.testbed import LiveTestbed
+from podperf.verdicts.density_claim import DensityClaim, judge_density
 from podperf.verdicts.findings import Contender, Finding, Order, judge
 
 
@@ -60,10 +60,18 @@ def compare(
         },
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
-    rates = [result.rates(str(each)) for each in order.contenders]
-    finding = judge(order, rates, result.noisy_trials, doubt=contenders.doubt)
+    finding = _judged(order, result, contenders.doubt)
     record.findings = [finding]
     return finding
+
+
+def _judged(order: Order, result: ComparisonResult, doubt: str) -> Finding:
+    rates = [result.rates(str(each)) for each in order.contenders]
+    if isinstance(order, DensityClaim):
+        of_chains = [result.rates_by_group(str(each)) for each in order.contenders]
+        limited = [any(rate.lower_bound for rate in found) for found in rates]
+        return judge_density(order, of_chains, limited, doubt=doubt)
+    return judge(order, rates, result.noisy_trials, doubt=doubt)
 
 
 @contextmanager
@@ -74,8 +82,6 @@ def _trials(
     name = str(contender)
     build = partial(testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
     with contenders.standing(name, traffic, build) as sut:
-        if placed.pages is not None:
-            refuse_other_pages(contenders.memory[name], [each.name for each in sut.applications], placed.pages)
         yield contenders.test.trials(sut, name, traffic, contenders.limits[name])
 
 

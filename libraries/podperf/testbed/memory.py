@@ -14,7 +14,7 @@ from podperf.testbed.system_under_test import SystemUnderTest
 
 def memories(kind: type[DataPlane], chain: Chain) -> list[int]:
     """MiB that each process of a chain on one worker has in hugepages, at most: the switch, and each pod."""
-    return [*([kind.switch_memory] if kind.switch_memory else []), *[POD_MEMORY] * chain.pods]
+    return [*([kind.switch_memory] if kind.switch_memory else []), *[POD_MEMORY] * chain.all_pods]
 
 
 def memory_of(sut: SystemUnderTest) -> Mapping[str, MappedPages]:

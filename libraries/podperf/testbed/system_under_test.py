@@ -13,12 +13,12 @@ from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import CpuUser, ThreadClock
-from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
+from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial, TrialResult
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Application
 from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testbed.neighbour import Neighbour
-from podperf.testers.base import Tester
+from podperf.testers.base import Ability, Tester
 
 PROBE_LOAD = 1000.0  # frames/s and direction: the lowest tester.maximum_load that a topology may name
 PROBE_DURATION, PROBE_PATIENCE = 0.02, 5.0  # seconds
@@ -109,6 +109,11 @@ class SystemUnderTest:
         return any(each.parts for each in self.data_planes)
 
     @property
+    def further_entries(self) -> Sequence[Mapping[Direction, Entry]]:
+        """The `entries` of each further chain, if several chains stand beside each other."""
+        return [each for data_plane in self.data_planes for each in data_plane.further_entries]
+
+    @property
     def second_model(self) -> NetworkingModel | None:
         """The second networking model of the draft to which the set-up belongs."""
         return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
@@ -164,7 +169,7 @@ class SystemUnderTest:
         deadline = time.monotonic() + patience
         while True:
             result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
-            dead = [each.direction.value for each in result.directions if not each.received]
+            dead = _dead(result)
             # A switch that floods sends one copy past the chain. The chain's loss would then be invisible.
             flooded = any(each.duplicated > each.received / 2 for each in result.directions)
             if not dead and not flooded:
@@ -189,5 +194,21 @@ class SystemUnderTest:
 
 
 def addressed(traffic: TrafficProfile, sut: SystemUnderTest) -> TrafficProfile:
-    """The same traffic, addressed into this system under test."""
-    return replace(traffic, entries=sut.entries)
+    """The same traffic, addressed into this system under test. Of several chains, each gets so many flows.
+
+    Raises Unavailable if the tester cannot send to several chains.
+    """
+    further = sut.further_entries
+    if further:
+        sut.tester.facts.demand(Ability.GROUPS)
+    return replace(traffic, entries=sut.entries, further_entries=further, flows=traffic.flows * (1 + len(further)))
+
+
+def _dead(result: TrialResult) -> list[str]:
+    """The directions, and of several chains the chain, in which no frame arrived."""
+    return [
+        f"{each.direction.value}{f' by chain {number}' if each.received_by_group else ''}"
+        for each in result.directions
+        for number, received in enumerate(each.received_by_group or (each.received,), start=1)
+        if not received
+    ]

@@ -18,10 +18,10 @@ from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
-from podperf.pods.forwarders import FORWARDERS
+from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
-from podperf.testbed.memory import memories
+from podperf.testbed.memory import memories, memory_of, refuse_other_pages
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
@@ -51,11 +51,14 @@ class LiveTestbed(Machines):
             raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
+        if chain.chains > 1 and not kind.several_chains:
+            raise PodperfError(f"{chain.data_plane} has no several chains beside each other")
         forwarder = chain.forwarder or kind.forwarders[0]
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
-        if self.topology.counts_instructions and (kind.switch_has_cpus or forwarder in FORWARDERS):
+        application = application_named(forwarder)
+        if self.topology.counts_instructions and (kind.switch_has_cpus or application is not None):
             raise Unavailable(
                 f"{chain.data_plane} is not judged on a counted machine: its processes poll, and share the only CPU "
                 "with the tester, so that frames wait for them and are lost"
@@ -65,8 +68,8 @@ class LiveTestbed(Machines):
             reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
                 reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
-            if reason is None and forwarder in FORWARDERS:
-                reason = FORWARDERS[forwarder].missing(worker.host)
+            if reason is None and application is not None:
+                reason = application.missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -80,6 +83,8 @@ class LiveTestbed(Machines):
             raise Unavailable(f"{chain} needs {chain.workers} workers, and the topology names {offered}")
         if kind.cabling is not Cabling.WORKER:
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
+        if chain.chains > 1:
+            raise PodperfError(f"several chains stand beside each other on one worker, not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
@@ -87,7 +92,7 @@ class LiveTestbed(Machines):
         """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
         workers = zip(self.workers, chain.parts, strict=False)
-        return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
+        return [plan_cpus(each.placement, part.all_pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
@@ -99,14 +104,14 @@ class LiveTestbed(Machines):
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
-            chain.pods,
+            chain.all_pods,
             usual,
             cpus,
             nic_node=cpus.node(min(usual.sut)) if node is None else node,
             taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
-        if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
+        if placed.shared and application_named(chain.forwarder or kind.forwarders[0]) is None:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
         self._demand_allocation(scenario.allocation, chain, worker.host)
         if placed.neighbour is not None:
@@ -117,10 +122,10 @@ class LiveTestbed(Machines):
         """Raises Unavailable if the pods of this chain cannot have this allocation on the worker."""
         if allocation == USUAL_ALLOCATION:
             return
-        forwarder = chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0]
-        if forwarder not in FORWARDERS:
+        application = application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
+        if application is None:
             raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
-        reason = FORWARDERS[forwarder].refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
+        reason = application.refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
         if reason is None and allocation.limits:
             reason = POD_RUNTIMES[self.topology.pods.runtime].cannot_limit(host, allocation.limits)
         if reason is not None:
@@ -195,7 +200,8 @@ class LiveTestbed(Machines):
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them.
 
-        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them.
+        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them. Raises
+        Unavailable if an application got other pages than those of the scenario.
         """
         testbed = self if placed.pages is None else self.in_pages(placed.pages)
         with testbed.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
@@ -205,6 +211,8 @@ class LiveTestbed(Machines):
             if placed.pages and not sut.applications:
                 wanted = memories(DATA_PLANES[chain.data_plane], chain)
                 hugepages.reserve(self.workers[0].host, placed.pages, wanted, undo)
+            if placed.pages is not None:
+                refuse_other_pages(memory_of(sut), [each.name for each in sut.applications], placed.pages)
             if placed.neighbour is None:
                 yield sut
             else:

@@ -22,6 +22,7 @@ from podperf.model import Chain, FrameSize, PageSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.chain_length import ChainLengths, by_length
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
+from podperf.verdicts.service_density import ServiceDensity
 
 MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
 
@@ -109,7 +110,7 @@ class Finding:
 
     `source` is the document that makes the claim, and the place in it. None: podperf itself expects it. `chain_lengths`
     has the rates by the number of pods, if the claim is about chains that differ in nothing else. `ratios` has a ratio
-    for each claimed pair.
+    for each claimed pair. `service_density` has the rates of chains beside each other.
     """
 
     claim: str
@@ -118,6 +119,7 @@ class Finding:
     source: str | None = None
     chain_lengths: ChainLengths | None = None
     ratios: tuple[PairRatio, ...] = ()
+    service_density: ServiceDensity | None = None
 
 
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
