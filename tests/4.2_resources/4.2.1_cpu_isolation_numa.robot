@@ -16,9 +16,9 @@ AF_XDP, exclusive over none, busy                      af-xdp              BUSY 
 AF_XDP, exclusive over none, memory hog                af-xdp              MEMORY_HOG    NONE
     [Tags]    ebpf    af-xdp
 AF_XDP busy poll, exclusive over none, busy            af-xdp-busy-poll    BUSY          NONE
-    [Tags]    ebpf    af-xdp-busy-poll
+    [Tags]    ebpf    af-xdp-busy-poll    -resources
 AF_XDP busy poll, exclusive over none, memory hog      af-xdp-busy-poll    MEMORY_HOG    NONE
-    [Tags]    ebpf    af-xdp-busy-poll
+    [Tags]    ebpf    af-xdp-busy-poll    -resources
 AF_XDP, exclusive over shared over none, busy          af-xdp              BUSY          SHARED    NONE
     [Tags]    ebpf    af-xdp
 AF_XDP, exclusive over shared over none, memory hog    af-xdp              MEMORY_HOG    SHARED    NONE

@@ -18,9 +18,9 @@ AF_XDP, 2 MiB over none                          af-xdp          1       TWO_MIB
 AF_XDP, 1 GiB over none                          af-xdp          1       ONE_GIB
     [Tags]    ebpf    af-xdp
 Memif, 2 MiB over none                           memif           2       TWO_MIB
-    [Tags]    user-space    memif
+    [Tags]    user-space    memif    -resources
 Memif, 1 GiB over none                           memif           2       ONE_GIB
-    [Tags]    user-space    memif
+    [Tags]    user-space    memif    -resources
 OVS-DPDK, 2 MiB over none                        ovs-dpdk        1       TWO_MIB
     [Tags]    user-space    ovs-dpdk
 OVS-DPDK, 1 GiB over none                        ovs-dpdk        1       ONE_GIB

@@ -25,8 +25,7 @@ BURSTS = 8  # trials until the longest burst is found
 
 _COMPARISONS = {"finding", "published"}
 _CONTENDERS = 2  # most claims compare so many chains
-_OF_RESOURCES = 4  # those with one of these tags compare so many
-_RESOURCES = {"resources", "chain-length", "service-density"}
+_OF_RESOURCES = 4  # those of section 4.2 compare so many
 
 
 def usual_duration(
@@ -43,7 +42,7 @@ def usual_duration(
     search = share * preset(method.search).search_duration_max + LATENCY + CPU_TIME
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
-        return Comparison.rounds * (_OF_RESOURCES if _RESOURCES & set(tags) else _CONTENDERS) * each
+        return Comparison.rounds * (_OF_RESOURCES if any(each.startswith("sec-4.2.") for each in tags) else _CONTENDERS) * each
     further = preset(method.search).further
     by_method = {
         "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),
