@@ -139,7 +139,7 @@ def test_every_isolation_level_is_measured_under_its_tags() -> None:
         claim = IsolationClaim(
             data_plane, NeighbourKind[neighbour], tuple(CpuIsolation[each] for each in ("EXCLUSIVE", *levels))
         )
-        assert {"sec-4.2.1", "resources", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
+        assert {"sec-4.2.1", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
         assert f"exclusive over {' over '.join(levels).lower()}, {claim.neighbour}" in test.name
 
 
@@ -151,7 +151,7 @@ def test_every_size_of_pages_is_measured_under_its_tags() -> None:
         kind = DATA_PLANES[data_plane]
         assert kind.forwarders[0] in FORWARDERS, f"{test.name}: nothing polls in its pods"
         assert int(pods) == kind.least_pods
-        assert {"sec-4.2.2", "resources", "finding", data_plane, "64B"} <= set(test.tags), test.name
+        assert {"sec-4.2.2", "finding", data_plane, "64B"} <= set(test.tags), test.name
         measured.setdefault(data_plane, []).append(PageSize[size])
     sizes = [PageSize.TWO_MIB, PageSize.ONE_GIB]
     assert measured == dict.fromkeys(("af-xdp", "memif", "ovs-dpdk", "vpp-l2patch"), sizes)
