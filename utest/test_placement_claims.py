@@ -172,6 +172,7 @@ def test_each_cpu_of_a_pod_polls_a_queue_to_the_switch(place: int, cpus: int) ->
     assert len(own) == len(set(own)) == cpus
     said = text(made)
     assert f"--nb-cores={cpus}" in said
+    assert f"--total-num-mbufs={8192 * cpus} " in said, "each queue keeps some of them"
     for cpu in own:
         assert f"{cpu}@{cpu}" in said
     assert (f"--rxq={cpus} --txq={cpus}" in said) == (cpus > 1)
