@@ -19,6 +19,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import Cpus
 from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, Placement
+from podperf.pods.forwarders.dpdk import MAX_LCORES, lcore_numbers
 from podperf.pods.forwarders.l2fwd import L2fwd
 from podperf.preflight.plan import Plan, plan
 from podperf.records import TestRecord, read_record, schema_errors
@@ -171,6 +172,7 @@ def test_each_cpu_of_a_pod_polls_a_queue_to_the_switch(place: int, cpus: int) ->
     assert len(own) == len(set(own)) == cpus
     said = text(made)
     assert f"--nb-cores={cpus}" in said
+    assert f"--total-num-mbufs={8192 * cpus} " in said, "each queue keeps some of them"
     for cpu in own:
         assert f"{cpu}@{cpu}" in said
     assert (f"--rxq={cpus} --txq={cpus}" in said) == (cpus > 1)
@@ -241,6 +243,22 @@ def test_no_cpu_has_two_polling_roles_unless_the_switch_shares(
     assert set(plan_of_cpus.switch).isdisjoint(own) == alone
     assert len(set(plan_of_cpus.switch)) == (pollers if alone else min(pollers, pods))
     assert plan_of_cpus.main not in {*own, *plan_of_cpus.switch}
+
+
+@given(st.sets(st.integers(0, 300), min_size=1, max_size=8), st.sets(st.integers(0, 300), max_size=20))
+def test_each_lcore_has_a_number_of_its_own_that_dpdk_knows(cpus: set[int], near: set[int]) -> None:
+    found = lcore_numbers(sorted(cpus), sorted(near))
+    assert len(set(found)) == len(found) == len(cpus) + 1
+    assert all(0 <= each < MAX_LCORES for each in found)
+    assert all(number == cpu for number, cpu in zip(found, sorted(cpus), strict=False) if cpu < MAX_LCORES)
+    free = {each for each in near - cpus if each < MAX_LCORES}
+    if len(free) > sum(cpu >= MAX_LCORES for cpu in cpus):
+        assert found[-1] in free
+
+
+def test_two_cpus_are_enough_for_two_pollers() -> None:
+    """The numbers of lcores need not be those of CPUs."""
+    assert lcore_numbers((1, 0), (0, 1)) == [1, 0, 2]
 
 
 # --- the verdict and the record ---------------------------------------------------------------------------------------

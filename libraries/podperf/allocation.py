@@ -11,7 +11,7 @@ from typing import Any
 
 LEAST_CPU = 0.01  # of a CPU: the kernel refuses less than 1 ms of time in a period of 100 ms
 LEAST_MEMORY = 1  # MiB
-USUAL_BUFFERS = 8192  # frames that an application can hold in all its ports together
+USUAL_BUFFERS = 8192  # with the 2048 descriptors of an AF_XDP queue, the queues of two ports keep half of them
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PodAllocation:
     """The allocation of each pod of a chain.
 
     An application polls on `cpus` CPUs. `descriptors` are those of each queue of a port (None: as many as the driver
-    has by itself). `buffers` are the frames that the application can hold.
+    has by itself). `buffers` are the frames that the application can hold, for each of its CPUs.
     """
 
     limits: PodLimits = UNLIMITED

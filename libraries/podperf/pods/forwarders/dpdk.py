@@ -112,17 +112,17 @@ def command_line(
     The main thread may use any CPU until `settle`, because pollers may keep the share's CPU busy. With `polls_on_main`
     the main thread polls. Otherwise a second thread polls on the share's CPU.
 
-    DPDK takes an lcore's number for a CPU number, and allocates memory on that CPU's node. So both lcores get numbers
-    of CPUs on the node of the share's CPU.
+    DPDK takes an lcore's number for a CPU number, and allocates memory on that CPU's node. So all lcores get numbers of
+    CPUs on the node of the share's CPU.
     """
     anywhere = format_cpu_list(allowed_cpus(pod.host.get("/proc/self/status").decode()))
     nodes = numa_nodes(pod.host)
     node = nodes.get(share.cpu, 0)
-    numbers = [each for each in (share.cpu, *(cpu for cpu in nodes if nodes[cpu] == node), 0, 1) if each < MAX_LCORES]
-    poller = numbers[0]
-    main = poller if polls_on_main else next(each for each in numbers if each not in {poller, *share.further_cpus})
-    lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
-    lcores += [f"{cpu}@{cpu}" for cpu in share.further_cpus]
+    cpus = (share.cpu, *share.further_cpus)
+    *pollers, main = lcore_numbers(cpus, [cpu for cpu in nodes if nodes[cpu] == node])
+    if polls_on_main:
+        main, *pollers = pollers
+    lcores = [f"{main}@({anywhere})", *(f"{number}@{cpu}" for number, cpu in zip(pollers, cpus, strict=False))]
     memory = ["--no-huge", "-m", str(POD_MEMORY)]
     if share.hugepages:  # with a named node, the place of the memory does not depend on the thread's CPU
         # DPDK takes pages of the largest size of which one fits into the memory. So the memory is whole pages.
@@ -138,6 +138,19 @@ def command_line(
     physical = [f"--allow={device}" for device in devices if pci.ADDRESS.fullmatch(device)]
     virtual = [f"--vdev={device}" for device in devices if not pci.ADDRESS.fullmatch(device)]
     return [program, *eal, *(physical or ["--no-pci"]), *virtual, "--", *arguments]
+
+
+def lcore_numbers(cpus: Sequence[int], near: Sequence[int]) -> list[int]:
+    """Different numbers for the lcores on these CPUs, and at the end one for another lcore.
+
+    A CPU without an lcore of its number gets the number of a CPU `near` it, or any free one.
+    """
+    found: list[int] = []
+    for cpu in (*cpus, None):
+        others = [each for each in (*near, *range(MAX_LCORES)) if each not in cpus]
+        wanted = others if cpu is None else [cpu, *others]
+        found.append(next(each for each in wanted if each < MAX_LCORES and each not in found))
+    return found
 
 
 def in_port_order(devices: Sequence[str]) -> list[str]:

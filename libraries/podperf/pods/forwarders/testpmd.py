@@ -117,7 +117,8 @@ class TestpmdForwarder:
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
         """Start testpmd; see Forwarder.launch."""
         own = share.allocation
-        arguments = [f"--total-num-mbufs={own.buffers}", f"--forward-mode={self.mode}", f"--nb-cores={own.cpus}"]
+        buffers = own.buffers * own.cpus
+        arguments = [f"--total-num-mbufs={buffers}", f"--forward-mode={self.mode}", f"--nb-cores={own.cpus}"]
         if own.cpus > 1:  # each CPU polls one queue of each port
             arguments += [f"--rxq={own.cpus}", f"--txq={own.cpus}"]
         if own.descriptors is not None:
