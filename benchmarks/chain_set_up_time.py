@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 from podperf.cleanup import put_back
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
+from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain, FrameSize
 from podperf.pods.base import Attachment, PodInterface
@@ -68,6 +69,15 @@ def timed_adds() -> Iterator[list[float]]:
         yield found
 
 
+def available(names: Sequence[str], host: Host) -> list[str]:
+    """The data planes that this host has. Shows the reason for the others."""
+    reasons = {name: DATA_PLANES[name].unavailable(host) for name in names}
+    for name, reason in reasons.items():
+        if reason is not None:
+            print(f"{name}: skipped, {reason}")
+    return [name for name, reason in reasons.items() if reason is None]
+
+
 def chains_of(names: Sequence[str]) -> list[Chain]:
     """The chains to set up."""
     beside = [Chain(name, 1, chains=4) for name in names if DATA_PLANES[name].several_chains]
@@ -89,10 +99,11 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="DATA PLANE", default=BY_CNI_PLUGINS)
     chosen = parser.parse_args()
     topology = load_topology(ROOT / "topologies" / "local.yaml", DATA_PLANES)
-    host, taken = LocalHost(), {chain: Times() for chain in chains_of(chosen.names)}
+    host = LocalHost()
     try:
         with RunLock():
             put_back(host)
+            taken = {chain: Times() for chain in chains_of(available(chosen.names, host))}
             testbed = LiveTestbed.on(topology, host, [host])
             for _ in range(chosen.repeats):
                 for chain, times in taken.items():
@@ -104,7 +115,7 @@ def main() -> int:
     print(f"{'seconds, medians':36s}  set-up    ADDs  ratio  beside  at most {MOST}")
     for chain, times in taken.items():
         print(row(chain, times))
-    return int(any(times.ratio > MOST for times in taken.values()))
+    return 0 if taken and all(times.ratio <= MOST for times in taken.values()) else 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from podperf.model import Chain, PageSize
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.claims import claim_named
-from podperf.verdicts.density_claim import DensityClaim
+from podperf.verdicts.density_claim import LAYOUTS, DensityClaim
 from podperf.verdicts.hugepages_claim import HugepagesClaim
 from podperf.verdicts.isolation_claim import IsolationClaim
 from podperf.verdicts.placement_claims import placement_claim_named
@@ -84,13 +84,13 @@ class Findings:
         measure_and_judge(HugepagesClaim(Chain(data_plane, pods), sizes, control=True))
 
     @keyword
-    def measure_and_judge_service_density(self, data_plane: str) -> None:
+    def measure_and_judge_service_density(self, data_plane: str, *layouts: str) -> None:
         """Measure chains of a data plane beside each other on the same ports, by turns: do all have the same rate?
 
-        The layouts are 1x1, 2x1, 1x2, 2x2 and 4x1: chains, and pods in each chain. `docs/service-density.md` explains
-        the figures.
+        The `layouts` are by default 1x1, 2x1, 1x2, 2x2 and 4x1: chains, and pods in each chain. In `2x2-common`, two
+        chains have their last pod in common. `docs/service-density.md` explains the figures.
 
         The verdict becomes the test's message and does not fail the test. If the testbed cannot have one of the
         layouts, or if its tester cannot tell the frames of the chains apart, the test is skipped with the reason.
         """
-        measure_and_judge(DensityClaim(data_plane))
+        measure_and_judge(DensityClaim(data_plane, layouts or LAYOUTS))

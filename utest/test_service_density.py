@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from made_up import TOPOLOGY, write
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import RunningDataPlane
+from podperf.dataplanes.segments import network_of_segment, parallel_chains
 from podperf.errors import PodperfError, Unavailable
 from podperf.model import Chain, Direction, DirectionResult, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.preflight.plan import plan
@@ -23,18 +24,20 @@ from podperf.report.command import write_reports
 from podperf.report.density_chart import density_charts
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest, addressed
 from podperf.testers.base import Ability, PortFacts, Tester, TesterFacts
-from podperf.verdicts.density_claim import LAYOUTS, DensityClaim, judge_density
+from podperf.verdicts.density_claim import LAYOUTS, DensityClaim, judge_density, layout
 from podperf.verdicts.findings import Finding
 from podperf.verdicts.service_density import Layout, fairness_of
 
 ROUNDS = 10
+SMALL = FrameSize.parse(64)
 CLAIM = DensityClaim("linux-bridge")
+CHAINS = [layout("linux-bridge", name) for name in LAYOUTS]
 RATES = st.floats(1e-3, 1e9)
 
 
 def even(total: float = 9e5) -> list[list[list[float]]]:
     """The rates of each layout in all rounds, all chains alike."""
-    return [[[total / chains] * chains] * ROUNDS for chains, _ in LAYOUTS]
+    return [[[total / chains.chains] * chains.chains] * ROUNDS for chains in CHAINS]
 
 
 NO_LIMIT = [False] * len(LAYOUTS)
@@ -69,7 +72,7 @@ def test_the_rates_of_a_layout_fit_each_other(rounds: list[tuple[float, float, f
 
 
 def test_a_trial_has_the_rate_of_each_group_over_both_directions() -> None:
-    traffic = TrafficProfile(FrameSize.parse(64), tuple(Direction), 2, further_entries=({},))
+    traffic = TrafficProfile(SMALL, tuple(Direction), 2, further_entries=({},))
     ways = [
         DirectionResult(way, 100, 100, sum(counts), 0, 0, 0, 0.5, received_by_group=counts)
         for way, counts in zip(Direction, ((30, 50), (10, 0)), strict=True)
@@ -139,16 +142,49 @@ def test_a_chain_names_those_beside_it() -> None:
 
 
 @pytest.mark.parametrize("name", BESIDE)
-@pytest.mark.parametrize(("chains", "pods"), LAYOUTS)
-def test_each_layout_has_a_plan(name: str, chains: int, pods: int) -> None:
-    made = plan(TOPOLOGY, Chain(name, pods, chains=chains), FrameSize.parse(64))
-    shown = "\n".join(map(str, made.steps))
-    assert {f"pod{number}" for number in range(1, chains * pods + 1)} == set(re.findall(r"\bpod\d\b", shown))
+@pytest.mark.parametrize("words", [*LAYOUTS, "2x2-common", "3x3-common"])
+def test_each_layout_has_a_plan(name: str, words: str) -> None:
+    chain = layout(name, words)
+    if chain.common_pod and name == "ovs-dpdk":
+        with pytest.raises(PodperfError, match="ovs-dpdk has no pod that belongs to several chains"):
+            plan(TOPOLOGY, chain, SMALL)
+        return
+    shown = "\n".join(map(str, plan(TOPOLOGY, chain, SMALL).steps))
+    assert {f"pod{number}" for number in range(1, chain.all_pods + 1)} == set(re.findall(r"\bpod\d\b", shown))
+
+
+@given(st.integers(1, 16), st.integers(1, 8), st.booleans())
+def test_segments_of_chains_meet_only_at_the_ports(chains: int, pods: int, common: bool) -> None:
+    common = common and chains > 1 and pods > 1
+    chain = Chain("macvlan", pods, chains=chains, common_pod=common)
+    lines = parallel_chains(chain)
+    assert sum(line.own_pods for line in lines) + common == chain.all_pods
+    segments = [segment for line in lines for segment in line.segments]
+    assert segments == list(range(chains * (pods + 1)))
+    networks = [[network_of_segment(chain, segment) for segment in line.segments] for line in lines]
+    assert {(each[0], each[-1]) for each in networks} == {(0, pods)}
+    inner = [network for each in networks for network in each[1:-1]]
+    assert len(set(inner) | {0, pods}) == chains * (pods - 1) + 2
+    assert len({line.into_common for line in lines} | {"net2"}) == chains + 1
+
+
+def test_frames_to_a_common_pod_find_their_chain_by_the_address() -> None:
+    shown = "\n".join(str(each) for each in plan(TOPOLOGY, layout("macvlan", "2x2-common"), SMALL).steps)
+    assert re.findall(r"route replace (198\.18\.0\.\d/32) via (\S+) dev (\S+)", shown) == [
+        ("198.18.0.1/32", "10.254.1.1", "net1"),
+        ("198.18.0.2/32", "10.254.4.1", "net3"),
+    ]
+
+
+@pytest.mark.parametrize("words", ["2x", "0x1", "2x2common", "1x1-common", "17x1", "2x2-common-common"])
+def test_a_word_that_is_no_layout_is_named(words: str) -> None:
+    with pytest.raises(PodperfError, match=re.escape(words)):
+        layout("macvlan", words)
 
 
 def test_a_data_plane_without_several_chains_is_named() -> None:
     with pytest.raises(PodperfError, match="ptp has no several chains beside each other"):
-        plan(TOPOLOGY, Chain("ptp", 1, chains=2), FrameSize.parse(64))
+        plan(TOPOLOGY, Chain("ptp", 1, chains=2), SMALL)
 
 
 def system(abilities: frozenset[Ability], chains: int) -> SystemUnderTest:
@@ -161,7 +197,7 @@ def system(abilities: frozenset[Ability], chains: int) -> SystemUnderTest:
 
 
 def test_each_chain_gets_the_flows_of_the_test() -> None:
-    traffic = TrafficProfile(FrameSize.parse(64), flows=10)
+    traffic = TrafficProfile(SMALL, flows=10)
     beside = addressed(traffic, system(frozenset(Ability), 3))
     assert (beside.groups, beside.flows) == (3, 30)
     alone = addressed(traffic, system(frozenset(), 1))
@@ -170,7 +206,7 @@ def test_each_chain_gets_the_flows_of_the_test() -> None:
 
 def test_a_tester_that_cannot_tell_chains_apart_is_named() -> None:
     with pytest.raises(Unavailable, match="a tester that sends to several chains beside each other, and counts"):
-        addressed(TrafficProfile(FrameSize.parse(64)), system(frozenset(), 2))
+        addressed(TrafficProfile(SMALL), system(frozenset(), 2))
 
 
 # --- the record and the report ----------------------------------------------------------------------------------------
@@ -187,7 +223,8 @@ def test_the_record_has_each_chain(tmp_path: Path) -> None:
     assert schema_errors(json.loads(path.read_text())) == []
     (found,) = read_record(path)["findings"]
     layouts = found["service_density"]["layouts"]
-    assert [(each["chains"], each["pods"]) for each in layouts] == list(LAYOUTS)
+    assert [f"{each['chains']}x{each['pods']}" for each in layouts] == list(LAYOUTS)
+    assert not any(each["common_pod"] for each in layouts)
     assert layouts[-1]["rates"] == [225e3] * 4
 
 
@@ -196,7 +233,7 @@ def test_the_chart_has_a_part_for_each_chain(tmp_path: Path) -> None:
     (drawn,) = density_charts([read_record(written(tmp_path, found))])
     parts = re.findall(r"<title>(\dx\d), chain (\d): (\S+) kpps</title>", drawn)
     assert [(name, number) for name, number, _ in parts] == [
-        (f"{chains}x{pods}", str(number)) for chains, pods in LAYOUTS for number in range(1, chains + 1)
+        (name, str(number)) for name in LAYOUTS for number in range(1, int(name[0]) + 1)
     ]
     assert parts[-1][2] == "225"
     assert "slowest 100 % of fastest" in drawn

@@ -384,7 +384,8 @@ class TrialResult:
 class Chain:
     """The ordered pods between the tester's left and right port: 1 pod is PVP, N pods a service function chain.
 
-    With `chains`, so many chains of these pods stand beside each other on the same ports (service density).
+    With `chains`, so many chains of these pods stand beside each other on the same ports (service density). With
+    `common_pod`, their last pod is the same one.
     """
 
     data_plane: str
@@ -392,6 +393,7 @@ class Chain:
     forwarder: str | None = None  # the program that forwards in a pod; None: the data plane's default
     workers: int = 1  # the pods are divided among so many workers, from left to right
     chains: int = 1
+    common_pod: bool = False
 
     def __post_init__(self) -> None:
         if self.pods < 0:
@@ -400,11 +402,13 @@ class Chain:
             raise ValueError(f"a chain is on 1 or more workers, not {self.workers}")
         if not 1 <= self.chains <= MOST_GROUPS:
             raise ValueError(f"1 to {MOST_GROUPS} chains stand beside each other, not {self.chains}")
+        if self.common_pod and (self.chains < 2 or self.pods < 2):
+            raise ValueError("a common pod is the last one of two or more chains, each of two pods or more")
 
     @property
     def all_pods(self) -> int:
         """The number of pods in all chains that stand beside each other."""
-        return self.pods * self.chains
+        return self.pods * self.chains - (self.chains - 1 if self.common_pod else 0)
 
     @property
     def parts(self) -> list[Chain]:
@@ -418,7 +422,8 @@ class Chain:
         inside = f" with {self.forwarder}" if self.forwarder else ""
         where = f" on {self.workers} workers" if self.workers > 1 else ""
         beside = f"{self.chains} chains of " if self.chains > 1 else ""
-        return f"{self.data_plane}, {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}"
+        common = ", the last one in common" if self.common_pod else ""
+        return f"{self.data_plane}, {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}{common}"
 
 
 class PageSize(IntEnum):

@@ -10,10 +10,14 @@ Test Template    Service Density Should Be Judged
 Test Tags        sec-4.2.4    service-density    finding    64B
 
 
-*** Test Cases ***                            DATA PLANE
+*** Test Cases ***                            DATA PLANE      LAYOUTS
 Linux bridge, chains beside each other        linux-bridge
     [Tags]    kernel-space    linux-bridge    resources
 MACVLAN, chains beside each other             macvlan
     [Tags]    kernel-space    macvlan
 OVS-DPDK, chains beside each other            ovs-dpdk
     [Tags]    user-space    ovs-dpdk
+Linux bridge, a pod in two chains             linux-bridge    1x2    2x2    2x2-common
+    [Tags]    kernel-space    linux-bridge    common-pod
+MACVLAN, a pod in two chains                  macvlan         1x2    2x2    2x2-common
+    [Tags]    kernel-space    macvlan    common-pod

@@ -161,6 +161,9 @@ class DataPlane(Protocol):
     several_chains: ClassVar[bool] = False
     """Whether several chains can stand beside each other on the worker's ports (`Chain.chains`)."""
 
+    common_pod: ClassVar[bool] = False
+    """Whether several chains can have their last pod in common (`Chain.common_pod`)."""
+
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""
 

@@ -25,6 +25,7 @@ class LinuxBridge(KernelPods):
 
     name: ClassVar[str] = "linux-bridge"
     several_chains: ClassVar[bool] = True
+    common_pod: ClassVar[bool] = True
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

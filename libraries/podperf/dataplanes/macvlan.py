@@ -19,6 +19,7 @@ class Macvlan(KernelPods):
 
     name: ClassVar[str] = "macvlan"
     several_chains: ClassVar[bool] = True
+    common_pod: ClassVar[bool] = True
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from podperf.addressing import PREFIX_LENGTH, left_of, right_of
+from podperf.addressing import PREFIX_LENGTH, RIGHT_NETWORK, chain_from_right, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth, ip
+from podperf.hosts.linux import add_veth, ip, sysctl
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment, Pod
-from podperf.pods.forwarders.kernel import NextHop, forward
+from podperf.pods.forwarders.kernel import NextHop, forward, route_via
 
 
 def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: str | None = None) -> dict[str, Any]:
@@ -33,16 +34,51 @@ def start_pods(
 
     `plugins(network, address)` gives the CNI plug-ins that attach one interface with this address to this network.
     """
-    pods = []
-    for number in range(chain.all_pods):
-        before = number + number // chain.pods
-        left, right = network_of_segment(chain, before), network_of_segment(chain, before + 1)
+
+    def attached(interface: str, segment: int, address: str) -> Attachment:
+        network = network_of_segment(chain, segment)
+        return Attachment(interface, f"segment{network}", plugins(network, address))
+
+    pods: list[Pod] = []
+    for line in parallel_chains(chain):
+        for before in line.segments[: line.own_pods]:
+            attachments = [
+                attached("net1", before, right_of(before)),
+                attached("net2", before + 1, left_of(before + 1)),
+            ]
+            pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
+    if chain.common_pod:
         attachments = [
-            Attachment("net1", f"segment{left}", plugins(left, right_of(before))),
-            Attachment("net2", f"segment{right}", plugins(right, left_of(before + 1))),
+            attached(each.into_common, each.segments[-2], right_of(each.segments[-2]))
+            for each in parallel_chains(chain)
         ]
-        pods.append(worker.pods.start(f"pod{number + 1}", attachments, undo))
+        attachments.append(attached("net2", chain.pods, left_of(chain.pods)))
+        pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
     return pods
+
+
+@dataclass(frozen=True)
+class ParallelChain:
+    """One of the chains that stand beside each other, counted from 0. It has `own_pods` pods that no other one has."""
+
+    number: int
+    own_pods: int
+    segments: range
+
+    @property
+    def into_common(self) -> str:
+        """The interface of a common pod on this chain's way into it."""
+        return "net1" if self.number == 0 else f"net{self.number + 2}"
+
+    def pods(self, of_all: Sequence[Pod]) -> Sequence[Pod]:
+        """Its own ones of all pods."""
+        return of_all[self.number * self.own_pods : (self.number + 1) * self.own_pods]
+
+
+def parallel_chains(chain: Chain) -> list[ParallelChain]:
+    """The chains that stand beside each other."""
+    own, each = chain.pods - chain.common_pod, chain.pods + 1
+    return [ParallelChain(number, own, range(number * each, (number + 1) * each)) for number in range(chain.chains)]
 
 
 def network_of_segment(chain: Chain, segment: int) -> int:
@@ -103,26 +139,44 @@ def forward_along(pods: Sequence[Pod], worker: Worker, first: int = 0) -> Mappin
     `first` is the chain's first segment.
     """
     left_macs, right_macs = neighbours(pods, worker)
+    _forward(pods, first, left_macs, right_macs)
+    return entries(pods, worker)
+
+
+def _forward(pods: Sequence[Pod], first: int, left_macs: Sequence[str], right_macs: Sequence[str]) -> None:
     for index, pod in enumerate(pods):
         forward(
             pod,
             to_left=NextHop("net1", left_of(first + index), left_macs[index]),
             to_right=NextHop("net2", right_of(first + index + 1), right_macs[index + 1]),
         )
-    return entries(pods, worker)
 
 
 def forward_along_each(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
     """As `forward_along`, for each of the chains that stand beside each other. The entries of each chain."""
-    return [
-        forward_along(each, worker, number * (chain.pods + 1))
-        for number, each in enumerate(pods_of_chains(chain, pods))
-    ]
+    if chain.common_pod:
+        return _forward_by_common_pod(chain, pods, worker)
+    return [forward_along(each.pods(pods), worker, each.segments[0]) for each in parallel_chains(chain)]
 
 
-def pods_of_chains(chain: Chain, pods: Sequence[Pod]) -> list[Sequence[Pod]]:
-    """The pods of each of the chains that stand beside each other."""
-    return [pods[first : first + chain.pods] for first in range(0, chain.all_pods, chain.pods)]
+def _forward_by_common_pod(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
+    """Chains whose last pod is the same one. From right to left, it finds the chain by the frame's destination address.
+
+    Frames of the other chains come from addresses that the pod's routes have elsewhere. So it checks no sources.
+    """
+    common, found = pods[-1], list[Mapping[Direction, Entry]]()
+    unchecked = {f"net__ipv4__conf__{name}__rp_filter": 0 for name in ("all", *common.interfaces)}
+    sysctl(common.host, net__ipv4__ip_forward=1, **unchecked)
+    route_via(common, RIGHT_NETWORK, NextHop("net2", right_of(chain.pods), worker.right.peer_mac))
+    for line in parallel_chains(chain):
+        own, into, destination = line.pods(pods), line.into_common, chain_from_right(line.number)
+        left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in own)]
+        right_macs = [*(pod.interfaces["net1"].mac for pod in own), common.interfaces[into].mac]
+        _forward(own, line.segments[0], left_macs, right_macs)
+        route_via(common, f"{destination}/32", NextHop(into, left_of(line.segments[-2]), left_macs[-1]))
+        back = Entry(mac=common.interfaces["net2"].mac, address=destination)
+        found.append({Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]), Direction.RIGHT_TO_LEFT: back})
+    return found
 
 
 def parent_interfaces(worker: Worker, chain: Chain) -> dict[int, str]:

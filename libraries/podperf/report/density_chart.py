@@ -9,7 +9,7 @@ from podperf.figures import kpps, percent, short
 from podperf.report import svg
 from podperf.report.results import Record
 
-_WIDTH, _LABEL, _VALUE = 720, 60, 300
+_WIDTH, _LABEL, _VALUE = 720, 90, 300
 _BAR, _STEP, _TOP = 16, 24, 40
 _COLOURS = ("#364fc7", "#94a3b8")  # of a chain and of the next one, by turns
 
@@ -46,7 +46,7 @@ def _chart(density: Mapping[str, Any]) -> str:
         shapes.append(svg.text(x(tick * 1e3), floor + 16, short(tick), size=11, fill=svg.MUTED, anchor="middle"))
     for row, each in enumerate(layouts):
         top, reached = _TOP + row * _STEP, 0.0
-        name = f"{each['chains']}x{each['pods']}"
+        name = f"{each['chains']}x{each['pods']}{'-common' if each['common_pod'] else ''}"
         shapes.append(svg.text(_LABEL - 10, top + _BAR - 4, name, anchor="end"))
         for number, rate in enumerate(each["rates"], start=1):
             title = f"{name}, chain {number}: {kpps(rate)} kpps"

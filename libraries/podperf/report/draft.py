@@ -155,8 +155,9 @@ SECTIONS = (
         "Service Function Chaining",
         "Chains of pods: scenarios should reflect the number of VNFs on a host and the acceleration of their network.",
         "Chains of 1, 2, 4 and 6 pods of each data plane by turns, and the share of the rate that a further pod takes. "
-        "Up to four chains beside each other on the same ports, the rate of each and their fairness. Pods with their "
-        "kernel behind pods with DPDK. The hackathon's chains, also with virtual functions.",
+        "Up to four chains beside each other on the same ports, the rate of each and their fairness; a pod "
+        "in two chains. Pods with their kernel behind pods with DPDK. The hackathon's chains, also with virtual "
+        "functions.",
         suites=(
             "4.2.4_mixed_chains.robot",
             "4.2.4_service_density.robot",

@@ -53,6 +53,8 @@ class LiveTestbed(Machines):
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
         if chain.chains > 1 and not kind.several_chains:
             raise PodperfError(f"{chain.data_plane} has no several chains beside each other")
+        if chain.common_pod and not kind.common_pod:
+            raise PodperfError(f"{chain.data_plane} has no pod that belongs to several chains")
         forwarder = chain.forwarder or kind.forwarders[0]
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from podperf.errors import PodperfError
 from podperf.figures import count, percent
 from podperf.model import Chain, FrameSize
 from podperf.verdicts.findings import Contender, Finding, FindingVerdict
 from podperf.verdicts.service_density import Layout, Rates, ServiceDensity
 
-LAYOUTS = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1))  # chains, and pods in each chain
+LAYOUTS = ("1x1", "2x1", "1x2", "2x2", "4x1")  # chains, and pods in each chain
+_LAYOUT = re.compile(r"([1-9]\d?)x([1-9]\d?)(-common)?")
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class DensityClaim:
     """Chains of the same pods beside each other forward at the same rate. No order of the layouts is claimed."""
 
     data_plane: str
-    layouts: Sequence[tuple[int, int]] = LAYOUTS
+    layouts: Sequence[str] = LAYOUTS
     relevant_difference: float = 0.05
     frame: FrameSize = FrameSize("64B", (64,))  # noqa: RUF009 - frozen
     text: str = "Chains of the same pods beside each other on the same ports forward at the same rate"
@@ -30,16 +33,26 @@ class DensityClaim:
 
     @property
     def name(self) -> str:
-        """`service-density-linux-bridge`."""
-        return f"service-density-{self.data_plane}"
+        """`service-density-linux-bridge`. The layouts follow if they are not the usual ones."""
+        layouts = () if tuple(self.layouts) == LAYOUTS else self.layouts
+        return "-".join(("service-density", self.data_plane, *layouts))
 
     @property
     def contenders(self) -> Sequence[Contender]:
         """The layouts, in the testbed's usual placement."""
-        return [
-            Contender(Chain(self.data_plane, pods, chains=chains), self.frame, label=f"{chains}x{pods}")
-            for chains, pods in self.layouts
-        ]
+        return [Contender(layout(self.data_plane, each), self.frame, label=each) for each in self.layouts]
+
+
+def layout(data_plane: str, name: str) -> Chain:
+    """The chains of a layout: `2x1` is two chains of one pod each. In `2x2-common`, two chains have their last pod in
+    common. Raises PodperfError for any other name."""
+    found = _LAYOUT.fullmatch(name)
+    if found is None:
+        raise PodperfError(f"{name!r} is no layout of chains: 2x1 are two chains of one pod each")
+    try:
+        return Chain(data_plane, int(found[2]), chains=int(found[1]), common_pod=found[3] is not None)
+    except ValueError as error:
+        raise PodperfError(f"{name}: {error}") from error
 
 
 def judge_density(claim: DensityClaim, rounds: Sequence[Rates], limited: Sequence[bool], *, doubt: str = "") -> Finding:

@@ -37,11 +37,12 @@ class Layout:
     slowest: float
     high: float
     limited: bool
+    common_pod: bool = False
 
     @property
     def name(self) -> str:
-        """`2x1`: two chains of one pod."""
-        return f"{self.chains}x{self.pods}"
+        """`2x1`: two chains of one pod. `2x2-common`: two chains of two pods, of which the last one is the same."""
+        return f"{self.chains}x{self.pods}{'-common' if self.common_pod else ''}"
 
     @classmethod
     def of(cls, chain: Chain, rounds: Rates, *, limited: bool) -> Layout:
@@ -53,7 +54,7 @@ class Layout:
             by_speed = sorted(each, key=lambda rates: (median(rates), fmean(rates)))
             low, slowest, high = _share(by_speed[0], by_speed[-1])
         total, fairness = median(map(sum, rounds)), median(map(fairness_of, rounds))
-        return cls(chain.chains, chain.pods, total, medians, fairness, low, slowest, high, limited)
+        return cls(chain.chains, chain.pods, total, medians, fairness, low, slowest, high, limited, chain.common_pod)
 
     @property
     def words(self) -> str:
