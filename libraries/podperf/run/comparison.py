@@ -17,10 +17,9 @@ from podperf.model import TrafficProfile
 from podperf.run.contenders import Contenders
 from podperf.run.equipment import Equipment
 from podperf.run.limits import KnownLimits
+from podperf.run.published_quantities import quantities_beside
 from podperf.run.test_in_progress import TestInProgress
-from podperf.testbed.memory import refuse_other_pages
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.testbed import LiveTestbed
 from podperf.verdicts.findings import Contender, Finding, Order, judge
 
 
@@ -29,6 +28,7 @@ def compare(
 ) -> Finding:
     """Measure the contenders of an order, each with its traffic, and judge the order.
 
+    The record also gets the figures of contenders from a published table beside the published ones.
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
     equipment.refuse_cost_only()
@@ -43,7 +43,7 @@ def compare(
     test.quietness = equipment.watch(suts, test.undo)
     contenders = Contenders(test, known)
     by_name = {
-        str(each): partial(_trials, contenders, each, traffics[str(each)], placed[str(each)], equipment.testbed)
+        str(each): partial(_trials, contenders, each, traffics[str(each)], placed[str(each)], equipment)
         for each in order.contenders
     }
     result = Comparison().run(by_name, randbits(32))
@@ -61,19 +61,20 @@ def compare(
     rates = [result.rates(str(each)) for each in order.contenders]
     finding = judge(order, rates, result.noisy_trials, doubt=contenders.doubt)
     record.findings = [finding]
+    measured = dict(zip(order.contenders, rates, strict=True))
+    if beside := quantities_beside(measured, by_name, contenders, equipment.testbed.topology.method):
+        record.methods = {**record.methods, "published": beside}
     return finding
 
 
 @contextmanager
 def _trials(
-    contenders: Contenders, contender: Contender, traffic: TrafficProfile, placed: Placed, testbed: LiveTestbed
+    contenders: Contenders, contender: Contender, traffic: TrafficProfile, placed: Placed, equipment: Equipment
 ) -> Iterator[ValidTrials]:
     """Trials across this contender. Its chain is set up while the context lasts."""
     name = str(contender)
-    build = partial(testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
-    with contenders.standing(name, traffic, build) as sut:
-        if placed.pages is not None:
-            refuse_other_pages(contenders.memory[name], [each.name for each in sut.applications], placed.pages)
+    build = partial(equipment.testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
+    with contenders.standing(name, traffic, build, placed.pages) as sut:
         yield contenders.test.trials(sut, name, traffic, contenders.limits[name])
 
 

@@ -21,6 +21,7 @@ from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, PageSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.chain_length import ChainLengths, by_length
+from podperf.verdicts.published_quantity import PublishedQuantity
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
 
 MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
@@ -33,7 +34,7 @@ class Contender:
     """One side of a comparison: a chain, the frames sent across it, and the placement of its parts.
 
     Without a `scenario` the parts have the testbed's usual placement, and without `pages` memory in the usual pages.
-    `label` is the name in the publication, and `figure` the published figure.
+    `label` is the name in the publication, and `figure` the published figure, of the kind `quantity`.
     """
 
     chain: Chain
@@ -41,6 +42,7 @@ class Contender:
     scenario: Scenario | None = None
     label: str = ""
     figure: float | None = None
+    quantity: PublishedQuantity | None = None
     pages: PageSize | None = None
 
     def __str__(self) -> str:
