@@ -34,7 +34,7 @@ def published_tables(records: Sequence[Record], name_of: dict[str, str] | None =
 
 def _row(row: Record, found: Record, test: str) -> TableRow:
     unit = found["unit"]
-    published = "no figure" if row["published"] is None else f"{number(row['published'])} {_short_unit(unit)}"
+    published = "no figure" if row["published"] is None else f"{row['published']:g} {_short_unit(unit)}"
     ratio = short(row["ratio"]) if row["ratio"] is not None else row["remark"]
     return TableRow((_named(row, test), published, _measured(row, unit), ratio, _measured_as(row, found)))
 
