@@ -151,7 +151,7 @@ def test_every_size_of_pages_is_measured_under_its_tags() -> None:
         kind = DATA_PLANES[data_plane]
         assert kind.forwarders[0] in FORWARDERS, f"{test.name}: nothing polls in its pods"
         assert int(pods) == kind.least_pods
-        assert {"sec-4.2.2", "finding", data_plane, "64B"} <= set(test.tags), test.name
+        assert {"sec-4.2.2", "hugepages", "finding", data_plane, "64B"} <= set(test.tags), test.name
         measured.setdefault(data_plane, []).append(PageSize[size])
     sizes = [PageSize.TWO_MIB, PageSize.ONE_GIB]
     assert measured == dict.fromkeys(("af-xdp", "memif", "ovs-dpdk", "vpp-l2patch"), sizes)

@@ -6,23 +6,23 @@ Documentation    Hugepages (draft section 4.2.2): pods and switch with their mem
 Resource         ../../resources/finding.resource
 
 Test Template    Hugepages Should Be Judged
-Test Tags        sec-4.2.2    resources    finding    64B
+Test Tags        sec-4.2.2    hugepages    finding    64B
 
 
 *** Test Cases ***                               DATA PLANE      PODS    PAGES
 Linux bridge, 2 MiB reserved as good as none     linux-bridge    1       TWO_MIB
-    [Tags]    kernel-space    linux-bridge
+    [Tags]    kernel-space    linux-bridge    resources
     [Template]    Reserved Hugepages Should Make No Difference
 AF_XDP, 2 MiB over none                          af-xdp          1       TWO_MIB
-    [Tags]    ebpf    af-xdp
+    [Tags]    ebpf    af-xdp    resources
 AF_XDP, 1 GiB over none                          af-xdp          1       ONE_GIB
-    [Tags]    ebpf    af-xdp
+    [Tags]    ebpf    af-xdp    resources
 Memif, 2 MiB over none                           memif           2       TWO_MIB
-    [Tags]    user-space    memif    -resources
+    [Tags]    user-space    memif
 Memif, 1 GiB over none                           memif           2       ONE_GIB
-    [Tags]    user-space    memif    -resources
+    [Tags]    user-space    memif
 OVS-DPDK, 2 MiB over none                        ovs-dpdk        1       TWO_MIB
-    [Tags]    user-space    ovs-dpdk
+    [Tags]    user-space    ovs-dpdk    resources
 OVS-DPDK, 1 GiB over none                        ovs-dpdk        1       ONE_GIB
     [Tags]    user-space    ovs-dpdk
 VPP L2 patch, 2 MiB over none                    vpp-l2patch     1       TWO_MIB

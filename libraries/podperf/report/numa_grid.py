@@ -10,10 +10,10 @@ from statistics import median
 from podperf.figures import cut, kpps, percent
 from podperf.report import svg
 from podperf.report.results import Record
-from podperf.testbed.scenarios import SCENARIOS
+from podperf.testbed.scenarios import SCENARIOS, Node
 
 _PLACEMENT = re.compile(r"(.+) (S\d)")  # the names of published rows: `OVS-DPDK S1`
-_WIDTH, _LABEL, _TOP, _CELL = 720, 170, 64, 44
+_WIDTH, _LABEL, _TOP, _CELL = 720, 170, 76, 44
 _DARK = "#364fc7"
 
 
@@ -57,6 +57,8 @@ def numa_grid(records: Sequence[Record]) -> str:
                 shapes += _cell(_LABEL + place * width, top, width, f"{name}, {column}", rates[column], share)
     words = "Rate by NUMA placement, kpps per direction, and its share of the best one of the row"
     head = svg.text(0, 16, words, weight="bold")
+    meaning = "NIC: on the node of the network card; far: on another node"
+    shapes.append(svg.text(0, 32, meaning, size=11, fill=svg.MUTED))
     return svg.document(_WIDTH, _TOP + len(rows) * _CELL + 8, "rate by NUMA placement", head, *shapes)
 
 
@@ -64,10 +66,10 @@ def _heads(columns: Sequence[str], width: float) -> Iterator[str]:
     for place, column in enumerate(columns):
         middle, scenario = _LABEL + (place + 0.5) * width, SCENARIOS[column]
         parts = [scenario.switch, *scenario.pods]
-        where = " ".join("NIC's" if each is scenario.switch.NIC else "other" for each in parts)
+        where = " ".join("NIC" if each is Node.NIC else "far" for each in parts)
         yield svg.text(middle, _TOP - 24, column, anchor="middle", weight="bold")
-        yield svg.text(middle, _TOP - 8, where, size=10, fill=svg.MUTED, anchor="middle")
-    yield svg.text(_LABEL - 10, _TOP - 8, "node of switch, pods", size=10, fill=svg.MUTED, anchor="end")
+        yield svg.text(middle, _TOP - 8, where, size=11, fill=svg.MUTED, anchor="middle")
+    yield svg.text(_LABEL - 10, _TOP - 8, "nodes of switch and pods", size=11, fill=svg.MUTED, anchor="end")
 
 
 def _cell(left: float, top: float, width: float, name: str, rate: float, share: float) -> Iterator[str]:
@@ -78,5 +80,5 @@ def _cell(left: float, top: float, width: float, name: str, rate: float, share: 
 
 def _shade(share: float) -> str:
     """A mix of white and the dark colour: the whole colour would hide the text."""
-    mixed = [round(255 + (int(_DARK[at : at + 2], 16) - 255) * 0.7 * min(share, 1.0)) for at in (1, 3, 5)]
+    mixed = [round(255 + (int(_DARK[at : at + 2], 16) - 255) * 0.4 * min(share, 1.0)) for at in (1, 3, 5)]
     return "#" + "".join(f"{each:02x}" for each in mixed)

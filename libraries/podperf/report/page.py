@@ -19,6 +19,7 @@ from podperf.report.facts import environment_facts, flat
 from podperf.report.html import NOTHING, Content, Html, TableRow, element, facts, table, together
 from podperf.report.noise_words import noise_words
 from podperf.report.page_frame import framed
+from podperf.report.published_table import published_tables
 from podperf.report.ranking import rank, ranking
 from podperf.report.record_view import record_view
 from podperf.report.results import (
@@ -327,6 +328,7 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
         element("p", section.asks, class_="muted"),
         *section_pictures(report.records, conformance),
         _findings(report.records, conformance),
+        published_tables(report.records, {each["id"]: conformance.name_of(each) for each in report.records}),
         _results_table(measured, conformance),
         _checks_table(checks, conformance),
         element("p", f"{count(skipped, 'test')} skipped: ", why, ".", class_="small muted") if skipped else NOTHING,

@@ -137,4 +137,4 @@ def _drawn(group: BarGroup, top: float, label: float, x: Any) -> Iterator[str]:
         top += _STEP
     for words in group.ratios:
         top += _LINE
-        yield svg.text(label, top - 5, cut(words, 95), size=11, fill=svg.MUTED)
+        yield svg.text(12, top - 5, cut(words, 110), size=11, fill=svg.MUTED)

@@ -11,17 +11,17 @@ from secrets import randbits
 
 from podperf.dataplanes import DATA_PLANES, with_forwarder
 from podperf.errors import Unavailable
-from podperf.methods.comparison import Comparison, ComparisonResult
+from podperf.methods.comparison import Comparison
 from podperf.methods.trials import ValidTrials
 from podperf.model import TrafficProfile
+from podperf.run.comparison_verdict import judged
 from podperf.run.contenders import Contenders
 from podperf.run.equipment import Equipment
 from podperf.run.limits import KnownLimits
+from podperf.run.published_quantities import quantities_beside
 from podperf.run.test_in_progress import TestInProgress
 from podperf.testbed.scenarios import Placed
-from podperf.testbed.testbed import LiveTestbed
-from podperf.verdicts.density_claim import DensityClaim, judge_density
-from podperf.verdicts.findings import Contender, Finding, Order, judge
+from podperf.verdicts.findings import Contender, Finding, Order
 
 
 def compare(
@@ -29,6 +29,7 @@ def compare(
 ) -> Finding:
     """Measure the contenders of an order, each with its traffic, and judge the order.
 
+    The record also gets the figures of contenders from a published table beside the published ones.
     Raises Unavailable before any measurement if the testbed cannot set a contender up.
     """
     equipment.refuse_cost_only()
@@ -43,7 +44,7 @@ def compare(
     test.quietness = equipment.watch(suts, test.undo)
     contenders = Contenders(test, known)
     by_name = {
-        str(each): partial(_trials, contenders, each, traffics[str(each)], placed[str(each)], equipment.testbed)
+        str(each): partial(_trials, contenders, each, traffics[str(each)], placed[str(each)], equipment)
         for each in order.contenders
     }
     result = Comparison().run(by_name, randbits(32))
@@ -60,28 +61,22 @@ def compare(
         },
     }
     record.methods = {"comparison": {"claim": order.name, **result.as_record(), **setting}}
-    finding = _judged(order, result, contenders.doubt)
+    finding = judged(order, result, contenders.doubt)
     record.findings = [finding]
+    measured = {each: result.rates(str(each)) for each in order.contenders}
+    if beside := quantities_beside(measured, by_name, contenders, equipment.testbed.topology.method):
+        record.methods = {**record.methods, "published": beside}
     return finding
-
-
-def _judged(order: Order, result: ComparisonResult, doubt: str) -> Finding:
-    rates = [result.rates(str(each)) for each in order.contenders]
-    if isinstance(order, DensityClaim):
-        of_chains = [result.rates_by_group(str(each)) for each in order.contenders]
-        limited = [any(rate.lower_bound for rate in found) for found in rates]
-        return judge_density(order, of_chains, limited, doubt=doubt)
-    return judge(order, rates, result.noisy_trials, doubt=doubt)
 
 
 @contextmanager
 def _trials(
-    contenders: Contenders, contender: Contender, traffic: TrafficProfile, placed: Placed, testbed: LiveTestbed
+    contenders: Contenders, contender: Contender, traffic: TrafficProfile, placed: Placed, equipment: Equipment
 ) -> Iterator[ValidTrials]:
     """Trials across this contender. Its chain is set up while the context lasts."""
     name = str(contender)
-    build = partial(testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
-    with contenders.standing(name, traffic, build) as sut:
+    build = partial(equipment.testbed.build_placed, placed, contender.chain, contender.frame, traffic.directions)
+    with contenders.standing(name, traffic, build, placed.pages) as sut:
         yield contenders.test.trials(sut, name, traffic, contenders.limits[name])
 
 

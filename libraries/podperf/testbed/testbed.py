@@ -21,7 +21,7 @@ from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
-from podperf.testbed.memory import memories, memory_of, refuse_other_pages
+from podperf.testbed.memory import memories
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
@@ -202,8 +202,7 @@ class LiveTestbed(Machines):
     ) -> Iterator[SystemUnderTest]:
         """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them.
 
-        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them. Raises
-        Unavailable if an application got other pages than those of the scenario.
+        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them.
         """
         testbed = self if placed.pages is None else self.in_pages(placed.pages)
         with testbed.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
@@ -213,8 +212,6 @@ class LiveTestbed(Machines):
             if placed.pages and not sut.applications:
                 wanted = memories(DATA_PLANES[chain.data_plane], chain)
                 hugepages.reserve(self.workers[0].host, placed.pages, wanted, undo)
-            if placed.pages is not None:
-                refuse_other_pages(memory_of(sut), [each.name for each in sut.applications], placed.pages)
             if placed.neighbour is None:
                 yield sut
             else:

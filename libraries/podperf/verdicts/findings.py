@@ -21,6 +21,7 @@ from podperf.metrics import Measured
 from podperf.model import Chain, FrameSize, PageSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.chain_length import ChainLengths, by_length
+from podperf.verdicts.published_quantity import PublishedQuantity
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
 from podperf.verdicts.service_density import ServiceDensity
 
@@ -35,7 +36,7 @@ class Contender:
 
     Without a `scenario` the parts have the testbed's usual placement, and without `pages` memory in the usual pages.
     Without `flows` the topology's number of flows is sent. `label` is the name in the publication, and `figure` the
-    published figure.
+    published figure, of the kind `quantity`.
     """
 
     chain: Chain
@@ -44,6 +45,7 @@ class Contender:
     label: str = ""
     figure: float | None = None
     flows: int | None = None
+    quantity: PublishedQuantity | None = None
     pages: PageSize | None = None
 
     def __str__(self) -> str:

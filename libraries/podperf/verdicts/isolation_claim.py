@@ -81,7 +81,7 @@ class IsolationClaim:
         table = published_table(_THEIRS)
         figures = {row.name: row.figure for row in table.rows}
         shown = ", ".join(f"{each.name.lower()} {short(figures[_MODES[each]] or 0)}" for each in self.levels)
-        return f"{shown} {table.unit} ({table.section}, SR-IOV with DPDK, without a word about neighbours)"
+        return f"{shown} {table.quantity.unit} ({table.section}, SR-IOV with DPDK, without a word about neighbours)"
 
     @property
     def caveat(self) -> str:
