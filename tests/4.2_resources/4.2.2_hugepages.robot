@@ -14,7 +14,7 @@ Linux bridge, 2 MiB reserved as good as none     linux-bridge    1       TWO_MIB
     [Tags]    kernel-space    linux-bridge    resources
     [Template]    Reserved Hugepages Should Make No Difference
 AF_XDP, 2 MiB over none                          af-xdp          1       TWO_MIB
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
 AF_XDP, 1 GiB over none                          af-xdp          1       ONE_GIB
     [Tags]    ebpf    af-xdp    resources
 Memif, 2 MiB over none                           memif           2       TWO_MIB
