@@ -73,7 +73,7 @@ def test_figures_that_cannot_be_compared_have_no_ratio(
 def test_a_loss_goal_is_the_documents_or_none_at_all() -> None:
     hackathon = PublishedQuantity("NDR", loss_ratio=0.001)
     assert hackathon.sought_loss_ratio == 0.001
-    assert hackathon.words == "NDR, published without figures, published without a frame size, loss of at most 0.1 %"
+    assert hackathon.words == "NDR, published without figures, loss of at most 0.1 %"
     assert SHARE.sought_loss_ratio == 0.0
     assert SHARE.words == "NDR, percent of line rate, 1518B frames, published without a loss goal"
     assert [SHARE.searched_with(each) for each in (LARGE, SMALL)] == [True, False]

@@ -39,7 +39,8 @@ class PublishedQuantity:
         """`NDR, percent of line rate, 1518B frames, published without a loss goal`."""
         goal = f"loss of at most {percent(self.loss_ratio)}" if self.loss_ratio else "published without a loss goal"
         frames = f"{self.frame.name} frames" if self.frame else "published without a frame size"
-        return ", ".join(filter(None, (self.name, self.unit or "published without figures", frames, goal)))
+        figures = (self.unit, frames) if self.unit else ("published without figures",)
+        return ", ".join((self.name, *figures, goal))
 
 
 @dataclass(frozen=True)
