@@ -12,9 +12,11 @@ Test Tags        sec-4.2.4    service-density    finding    64B
 
 *** Test Cases ***                            DATA PLANE      LAYOUTS
 Linux bridge, chains beside each other        linux-bridge
-    [Tags]    kernel-space    linux-bridge    resources
+    [Tags]    kernel-space    linux-bridge
 MACVLAN, chains beside each other             macvlan
     [Tags]    kernel-space    macvlan
+Linux bridge, one chain and four chains       linux-bridge    1x1    4x1
+    [Tags]    kernel-space    linux-bridge    resources
 OVS-DPDK, chains beside each other            ovs-dpdk
     [Tags]    user-space    ovs-dpdk
 Linux bridge, a pod in two chains             linux-bridge    1x2    2x2    2x2-common

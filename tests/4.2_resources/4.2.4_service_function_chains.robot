@@ -32,7 +32,7 @@ Policy, 1 to 6 pods               routed-policy-by-length
 OVS kernel, 1 to 6 pods           ovs-kernel-by-length
     [Tags]    kernel-space    ovs-kernel
 OVS-DPDK, 1 to 6 pods             ovs-dpdk-by-length
-    [Tags]    user-space    ovs-dpdk    resources
+    [Tags]    user-space    ovs-dpdk
 OVS netdev, 1 to 6 pods           ovs-netdev-by-length
     [Tags]    user-space    ovs-netdev
 VPP L2 patch, 1 to 6 pods         vpp-l2patch-by-length
@@ -54,4 +54,4 @@ AF_XDP busy poll, 1 to 6 pods     af-xdp-busy-poll-by-length
 OVS AF_XDP, 1 to 6 pods           ovs-afxdp-by-length
     [Tags]    ebpf    ovs-afxdp
 Memif, 2 to 6 pods                memif-by-length
-    [Tags]    user-space    memif
+    [Tags]    user-space    memif    resources
