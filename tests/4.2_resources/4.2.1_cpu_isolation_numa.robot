@@ -14,7 +14,7 @@ Test Tags        sec-4.2.1    finding    64B
 AF_XDP, exclusive over none, busy                      af-xdp              BUSY          NONE
     [Tags]    ebpf    af-xdp    resources
 AF_XDP, exclusive over none, memory hog                af-xdp              MEMORY_HOG    NONE
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
 AF_XDP busy poll, exclusive over none, busy            af-xdp-busy-poll    BUSY          NONE
     [Tags]    ebpf    af-xdp-busy-poll
 AF_XDP busy poll, exclusive over none, memory hog      af-xdp-busy-poll    MEMORY_HOG    NONE

@@ -22,7 +22,7 @@ Memif, 2 MiB over none                           memif           2       TWO_MIB
 Memif, 1 GiB over none                           memif           2       ONE_GIB
     [Tags]    user-space    memif
 OVS-DPDK, 2 MiB over none                        ovs-dpdk        1       TWO_MIB
-    [Tags]    user-space    ovs-dpdk    resources
+    [Tags]    user-space    ovs-dpdk
 OVS-DPDK, 1 GiB over none                        ovs-dpdk        1       ONE_GIB
     [Tags]    user-space    ovs-dpdk
 VPP L2 patch, 2 MiB over none                    vpp-l2patch     1       TWO_MIB

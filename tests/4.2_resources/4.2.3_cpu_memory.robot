@@ -17,7 +17,7 @@ AF_XDP, 1024 and 192 MiB of memory              af-xdp-memory
 AF_XDP, busy polling over none                  af-xdp-busy-polling
     [Tags]    ebpf    af-xdp    af-xdp-busy-poll    64B    resources
 AF_XDP, 2048, 512 and 64 descriptors            af-xdp-descriptors
-    [Tags]    ebpf    af-xdp    64B    resources
+    [Tags]    ebpf    af-xdp    64B
 AF_XDP, 8192 and 32768 buffers                  af-xdp-buffers
     [Tags]    ebpf    af-xdp    64B
 OVS-DPDK, 4, 2 and 1 CPUs a pod, 1518 B         ovs-dpdk-cpus-of-pod
