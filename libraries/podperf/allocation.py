@@ -1,4 +1,4 @@
-"""What every pod of a chain gets of its worker: time of CPUs, memory, CPUs that poll, queues and buffers. No I/O.
+"""The share of a worker that every pod of a chain gets: CPU time, memory, polling CPUs, queues and buffers. No I/O.
 
 The limits are the values that a cluster's scheduler is asked for (in Kubernetes `resources.limits` of a container). A
 pod runtime enforces them in its own way.

@@ -54,7 +54,7 @@ class CpuPlan:
     """Whether the tester's CPUs belong to another machine than the worker's."""
 
     allocation: PodAllocation = USUAL_ALLOCATION
-    """What each pod gets of the worker beside its CPU: limits, queues, buffers."""
+    """Each pod gets these limits, queues and buffers of the worker, beside its CPU."""
 
     further: tuple[tuple[int, ...], ...] = ()
     """For each pod the CPUs on which it also polls, from left to right. Empty: each pod has one CPU."""

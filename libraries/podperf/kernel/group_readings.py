@@ -1,4 +1,4 @@
-"""What the kernel says of a control group: the limits in force, and what the group took and missed. Pure."""
+"""Reads the kernel's files about a control group: its limits, and the CPU time and memory that it took. Pure."""
 
 from __future__ import annotations
 

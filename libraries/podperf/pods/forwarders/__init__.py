@@ -21,7 +21,7 @@ TRANSPARENT = ("testpmd", "l2fwd")  # forwarders that leave frames unchanged
 
 
 def application_named(forwarder: str) -> Forwarder | None:
-    """The application of this forwarder. Of a mixed chain, that of the pods that have one. None without one."""
+    """The application of this forwarder. A mixed chain has one in its first pods. None if the kernel forwards."""
     return FORWARDERS.get(USUAL if forwarder == MIXED else forwarder)
 
 
