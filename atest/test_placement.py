@@ -53,7 +53,7 @@ def both_queues_forward(sut: SystemUnderTest) -> None:
 
 
 def throttled(host: Host, undo: ExitStack) -> dict[str, object]:
-    """What a group tells whose process wants more than it may have, as soon as the kernel has throttled it."""
+    """Start a process that wants more than its group may have. The group's readings when the kernel throttles it."""
     group = make_group(host, "podperf-pod1", LIMITS, undo)
     undo.callback(host.spawn(*group.joining(["sha256sum", "/dev/zero"])).stop)
     deadline = time.monotonic() + 20
@@ -103,9 +103,7 @@ def test_limits_hold_over_ssh_too(there: SshMachine) -> None:
 def test_a_killed_run_leaves_no_group(tmp_path: Path) -> None:
     need("af-xdp")
     robot = Robot(tmp_path, "--test", "AF_XDP, 100, 50 and 25 % of a CPU", str(ROOT / "tests"))
-    deadline = time.monotonic() + 100
-    while not groups():
-        assert robot.process.poll() is None and time.monotonic() < deadline, robot.output.read_text()
+    robot.wait_until(groups, "control group", 100)
     robot.process.kill()
     robot.process.wait(60)
     podperf("clean")
