@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.polling_pods import memories
 from podperf.errors import Unavailable
 from podperf.kernel.pages import MappedPages, pages_of, parse_smaps
 from podperf.model import Chain, PageSize
-from podperf.testbed.memory import memories, refuse_other_pages
+from podperf.testbed.memory import refuse_other_pages
 from scripted_host import ScriptedHost
 
 # Areas as Linux 6.18 shows them: a heap with a transparent hugepage, and a file in hugepages, which is not in Rss.
@@ -96,5 +97,5 @@ def test_memory_in_other_pages_is_not_judged(memory: MappedPages, size: PageSize
 
 
 def test_switch_and_pods_have_pages_of_their_own() -> None:
-    assert memories(DATA_PLANES["ovs-dpdk"], Chain("ovs-dpdk", 2)) == [256, 128, 128]
-    assert memories(DATA_PLANES["af-xdp"], Chain("af-xdp", 1)) == [128]
+    assert memories(DATA_PLANES["ovs-dpdk"].switch_memory, Chain("ovs-dpdk", 2)) == [256, 128, 128]
+    assert memories(DATA_PLANES["af-xdp"].switch_memory, Chain("af-xdp", 1)) == [128]

@@ -29,8 +29,7 @@ class PollingPods:
 
     def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
         """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
-        memories = [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.all_pods]
-        self.in_hugepages = worker.reserve_hugepages(memories, undo)
+        self.in_hugepages = worker.reserve_hugepages(memories(switch_memory, chain), undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
 
@@ -91,6 +90,11 @@ class PollingPods:
         return RunningDataPlane(
             entries, ports, description, parts, self.applications, not_in_force, second_model, users, further_entries
         )
+
+
+def memories(switch_memory: int, chain: Chain) -> list[int]:
+    """MiB that each process of a chain on one worker has in hugepages, at most: the switch (0: none), and each pod."""
+    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.all_pods]
 
 
 def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:

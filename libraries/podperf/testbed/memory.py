@@ -1,20 +1,13 @@
-"""The memory of a chain's processes: what they need in hugepages, and in which pages it really is."""
+"""The pages in which the memory of a chain's processes really is."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from podperf.dataplanes.base import DataPlane
 from podperf.errors import Unavailable
 from podperf.kernel.pages import MappedPages, pages_of
-from podperf.model import Chain, PageSize
-from podperf.pods.forwarders.base import POD_MEMORY
+from podperf.model import PageSize
 from podperf.testbed.system_under_test import SystemUnderTest
-
-
-def memories(kind: type[DataPlane], chain: Chain) -> list[int]:
-    """MiB that each process of a chain on one worker has in hugepages, at most: the switch, and each pod."""
-    return [*([kind.switch_memory] if kind.switch_memory else []), *[POD_MEMORY] * chain.all_pods]
 
 
 def memory_of(sut: SystemUnderTest) -> Mapping[str, MappedPages]:

@@ -12,6 +12,7 @@ from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling, DataPlane, PodQueues
+from podperf.dataplanes.polling_pods import memories
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
@@ -21,7 +22,6 @@ from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
-from podperf.testbed.memory import memories
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
@@ -159,7 +159,7 @@ class LiveTestbed(Machines):
         if size and not worker.settings.hugepages:
             raise Unavailable(f"{self.topology.path}: {worker.settings.key}.hugepages allows no hugepages: auto does")
         if size:
-            hugepages.try_to_reserve(worker.host, size, memories(DATA_PLANES[chain.data_plane], chain))
+            hugepages.try_to_reserve(worker.host, size, memories(DATA_PLANES[chain.data_plane].switch_memory, chain))
 
     @contextmanager
     def build(
@@ -210,7 +210,7 @@ class LiveTestbed(Machines):
                 for application in sut.applications:
                     application.allow(placed.shared)
             if placed.pages and not sut.applications:
-                wanted = memories(DATA_PLANES[chain.data_plane], chain)
+                wanted = memories(DATA_PLANES[chain.data_plane].switch_memory, chain)
                 hugepages.reserve(self.workers[0].host, placed.pages, wanted, undo)
             if placed.neighbour is None:
                 yield sut

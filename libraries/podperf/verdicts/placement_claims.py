@@ -99,37 +99,27 @@ def _on_nodes(data_plane: str, label: str, switch: Node, pod: Node) -> Contender
     return Contender(Chain(data_plane, 1), _SMALL, Scenario(label, switch, (pod,)), label)
 
 
+def _of_nodes(name: str, near: Contender, far: Contender, caveat: str = "") -> PlacementClaim:
+    """The draft's claim that the NUMA node of a part counts."""
+    return PlacementClaim(name, _NUMA, (near, far), f"{DRAFT}, section 4.2.1", ("4.2.1",), caveat=caveat)
+
+
 _CLAIMS = (
-    PlacementClaim(
+    _of_nodes(
         "af-xdp-numa",
-        _NUMA,
-        (
-            _on_nodes("af-xdp", "pod on the NIC's node", Node.NIC, Node.NIC),
-            _on_nodes("af-xdp", "pod on another node", Node.NIC, Node.OTHER),
-        ),
-        f"{DRAFT}, section 4.2.1",
-        ("4.2.1",),
+        _on_nodes("af-xdp", "pod on the NIC's node", Node.NIC, Node.NIC),
+        _on_nodes("af-xdp", "pod on another node", Node.NIC, Node.OTHER),
     ),
-    PlacementClaim(
+    _of_nodes(
         "ovs-dpdk-numa",
-        _NUMA,
-        (
-            _on_nodes("ovs-dpdk", "switch and pod on the NIC's node", Node.NIC, Node.NIC),
-            _on_nodes("ovs-dpdk", "pod on another node", Node.NIC, Node.OTHER),
-        ),
-        f"{DRAFT}, section 4.2.1",
-        ("4.2.1",),
+        _on_nodes("ovs-dpdk", "switch and pod on the NIC's node", Node.NIC, Node.NIC),
+        _on_nodes("ovs-dpdk", "pod on another node", Node.NIC, Node.OTHER),
         caveat="S2 and S1 of appendix C.3, with one pod",
     ),
-    PlacementClaim(
+    _of_nodes(
         "ovs-dpdk-numa-of-switch",
-        _NUMA,
-        (
-            _on_nodes("ovs-dpdk", "switch and pod on the NIC's node", Node.NIC, Node.NIC),
-            _on_nodes("ovs-dpdk", "switch on another node", Node.OTHER, Node.NIC),
-        ),
-        f"{DRAFT}, section 4.2.1",
-        ("4.2.1",),
+        _on_nodes("ovs-dpdk", "switch and pod on the NIC's node", Node.NIC, Node.NIC),
+        _on_nodes("ovs-dpdk", "switch on another node", Node.OTHER, Node.NIC),
         caveat="S2 and S4 of appendix C.3, with one pod",
     ),
     PlacementClaim(
