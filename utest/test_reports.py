@@ -450,6 +450,14 @@ def test_bars_are_as_long_as_their_rates(bridge: dict[str, Any]) -> None:
     assert bars["MRR"] / bars["NDR"] == pytest.approx(rates["MRR"] / rates["NDR"], rel=1e-3)
 
 
+def test_a_rate_that_no_record_has_is_not_named(bridge: dict[str, Any], tmp_path: Path) -> None:
+    assert "loss-free load" not in comparison([bridge], "64B frames")
+    made_up.write(tmp_path, *BRIDGE)
+    made_up.write(tmp_path, *made_up.forwarding_record("wire", 9e6, pods=0))
+    _, _, not_drawn = Balanced(command.write_reports(tmp_path).read_text()).text.partition("Not drawn: ")
+    assert "NDR" in not_drawn and "loss-free load" not in not_drawn.partition("tester by itself")[0]
+
+
 def test_bars_of_one_chain_with_several_forwarders_are_told_apart(bridge: dict[str, Any]) -> None:
     other = {**bridge, "chain": {**bridge["chain"], "forwarder": "testpmd-mac"}}
     assert "linux-bridge, 1 pod<" in comparison([bridge], "64B frames")

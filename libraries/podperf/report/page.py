@@ -201,7 +201,8 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _bare_path(record: Record, conformance: Conformance) -> Html:
-    found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in rates())
+    measured = (each for each in rates() if each.name in record["results"])
+    found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in measured)
     return element(
         "p",
         "Not drawn: ",
