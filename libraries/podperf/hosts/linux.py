@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
+from podperf.hosts.base import CommandFailed, Host, Process
 from podperf.hosts.json_answer import json_answer
 from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
+_FAILED_LINE = re.compile(r"^Command failed -:(\d+)$", re.MULTILINE)  # of `ip -batch`
 CARRIER_PATIENCE = 15  # seconds; when a link comes up, its two ends negotiate speed and other settings
 
 _UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
@@ -29,6 +31,21 @@ _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
 def ip(host: Host, *arguments: str) -> None:
     """Change something with `ip`."""
     host.do("ip", *arguments)
+
+
+def ip_batch(host: Host, *changes: Sequence[str]) -> None:
+    """Change several things with one call of `ip`, in this order, up to the first change that fails.
+
+    Each change is the arguments of `ip`. The error is that of this change alone.
+    """
+    try:
+        host.do("ip", "-batch", "-", stdin="".join(f"{' '.join(each)}\n" for each in changes))
+    except CommandFailed as error:
+        failed = _FAILED_LINE.search(error.output)
+        if failed is None:
+            raise
+        said = error.output[: failed.start()]
+        raise CommandFailed(error.host, ["ip", *changes[int(failed[1]) - 1]], error.exit_code, said) from None
 
 
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
@@ -72,15 +89,11 @@ def add_veth(
     host: Host, *, near: str, far: str, mtu: int, near_namespace: str | None = None, far_namespace: str | None = None
 ) -> None:
     """A veth pair with both ends up. An end without a namespace stays in the namespace of the host."""
-    command = ["link", "add", "name", near, "mtu", str(mtu)]
-    if near_namespace:
-        command += ["netns", near_namespace]
-    command += ["type", "veth", "peer", "name", far, "mtu", str(mtu)]
-    if far_namespace:
-        command += ["netns", far_namespace]
-    ip(host, *command)
-    for namespace, interface in ((near_namespace, near), (far_namespace, far)):
-        ip(host, *(["-n", namespace] if namespace else []), "link", "set", "dev", interface, "up")
+    in_near, in_far = (["netns", each] if each else [] for each in (near_namespace, far_namespace))
+    there = ["-n", far_namespace] if far_namespace else []
+    peer = ["peer", "name", far, "mtu", str(mtu), *in_far]
+    ip(host, "link", "add", "name", near, "mtu", str(mtu), "up", *in_near, "type", "veth", *peer)
+    ip(host, *there, "link", "set", "dev", far, "up")  # the kernel makes the far end before the near one, so not up
 
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
@@ -110,9 +123,9 @@ def unix_socket(directory: str, name: str) -> str:
     return path
 
 
-def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
-    """Add a static MAC for an address, so that no ARP disturbs a trial."""
-    ip(host, "neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
+def static_neighbour(interface: str, address: str, mac: str) -> Sequence[str]:
+    """The arguments of `ip` that add a static MAC for an address, so that no ARP disturbs a trial."""
+    return ("neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
 
 
 def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:
