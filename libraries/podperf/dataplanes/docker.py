@@ -23,7 +23,7 @@ from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip_batch, static_neighbour, sysctl
+from podperf.hosts.linux import configure, static_neighbour, sysctl
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
@@ -72,7 +72,7 @@ class Docker(KernelPods):
         return running_pods(worker, pods, entries, lambda: self.rules(worker.host))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
-        ip_batch(
+        configure(
             worker.host,
             ("address", "add", f"{address}/32", "dev", port.interface),
             ("route", "add", f"{tester}/32", "dev", port.interface, "scope", "link"),

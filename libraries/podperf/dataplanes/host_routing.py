@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK, gateway_of, left_of, right_of
 from podperf.dataplanes.base import Worker
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip_batch, static_neighbour, sysctl
+from podperf.hosts.linux import configure, static_neighbour
 from podperf.model import Direction, Entry
 
 FIRST_TABLE = 100
@@ -24,12 +24,11 @@ class HostSide:
 
 def prepare_worker(worker: Worker, segments: int) -> None:
     """Switch forwarding on, give each port an address, and make the tester a fixed neighbour."""
-    sysctl(worker.host, net__ipv4__ip_forward=1)
     changes: list[Sequence[str]] = []
     for port, segment, tester in ((worker.left, 0, left_of(0)), (worker.right, segments, right_of(segments))):
         changes.append(("address", "add", f"{gateway_of(segment)}/32", "dev", port.interface))
         changes.append(static_neighbour(port.interface, tester, port.peer_mac))
-    ip_batch(worker.host, *changes)
+    configure(worker.host, *changes, net__ipv4__ip_forward=1)
 
 
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
@@ -53,7 +52,7 @@ def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
         left, right = sides[place : place + 2]
         changes += _route(FIRST_TABLE + place, left, right, RIGHT_NETWORK)
         changes += _route(FIRST_TABLE + place + 1, right, left, LEFT_NETWORK)
-    ip_batch(host, *changes)
+    configure(host, *changes)
 
 
 def _route(table: int, arriving: HostSide, leaving: HostSide, network: str) -> list[Sequence[str]]:

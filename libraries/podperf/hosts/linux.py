@@ -16,6 +16,7 @@ LONGEST_SOCKET_PATH = 107  # bytes
 _FAILED_LINE = re.compile(r"^Command failed -:(\d+)$", re.MULTILINE)  # of `ip -batch`
 CARRIER_PATIENCE = 15  # seconds; when a link comes up, its two ends negotiate speed and other settings
 
+_CONFIGURE = shell_script("configure.sh", beside=__file__)
 _UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
 
 # `sh -c` runs this with an interface as $1.
@@ -33,13 +34,16 @@ def ip(host: Host, *arguments: str) -> None:
     host.do("ip", *arguments)
 
 
-def ip_batch(host: Host, *changes: Sequence[str]) -> None:
-    """Change several things with one call of `ip`, in this order, up to the first change that fails.
+def configure(host: Host, *changes: Sequence[str], **settings: int) -> None:
+    """Set kernel parameters, as `sysctl` does, and then change several things, all with one command.
 
-    Each change is the arguments of `ip`. The error is that of this change alone.
+    Each change is the arguments of `ip`. Changes end at the first one that fails. The error is then that of this change
+    alone. A command costs milliseconds, so a chain is set up with few of them.
     """
+    given = "".join(f"{' '.join(each)}\n" for each in changes)
+    parameters = [f"{name.replace('__', '/')}={value}" for name, value in settings.items()]
     try:
-        host.do("ip", "-batch", "-", stdin="".join(f"{' '.join(each)}\n" for each in changes))
+        host.do(*(["sh", "-c", _CONFIGURE, "sh", *parameters] if parameters else ["ip", "-batch", "-"]), stdin=given)
     except CommandFailed as error:
         failed = _FAILED_LINE.search(error.output)
         if failed is None:

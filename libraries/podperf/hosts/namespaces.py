@@ -5,20 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip
+from podperf.hosts.linux import configure, ip
 from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.hosts.shell_script import shell_script
 
 PREFIX = "podperf-"
-_SETTINGS = (
-    "net.ipv6.conf.all.disable_ipv6=1",
-    "net.ipv6.conf.default.disable_ipv6=1",
-    "net.ipv4.conf.all.rp_filter=0",
-    "net.ipv4.conf.default.rp_filter=0",
-    "net.ipv4.conf.all.send_redirects=0",
-    "net.ipv4.conf.default.send_redirects=0",
-)
-_PREPARE = shell_script("prepare_namespace.sh", beside=__file__)
 
 # `sh -c` gets a namespace as $1. Both ends of a pair are deleted together. The other end may be in the list, too; its
 # deletion then fails, and this does no harm.
@@ -44,7 +34,16 @@ def _of_ours(host: Host, undo: ExitStack, how: str, name: str, *process: str) ->
     namespace = NetworkNamespace(name, host)
     ip(host, "netns", how, name, *process)
     undo.callback(remove_namespace, host, namespace.namespace)
-    namespace.do("sh", "-c", _PREPARE, "sh", *_SETTINGS)
+    configure(
+        namespace,
+        ("link", "set", "lo", "up"),
+        net__ipv6__conf__all__disable_ipv6=1,
+        net__ipv6__conf__default__disable_ipv6=1,
+        net__ipv4__conf__all__rp_filter=0,
+        net__ipv4__conf__default__rp_filter=0,
+        net__ipv4__conf__all__send_redirects=0,
+        net__ipv4__conf__default__send_redirects=0,
+    )
     return namespace
 
 

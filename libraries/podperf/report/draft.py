@@ -128,7 +128,8 @@ SECTIONS = (
         "4.2.1",
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
-        "A pod on CPUs of its own, shared or any, alone and beside a neighbour that computes or fills memory. Pods on "
+        "A pod on CPUs of its own, shared or any, alone and beside a neighbour: a computing program, "
+        "one that fills memory, or another chain under load. A neighbour with and without limits. Pods on "
         "the NIC's NUMA node or another, and in the order that was published.",
         suites=("4.2.1_cpu_isolation_numa.robot", "A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
     ),

@@ -1,4 +1,4 @@
-"""Several changes with one call of `ip`. The real `ip` fails here without a change, because no device has the name."""
+"""Several changes with one command. The real `ip` fails here without a change, because no device has the name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 from podperf.hosts.base import CommandFailed, Completed
-from podperf.hosts.linux import ip_batch, static_neighbour
+from podperf.hosts.linux import configure, static_neighbour
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 
@@ -33,7 +33,7 @@ class Failing(LocalHost):
 def test_an_error_is_that_of_the_change_which_failed(line: int) -> None:
     host = Failing(line)
     with pytest.raises(CommandFailed) as error:
-        ip_batch(NetworkNamespace("podperf-pod1", host), *CHANGES)
+        configure(NetworkNamespace("podperf-pod1", host), *CHANGES)
     said = f"on namespace podperf-pod1, `ip link set dev pp{line} up` ended with exit code 1: Cannot find device"
     assert str(error.value) == said
     assert host.given == ["".join(f"link set dev pp{number} up\n" for number in range(1, 6))]
@@ -50,7 +50,7 @@ def test_an_error_is_that_of_the_change_which_failed(line: int) -> None:
 )
 def test_the_error_of_the_real_ip(changes: Sequence[Sequence[str]], said: str) -> None:
     with pytest.raises(CommandFailed) as error:
-        ip_batch(LocalHost(), *changes)
+        configure(LocalHost(), *changes)
     assert said in str(error.value)
 
 
