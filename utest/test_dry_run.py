@@ -457,7 +457,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
-    assert "[pod2] sysctl -eqw net.ipv4.ip_forward=1" in shown
+    assert "[pod2] sh -c <script of step 6> sh net/ipv4/ip_forward=1" in shown
     with pytest.raises(PodperfError, match=r"--plan: found 'brigde'; allowed: all, wire, .*; near: linux-bridge"):
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert main([str(TOPOLOGIES / "appendix_c_multi_pod.yaml"), "--plan", "ovs-dpdk", "--scenario", "S6"]) == 0

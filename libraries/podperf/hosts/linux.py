@@ -94,10 +94,14 @@ def add_veth(
 ) -> None:
     """A veth pair with both ends up. An end without a namespace stays in the namespace of the host."""
     in_near, in_far = (["netns", each] if each else [] for each in (near_namespace, far_namespace))
-    there = ["-n", far_namespace] if far_namespace else []
     peer = ["peer", "name", far, "mtu", str(mtu), *in_far]
-    ip(host, "link", "add", "name", near, "mtu", str(mtu), "up", *in_near, "type", "veth", *peer)
-    ip(host, *there, "link", "set", "dev", far, "up")  # the kernel makes the far end before the near one, so not up
+    pair = ["link", "add", "name", near, "mtu", str(mtu), "up", *in_near, "type", "veth", *peer]
+    up = ["link", "set", "dev", far, "up"]  # the kernel makes the far end before the near one, so not up
+    if far_namespace is None:
+        configure(host, pair, up)
+    else:
+        ip(host, *pair)
+        ip(host, "-n", far_namespace, *up)
 
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:

@@ -147,8 +147,8 @@ SECTIONS = (
         "CPU Cores and Memory Allocation",
         "CPUs and RAM a pod has, cores for poll-mode drivers and the vSwitch.",
         "A pod with steps of CPU time, memory and descriptors, AF_XDP busy polling or none; where the worker has the "
-        "CPUs, 1, 2 and 4 CPUs a pod, 1, 2 and 4 pollers of OVS-DPDK, and a poller with or without its own CPU. Not "
-        "the latency of VPP.",
+        "CPUs, 1, 2 and 4 CPUs a pod, 1, 2 and 4 pollers of OVS-DPDK, a poller with or without its own CPU, "
+        "and the latency of VPP with 1, 2 and 4 cores.",
         suites=("4.2.3_cpu_memory.robot",),
     ),
     Section(
