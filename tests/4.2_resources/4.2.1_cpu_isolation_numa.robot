@@ -17,7 +17,7 @@ AF_XDP, exclusive over none, busy                              af-xdp           
 AF_XDP, exclusive over none, memory hog                        af-xdp              MEMORY_HOG    NONE
     [Tags]    ebpf    af-xdp
 AF_XDP, exclusive over none, chain under load                  af-xdp              CHAIN         NONE
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
 AF_XDP busy poll, exclusive over none, busy                    af-xdp-busy-poll    BUSY          NONE
     [Tags]    ebpf    af-xdp-busy-poll
 AF_XDP busy poll, exclusive over none, memory hog              af-xdp-busy-poll    MEMORY_HOG    NONE
@@ -27,17 +27,17 @@ AF_XDP busy poll, exclusive over none, chain under load        af-xdp-busy-poll 
 AF_XDP, exclusive over shared over none, busy                  af-xdp              BUSY          SHARED    NONE
     [Tags]    ebpf    af-xdp    resources
 AF_XDP, exclusive over shared over none, memory hog            af-xdp              MEMORY_HOG    SHARED    NONE
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
 AF_XDP, exclusive over shared over none, chain under load      af-xdp              CHAIN         SHARED    NONE
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
 OVS-DPDK, exclusive over shared over none, busy                ovs-dpdk            BUSY          SHARED    NONE
-    [Tags]    user-space    ovs-dpdk    resources
+    [Tags]    user-space    ovs-dpdk
 OVS-DPDK, exclusive over shared over none, memory hog          ovs-dpdk            MEMORY_HOG    SHARED    NONE
-    [Tags]    user-space    ovs-dpdk    resources
+    [Tags]    user-space    ovs-dpdk
 OVS-DPDK, exclusive over shared over none, chain under load    ovs-dpdk            CHAIN         SHARED    NONE
-    [Tags]    user-space    ovs-dpdk    resources
+    [Tags]    user-space    ovs-dpdk
 AF_XDP, limit of the neighbour's CPU time
-    [Tags]    ebpf    af-xdp    resources
+    [Tags]    ebpf    af-xdp
     [Template]    Placement Should Be Judged
     af-xdp-neighbour-cpu-time
 AF_XDP, limit of the neighbour's memory
