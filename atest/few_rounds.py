@@ -1,4 +1,4 @@
-"""A listener of Robot Framework that compares chains in as few rounds as a verdict can come from, with short trials.
+"""A listener of Robot Framework that compares chains in as few rounds as a verdict can come from.
 
 It is for runs in which the figures of a comparison do not matter, and its verdict does not either.
 """
@@ -13,4 +13,4 @@ from podperf.run import comparison
 ROBOT_LISTENER_API_VERSION = 3
 ROUNDS = 6  # with fewer pairs of trials there is no interval at 95 % (podperf.verdicts.ratio_interval)
 
-comparison.Comparison = partial(Comparison, rounds=ROUNDS, duration=0.2)  # type: ignore[misc, assignment]
+comparison.Comparison = partial(Comparison, rounds=ROUNDS)  # type: ignore[misc, assignment]
