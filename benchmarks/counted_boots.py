@@ -26,7 +26,7 @@ from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.methods.cost import BURSTS, Builds, Cost
 from podperf.methods.functions import Functions
-from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
+from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.booting import booted, prepared
 from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
@@ -65,7 +65,7 @@ class Row:
         """64-byte frames of one flow by default."""
         words = self.text.split(":")[2:]
         frame, flows = [*words, *("64", "1")[len(words) :]]
-        return TrafficProfile(FrameSize.parse(frame), BOTH_DIRECTIONS, int(flows))
+        return TrafficProfile(FrameSize.parse(frame), flows=int(flows))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -144,9 +144,8 @@ def standing(testbed: LiveTestbed, row: Row) -> Iterator[Standing]:
     """The chain of a row."""
     with testbed.build(row.chain, row.traffic.frame) as sut:
         widen_bridges(sut)
-        traffic = addressed(row.traffic, sut)
-        sut.probe(traffic)
-        yield Standing(sut, traffic)
+        sut.probe(addressed(replace(row.traffic, directions=tuple(sut.entries) or row.traffic.directions), sut))
+        yield Standing(sut, addressed(row.traffic, sut))
 
 
 def told(found: dict[tuple[str, int], list[Builds]]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from podperf.counted_machine.bridges import widen_bridges
@@ -114,9 +114,9 @@ def closed_loops(
     """Closed loops across what `build` sets up, while the context lasts."""
     with build() as sut:
         widen_bridges(sut)
-        there = addressed(traffic, sut)
-        sut.probe(there)
-        yield _Chain(test, sut, there, phase, ChainProfiler(profiler))
+        # Frames in both directions: a bridge looks through a whole bucket for an address that it has not learnt.
+        sut.probe(addressed(replace(traffic, directions=tuple(sut.entries) or traffic.directions), sut))
+        yield _Chain(test, sut, addressed(traffic, sut), phase, ChainProfiler(profiler))
 
 
 @dataclass(frozen=True)
