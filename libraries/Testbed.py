@@ -14,7 +14,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase
 
 from podperf import __version__
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.ssh_login import log_in
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
@@ -133,6 +133,18 @@ class Testbed:
         chain = Chain(data_plane, pods, forwarder, workers)
         self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
         logger.info(f"{chain} forwards {size.name} frames")
+
+    @keyword
+    def tester_should_be(self, type: str) -> None:
+        """Skip the test unless the topology's tester is of this `type`.
+
+        ```robotframework
+        Tester Should Be    kubernetes
+        ```
+        """
+        found = self.run.session.topology.tester.kind.type
+        if found != type:
+            raise Unavailable(f"this test needs a topology with the tester {type}, and this one has {found}")
 
     @keyword
     def tear_down_chain(self) -> None:

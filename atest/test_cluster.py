@@ -1,0 +1,189 @@
+"""A cluster on this machine, for real: it starts, leaves nothing, and two of its pods measure its network.
+
+Without its programs these tests are skipped, because building them takes ten minutes: `sudo ./podperf cluster up` once,
+or PODPERF_CLUSTER=1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from machine import once_as, snapshot
+from podperf.cluster.layout import FOLDER
+from podperf.cluster.parts import CACHE
+from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, allowed
+from robot_run import ROOT, Robot, podperf
+
+BUILT = any(CACHE.glob("kubernetes-*"))
+KUBECONFIG = FOLDER / "kubeconfig"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
+    pytest.mark.skipif(
+        not BUILT and os.environ.get("PODPERF_CLUSTER") != "1",
+        reason="the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1",
+    ),
+]
+READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
+START_TIMEOUT = 120.0  # seconds
+ONE_ROW = ("--include", "cluster-networkAND64B", str(ROOT / "tests"))
+
+
+def started(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`podperf cluster up`, which must succeed."""
+    done = podperf("cluster", "up", *arguments, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine_as_before() -> Iterator[None]:
+    """The machine is as before all of these tests."""
+    podperf("cluster", "down")
+    before = snapshot()
+    yield
+    podperf("cluster", "down")
+    assert once_as(before, snapshot) == before
+    assert not FOLDER.exists()
+
+
+class TestUpAndDown:
+    def test_two_nodes_are_ready_in_time_and_memory(self) -> None:
+        before = snapshot()
+        said = started("--nodes", "2").stdout
+        try:
+            assert "node1: ready; node2: ready" in said
+            (megabytes,) = re.findall(r"(\d+) MB of memory", podperf("cluster", "status").stdout)
+            assert float(megabytes) * 1e6 < MEMORY
+            while_up = snapshot()
+            for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
+                assert while_up[part] == before[part], part
+            again = podperf("cluster", "up", check=False)
+            assert again.returncode == 1
+            assert "a cluster runs already" in again.stderr
+        finally:
+            podperf("cluster", "down")
+        assert once_as(before, snapshot) == before
+        assert podperf("cluster", "status", check=False).returncode == 1
+
+    @pytest.mark.parametrize("seconds", [1.0, 3.0, 6.0])
+    def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, seconds: float) -> None:
+        before = snapshot()
+        starting = subprocess.Popen([sys.executable, "-m", "podperf", "cluster", "up"], cwd=ROOT / "libraries")
+        deadline = time.monotonic() + START_TIMEOUT
+        while not FOLDER.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(seconds)
+        starting.send_signal(signal.SIGKILL)
+        starting.wait()
+        podperf("cluster", "down")
+        assert once_as(before, snapshot) == before
+        assert not FOLDER.exists()
+
+
+@pytest.fixture(scope="class")
+def api() -> Iterator[Api]:
+    """The API of a cluster of one node."""
+    started()
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+
+
+def topology(folder: Path, **settings: Any) -> Path:
+    """The topology of the project, with further settings of the tester."""
+    content = yaml.safe_load((ROOT / "topologies/kubernetes.yaml").read_text())
+    content["tester"]["settings"] |= {"kubeconfig": str(KUBECONFIG), **settings}
+    content["method"]["mrr"] = {"trials": 2, "duration": 0.3}
+    path = folder / "cluster.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def apply(api: Api, file: str) -> None:
+    """Make the objects of a file of the project."""
+    paths = {
+        "Namespace": "/api/v1/namespaces",
+        "ServiceAccount": "/api/v1/namespaces/podperf/serviceaccounts",
+        "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
+        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
+    }
+    for each in yaml.safe_load_all((ROOT / file).read_text()):
+        api.ask("POST", paths[each["kind"]], each)
+
+
+def namespaces(api: Api) -> set[str]:
+    """The namespaces of the cluster that are not about to be gone."""
+    found = api.ask("GET", "/api/v1/namespaces")["items"]
+    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+
+
+class TestMeasuring:
+    """One cluster for all of these tests."""
+
+    def test_two_pods_measure_the_network_between_them(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed"
+        assert record["results"]["mrr"]["frames_per_second"] > 10_000
+        pods = record["tester"]["pods"]
+        assert pods["left"]["node"] == pods["right"]["node"] == "node1"
+        assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
+        assert namespaces(api) == before
+
+    def test_the_rights_of_the_file_are_enough(self, api: Api, tmp_path: Path) -> None:
+        apply(api, NAMESPACED_FILE)
+        path = "/api/v1/namespaces/podperf/serviceaccounts/podperf/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = api.ask("POST", path, request)["status"]["token"]
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        content["users"][0]["user"] = {"token": token}
+        limited = tmp_path / "kubeconfig"
+        limited.write_text(yaml.safe_dump(content))
+        with closing(log_in(str(limited), None)) as login:
+            assert all(allowed(login, each, "podperf") for each in OF_A_RUN)
+            assert not any(allowed(login, each, None) for each in (*OF_A_RUN, *OF_NAMESPACES))
+            with pytest.raises(ApiError, match="forbidden"):
+                login.ask("GET", "/api/v1/namespaces/kube-system/pods")
+        settings = {"kubeconfig": str(limited), "namespace": "podperf"}
+        said = podperf("check", str(topology(tmp_path, **settings)), check=False)
+        assert "all that a run needs, with namespace podperf" in said.stdout, said.stdout + said.stderr
+        assert "podperf software tester in two pods" in said.stdout
+        assert not api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+
+    def test_clean_deletes_what_a_killed_run_left(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        path = topology(tmp_path)
+        run = Robot(tmp_path, *ONE_ROW, topology=path.read_text())
+        deadline = time.monotonic() + START_TIMEOUT
+        while namespaces(api) == before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        (left,) = namespaces(api) - before
+        run.process.send_signal(signal.SIGKILL)
+        run.process.wait()
+        assert f"namespace {left}" in podperf("clean", str(path)).stdout
+        assert namespaces(api) == before
+
+    def test_an_image_that_is_not_there_is_named_at_once(self, api: Api, tmp_path: Path) -> None:
+        path = topology(tmp_path, image="localhost/nobody/has:this", pull_policy="Never")
+        began = time.monotonic()
+        said = podperf("check", str(path), check=False).stdout
+        assert "ErrImageNeverPull" in said
+        assert time.monotonic() - began < 60
