@@ -26,6 +26,7 @@ SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
+_CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
 SIDES = ("left", "right")
 
 
@@ -154,12 +155,19 @@ class KubernetesTester:
         facts = port.facts
         yield from {"name": facts.name, "node": facts.node, "address": str(facts.address), "mac": port.mac}.items()
         yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
-        yield "cpus", port.execute("grep", "Cpus_allowed_list", "/proc/1/status").split(":")[-1].strip()
+        yield "cpus", _value(port.execute("grep", "Cpus_allowed_list", "/proc/1/status"))
+        yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
+        yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
 
     def close(self) -> None:
         """Delete the pods. Safe to call twice."""
         self._broken = True
         self._undo.close()
+
+
+def _value(line: str) -> str:
+    """The value in a line such as `Cpus_allowed_list:  0-1` of proc(5)."""
+    return line.partition(":")[2].strip()
 
 
 def combined(trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any]) -> TrialResult:
