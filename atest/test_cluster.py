@@ -46,6 +46,8 @@ def started(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`podperf cluster up`, which must succeed."""
     done = podperf("cluster", "up", *arguments, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    (seconds,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
+    assert float(seconds) < READY_IN * (2 if "2" in arguments else 1)
     return done
 
 

@@ -12,12 +12,14 @@ import threading
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from cryptography import x509
 
-from podperf.cluster import layout
+from podperf.cluster import layout, lifecycle
 from podperf.cluster.certificates import Authority
 from podperf.cluster.control_groups import Hierarchy, end, hierarchies, make
 from podperf.cluster.layout import ClusterNode, Layout
@@ -246,3 +248,43 @@ assert ended.wait(10)
 
 def test_a_node_has_a_name_that_kubernetes_takes() -> None:
     assert re.fullmatch(r"[a-z0-9]+", ClusterNode(1).name)
+
+
+def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FOLDER", tmp_path)
+    assert lifecycle._ended() is None
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "etcd").write_text("one\ntwo\nthree\nbind: address in use\n")
+    (tmp_path / "ended").write_text('{"part": "etcd", "exit_code": 1}\n')
+    assert lifecycle._ended() == "etcd ended with exit code 1: two | three | bind: address in use"
+
+
+def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, group = tmp_path / "cluster", tmp_path / "group"
+    monkeypatch.setattr(lifecycle, "FOLDER", folder)
+    monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
+    assert lifecycle.forget_killed() == []
+    folder.mkdir()
+    make([group], ["control"])
+    (folder / "groups").write_text(f"{group}\n")
+    assert lifecycle.state() is None
+    assert lifecycle.forget_killed() == [str(folder)]
+    assert not folder.exists()
+    assert not group.exists()
+
+
+def node(conditions: list[tuple[str, str, str]], taints: list[str] | None = None) -> Any:
+    """A node as the package kubernetes shows it."""
+    found = [SimpleNamespace(type=kind, status=status, message=message) for kind, status, message in conditions]
+    return SimpleNamespace(
+        spec=SimpleNamespace(taints=[SimpleNamespace(key=each) for each in taints or []] or None),
+        status=SimpleNamespace(conditions=found),
+    )
+
+
+def test_a_node_is_ready_when_it_says_so_and_takes_pods() -> None:
+    assert lifecycle._why_not_ready(node([("Ready", "True", "")])) is None
+    assert lifecycle._why_not_ready(node([("Ready", "False", "no CNI")])) == "no CNI"
+    assert lifecycle._why_not_ready(node([])) == "it has no condition yet"
+    tainted = node([("Ready", "True", "")], ["node.kubernetes.io/not-ready"])
+    assert lifecycle._why_not_ready(tainted) == "it is not ready yet"

@@ -27,6 +27,7 @@ from podperf.cluster.parts import CACHE, ClusterPrograms
 from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
 from podperf.ownership import Owner
+from podperf.testbed.run_lock import CLUSTER, RunLock
 
 GROUPS = "groups"  # a file in the folder of the cluster
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
@@ -69,8 +70,9 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
     """Start a cluster of so many nodes, and wait until they are ready.
 
     PodperfError, with the last lines of the part that ended, if they do not become ready. Nothing of it is left then.
+    Taken if a run is measuring here, which the start would disturb.
     """
-    with _alone():
+    with _alone(), RunLock(CLUSTER, say):
         if running():
             raise PodperfError(
                 "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"

@@ -46,7 +46,7 @@ class KubernetesTester:
             place = RunNamespace(self._api, settings.namespace)
             self._undo.callback(place.close)
             self._place, self._wishes = place, settings.wishes
-            self._ports = self._start()
+            self.ports = self._start()
             self._entries = {
                 Direction.LEFT_TO_RIGHT: self._way("left", "right"),
                 Direction.RIGHT_TO_LEFT: self._way("right", "left"),
@@ -81,8 +81,8 @@ class KubernetesTester:
         return ports
 
     def _way(self, source: str, destination: str) -> Entry:
-        to = self._ports[destination].facts.address
-        return Entry(self._ports[source].next_hop(to), str(to), DISCARDED)
+        to = self.ports[destination].facts.address
+        return Entry(self.ports[source].next_hop(to), str(to), DISCARDED)
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
@@ -101,7 +101,7 @@ class KubernetesTester:
     def _measure(self, trial: Trial) -> TrialResult:
         (direction,) = trial.traffic.directions
         sender, counter = (
-            self._ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
+            self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
         )
         self._trial = self._trial % 65535 + 1
         whole, addressed = (
@@ -126,8 +126,8 @@ class KubernetesTester:
     @property
     def facts(self) -> TesterFacts:
         """See `testers.base.TesterFacts`."""
-        left, right = (PortFacts(self._ports[side].mac, link_up=True) for side in SIDES)  # else it would not be ready
-        ready = self._ports["left"].ready
+        left, right = (PortFacts(self.ports[side].mac, link_up=True) for side in SIDES)  # else it would not be ready
+        ready = self.ports["left"].ready
         return TesterFacts(
             NAME,
             ready["version"],
@@ -147,7 +147,7 @@ class KubernetesTester:
             "version": self.facts.version,
             "engine_remark": _SHARED,
             "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
-            "pods": {side: dict(self._of_pod(port)) for side, port in self._ports.items()},
+            "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},
         }
 
     @staticmethod

@@ -23,10 +23,10 @@ _PROGRAM = (
     f' "--$1" eth0 --engine packet-ring --discard {DISCARDED} <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1'
 )
 _WRITE = f'echo "$1" >{_FOLDER}/requests'
-# Prints line $1 of the answers, as soon as it is there. Exit code 3 after $2 tenths of a second.
+# Prints line $1 of the answers, as soon as it is there. Exit code 3 after $2 looks, a hundredth of a second apart.
 _READ = (
     f'i=0; until [ "$(wc -l <{_FOLDER}/answers)" -ge "$1" ]; do i=$((i + 1)); [ "$i" -le "$2" ] || exit 3;'
-    f' sleep 0.1; done; sed -n "$1p" {_FOLDER}/answers'
+    f' sleep 0.01; done; sed -n "$1p" {_FOLDER}/answers'
 )
 # Prints MAC and next hop of the way to address $1. The answer to one echo request is not needed, but its ARP is.
 _WAY = (
@@ -87,7 +87,7 @@ class PodPort:
     def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
         """The next answer, which has one of these keys. PodperfError with the process's own words for another one."""
         self._read += 1
-        wait = ("sh", "-c", _READ, "sh", str(self._read), str(int(timeout * 10)))
+        wait = ("sh", "-c", _READ, "sh", str(self._read), str(int(timeout * 100)))
         try:
             said = self.execute(*wait, timeout=timeout + 10).strip()
         except CommandInPodFailed as error:
