@@ -24,7 +24,11 @@ from machine import once_as, snapshot
 from podperf.cluster.layout import FOLDER
 from podperf.cluster.parts import CACHE
 from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, allowed
+from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.kubernetes_pods import KubernetesTester
+from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
 from robot_run import ROOT, Robot, podperf
 
 BUILT = any(CACHE.glob("kubernetes-*"))
@@ -73,6 +77,12 @@ class TestUpAndDown:
             while_up = snapshot()
             for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
                 assert while_up[part] == before[part], part
+            settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), nodes=2)
+            with closing(KubernetesTester(settings)) as tester:
+                result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=10), 2000.0, 0.5))
+                assert result.sent == 1000
+                assert result.lost < 100
+                assert {each.facts.node for each in tester.ports.values()} == {"node1", "node2"}
             again = podperf("cluster", "up", check=False)
             assert again.returncode == 1
             assert "a cluster runs already" in again.stderr

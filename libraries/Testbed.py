@@ -21,6 +21,7 @@ from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
 from podperf.testbed.known_topology import read_topology
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -135,16 +136,18 @@ class Testbed:
         logger.info(f"{chain} forwards {size.name} frames")
 
     @keyword
-    def tester_should_be(self, type: str) -> None:
-        """Skip the test unless the topology's tester is of this `type`.
+    def pods_of_the_tester_should_be_on(self, nodes: int) -> None:
+        """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
 
         ```robotframework
-        Tester Should Be    kubernetes
+        Pods Of The Tester Should Be On    1
         ```
         """
-        found = self.run.session.topology.tester.kind.type
-        if found != type:
-            raise Unavailable(f"this test needs a topology with the tester {type}, and this one has {found}")
+        kind = self.run.session.topology.tester.kind
+        if not isinstance(kind, KubernetesSettings):
+            raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
+        if kind.nodes != nodes:
+            raise Unavailable(f"tester.settings.nodes of the topology is {kind.nodes}, and this test needs {nodes}")
 
     @keyword
     def tear_down_chain(self) -> None:

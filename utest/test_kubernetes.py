@@ -162,10 +162,24 @@ def test_a_pod_ends_by_itself_and_has_no_rights_of_the_cluster() -> None:
 def test_the_wishes_of_a_topology_are_in_the_pod() -> None:
     taint = {"key": "lab", "operator": "Exists"}
     wishes = PodWishes("i", pull_secret="s", node_selector={"zone": "a"}, tolerations=[taint], runtime_class="kata")
-    spec = manifests.pod("p", "r", [], ["x"], wishes, "node7")["spec"]
-    assert spec["nodeSelector"] == {"zone": "a", "kubernetes.io/hostname": "node7"}
+    spec = manifests.pod("p", "r", [], ["x"], wishes)["spec"]
+    assert spec["nodeSelector"] == {"zone": "a"}
     assert (spec["tolerations"], spec["runtimeClassName"]) == ([taint], "kata")
     assert spec["imagePullSecrets"] == [{"name": "s"}]
+
+
+@pytest.mark.parametrize(("other", "operator"), [(False, "In"), (True, "NotIn")])
+def test_the_second_pod_goes_to_the_node_of_the_first_or_to_another(other: bool, operator: str) -> None:
+    place = manifests.NodeOf("node7", other=other)
+    affinity = manifests.pod("p", "r", [], ["x"], PodWishes("i"), place)["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["node7"]}]}
+
+
+def test_between_two_clocks_there_is_no_latency() -> None:
+    latency = {"min": 1, "sum": 990, "max": 9, "counts": [[3, 990]]}
+    sent, counted = answer(intended=1000, sent=1000), answer(received=990, latency=latency)
+    assert combined(TRIAL, sent, counted, same_clock=False).directions[0].latency is None
 
 
 def made_pod(**wishes: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ TEMPLATES = {
     "Chain Should Forward": ("data_plane", "pods", "frame", "directions"),
     "Path Should Forward": ("data_plane", "frame"),
     "Chain On Two Workers Should Forward": ("data_plane", "pods", "frame"),
-    "Cluster Network Should Forward": ("frame",),
+    "Cluster Network Should Forward": ("nodes", "frame"),
 }
 WITHOUT_PODS = {
     "Path Should Forward": {"pods": "0"},

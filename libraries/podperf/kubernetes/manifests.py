@@ -38,6 +38,19 @@ class PodWishes:
     longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
 
 
+@dataclass(frozen=True)
+class NodeOf:
+    """The node of another pod. A pod goes to this node or, with `other`, to any other one."""
+
+    name: str
+    other: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The operator of a node affinity."""
+        return "NotIn" if self.other else "In"
+
+
 def labels(run: str) -> dict[str, str]:
     """The labels of all objects of a run."""
     return {MANAGER: "podperf", RUN: run}
@@ -65,9 +78,9 @@ def pod(
     owners: Sequence[Mapping[str, Any]],
     command: Sequence[str],
     wishes: PodWishes,
-    node: str | None = None,
+    place: NodeOf | None = None,
 ) -> dict[str, Any]:
-    """A pod with one container. With CPUs of its own it is Guaranteed. `node` names its node."""
+    """A pod with one container. With CPUs of its own it is Guaranteed. `place` relates its node to another pod's."""
     memory = {"memory": wishes.memory}
     requests = memory | {"cpu": str(wishes.cpus) if wishes.cpus else _SHARED_CPU}
     limits = requests if wishes.cpus else memory  # a limit below a whole CPU would stop the tester in each 100 ms
@@ -80,7 +93,6 @@ def pod(
         "securityContext": _SECURITY,
         "volumeMounts": [{"name": "run", "mountPath": "/run/podperf"}],
     }
-    selector = {**wishes.node_selector, **({"kubernetes.io/hostname": node} if node is not None else {})}
     spec: dict[str, Any] = {
         "containers": [container],
         "restartPolicy": "Never",
@@ -90,10 +102,14 @@ def pod(
         "enableServiceLinks": False,
         "dnsPolicy": "Default",
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "nodeSelector": selector,
+        "nodeSelector": dict(wishes.node_selector),
         "tolerations": list(wishes.tolerations),
         "volumes": [{"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
+    if place is not None:
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": place.operator, "values": [place.name]}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec["affinity"] = {"nodeAffinity": required}
     if wishes.pull_secret is not None:
         spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
     if wishes.runtime_class is not None:

@@ -40,6 +40,7 @@ SCHEMA: Mapping[str, Any] = {
             "default": [],
         },
         "runtime_class": {"title": "a runtime class", **_TEXT},
+        "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -53,6 +54,7 @@ class KubernetesSettings:
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
+    nodes: int = 1  # on which the two pods are
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
@@ -76,4 +78,5 @@ class KubernetesSettings:
             None if kubeconfig is None else str(Path(kubeconfig).expanduser()),
             settings.get("context"),
             settings.get("namespace"),
+            settings["nodes"],
         )
