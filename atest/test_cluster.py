@@ -160,6 +160,16 @@ class TestMeasuring:
         assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
         assert namespaces(api) == before
 
+    def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
+        plan = podperf("check", str(topology(tmp_path, namespace="default")), "--plan", "external").stdout
+        paths = {"ConfigMap": "/api/v1/namespaces/default/configmaps", "Pod": "/api/v1/namespaces/default/pods"}
+        objects = list(yaml.safe_load_all(plan))
+        assert [each["kind"] for each in objects] == ["ConfigMap", "Pod", "Pod"]
+        strictly = [("dryRun", "All"), ("fieldValidation", "Strict")]
+        for each in objects:
+            api.ask("POST", paths[each["kind"]], each, query=strictly)
+        assert not api.ask("GET", paths["Pod"])["items"]
+
     def test_the_rights_of_the_file_are_enough(self, api: Api, tmp_path: Path) -> None:
         apply(api, NAMESPACED_FILE)
         path = "/api/v1/namespaces/podperf/serviceaccounts/podperf/token"

@@ -22,7 +22,9 @@ from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
-from podperf.testers.kubernetes_pods import combined
+from podperf.preflight import command as check_command
+from podperf.testers.kubernetes_pods import combined, planned
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.pod_port import PodFacts
 
 
@@ -396,3 +398,22 @@ def test_troubles_of_both_processes_count() -> None:
 def test_a_slow_sender_makes_a_trial_invalid() -> None:
     result = combined(TRIAL, answer(intended=1000, sent=900), answer(received=900))
     assert result.invalid == "the tester sent only 90.0% of the intended load left-to-right"
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"), [(None, ["Namespace", "ConfigMap", "Pod", "Pod"]), ("mine", ["ConfigMap", "Pod", "Pod"])]
+)
+def test_a_plan_has_the_objects_of_a_run_in_one_namespace(given: str | None, kinds: list[str]) -> None:
+    found = planned(KubernetesSettings(PodWishes("i"), namespace=given))
+    assert [each["kind"] for each in found] == kinds
+    places = {each["metadata"].get("namespace") or each["metadata"]["name"] for each in found}
+    assert places == {given or "podperf-plan"}
+
+
+def test_check_shows_the_plan_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = Path(__file__).parents[1] / "topologies" / "kubernetes.yaml"
+    assert check_command.main([str(topology), "--plan", "external"]) == 0
+    shown = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [each["kind"] for each in shown] == ["Namespace", "ConfigMap", "Pod", "Pod"]
+    with pytest.raises(PodperfError, match="only external is measured"):
+        check_command.main([str(topology), "--plan", "linux-bridge"])

@@ -171,6 +171,22 @@ def _value(line: str) -> str:
     return line.partition(":")[2].strip()
 
 
+def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
+    """The objects that a run would make, for a run that is called `plan`. Only the cluster knows the first pod's node,
+    and the number (uid) of the owner."""
+    run, node = "plan", manifests.NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1)
+    owner = manifests.anchor(run, {})
+    owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
+    pods = [
+        manifests.pod(f"tester-{side}-{run}", run, owners, command(side), settings.wishes, place)
+        for side, place in zip(SIDES, (None, node), strict=True)
+    ]
+    name = settings.namespace or f"{manifests.PREFIX}{run}"
+    for each in (owner, *pods):
+        each["metadata"]["namespace"] = name
+    return [*([] if settings.namespace else [manifests.namespace(name, run)]), owner, *pods]
+
+
 def combined(
     trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any], *, same_clock: bool = True
 ) -> TrialResult:
