@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -87,19 +88,23 @@ class Robot:
                 process.wait(60)
 
     def wait_for(self, text: str, timeout: float = 60) -> None:
+        self.wait_until(lambda: text in self.output.read_text(), repr(text), timeout)
+
+    def wait_until(self, there: Callable[[], object], name: str, timeout: float = 60) -> None:
+        """Wait until this is true. `name` is what it looks for."""
         deadline = time.monotonic() + timeout
-        while text not in self.output.read_text():
-            assert self.process.poll() is None, f"robot ended before {text!r}: {self.output.read_text()}"
-            assert time.monotonic() < deadline, f"no {text!r} in {timeout} s: {self.output.read_text()}"
+        while not there():
+            assert self.process.poll() is None, f"robot ended before {name}: {self.output.read_text()}"
+            assert time.monotonic() < deadline, f"no {name} in {timeout} s: {self.output.read_text()}"
             time.sleep(0.05)
 
     def wait_for_trials(self, number: int, timeout: float = 60) -> None:
         """Wait until this many trials of a test are on disk."""
-        deadline = time.monotonic() + timeout
-        while not any(len(path.read_text().splitlines()) > number for path in self.results.glob("records/*")):
-            assert self.process.poll() is None, self.output.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+
+        def there() -> bool:
+            return any(len(path.read_text().splitlines()) > number for path in self.results.glob("records/*"))
+
+        self.wait_until(there, f"{number} trials", timeout)
 
     def wait(self, timeout: float = 120) -> int:
         """Wait for the end; returns the exit code. Without its listener, a run would be slow, so that is an error."""

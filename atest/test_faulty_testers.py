@@ -149,8 +149,11 @@ def test_a_tester_that_errs_by_itself_is_not_believed(
     assert said < outcome.notes.index("MRR, trial 1"), "at the start, before anything is measured"
     for record in (outcome.records["Bare path"], outcome.records["Linux bridge"]):
         assert [each["kind"] for each in record["tester_limits"]["faults"]] == [wrong.kind]
-        assert "ndr" not in record["results"] and {"mrr", "pdr"} <= record["results"].keys()
-        assert record["methods"]["ndrpdr"]["missing"]["NDR"].startswith(f"not judged: {wrong.said}")
+        assert "ndr" not in record["results"] and "mrr" in record["results"]
+        missing = record["methods"]["ndrpdr"]["missing"]
+        assert missing["NDR"].startswith(f"not judged: {wrong.said}")
+        # A short search on a noisy machine may end before it has found PDR. The tester's error is not the reason then.
+        assert "pdr" in record["results"] or not missing["PDR"].startswith("not judged")
         judged = {each["metric"]: each["status"] for each in record["verdict"]["outcomes"]}
         assert judged["ndr"] == "not judged"
         assert judged["mrr"] == ("passed" if wrong.kind in {"loses", "sends twice", "corrupts"} else "not judged")

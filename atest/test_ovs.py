@@ -149,7 +149,7 @@ def test_hugepages_that_another_takes_first_are_named(monkeypatch: pytest.Monkey
 
 def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
-    monkeypatch.setattr(hugepages, "offered", lambda _: False)
+    monkeypatch.setattr(hugepages, "offered", lambda *_: False)
     description = forward(Chain("ovs-dpdk", 2))
     assert description["memory"] == "no hugepages"
     assert "--no-huge" in description["other_config"]["dpdk-extra"]
@@ -157,7 +157,7 @@ def test_without_hugepages_it_forwards_as_well(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_port_without_memory_is_named_with_what_the_switch_says(monkeypatch: pytest.MonkeyPatch) -> None:
     need("ovs-dpdk")
-    monkeypatch.setattr(hugepages, "offered", lambda _: False)
+    monkeypatch.setattr(hugepages, "offered", lambda *_: False)
     monkeypatch.setattr(openvswitch_dpdk, "SWITCH_MEMORY", 32)
     monkeypatch.setattr(openvswitch_dpdk, "port_memory", lambda **_: 0)
     with pytest.raises(PodperfError, match=r"refused the port left: .*: Failed to create mem"):

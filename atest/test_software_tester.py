@@ -481,6 +481,7 @@ def test_closing_in_mid_trial_ends_it_at_once(lab: Lab) -> None:
     with pytest.raises(PodperfError):
         tester.measure(Trial(SMALL, 1000, 20.0))
     assert time.monotonic() - began < 5
+    timer.join()  # `measure` ends with the process, and `close` a moment later
     assert not attached(lab.left, "p0")
 
 

@@ -30,9 +30,9 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.kernel.receive_threads import dedicate_receive_processing
-from podperf.model import Direction, Trial
+from podperf.model import BOTH_DIRECTIONS, Direction, FrameSize, TrafficProfile, Trial
 from podperf.testers import TESTERS
-from podperf.testers.base import UNPACED, Site, Tester, TesterPort
+from podperf.testers.base import UNPACED, Ability, Site, Tester, TesterPort
 from podperf.testers.software import TESTER_BINARY
 from podperf.testers.trex import CLIENT_BELOW_SERVER, TrexTester, request_line
 from podperf.testers.trex_rpc import Endpoint, server_version
@@ -96,6 +96,13 @@ class RealBench:
     def lose_one_in(self, number: int) -> None:
         self._nft("insert", "rule", "netdev", "from_s0", "forward", "numgen", "inc", "mod", str(number), "0", "drop")
 
+    def lose_half_elsewhere(self) -> None:
+        """From now on, lose every second frame to ELSEWHERE from left to right. It is then counted nowhere."""
+        elsewhere = ("ether", "daddr", str(ELSEWHERE.mac))
+        self._nft(
+            "insert", "rule", "netdev", "from_s0", "forward", *elsewhere, "numgen", "inc", "mod", "2", "0", "drop"
+        )
+
     def let_through(self, rate: int, burst: int) -> None:
         """From now on, let this many frames/s pass from left to right, and `burst` additional frames."""
         limit = ("limit", "rate", "over", f"{rate}/second", "burst", str(burst), "packets", "drop")
@@ -158,6 +165,30 @@ def trex(bench: RealBench, folder: str, path: Path, undo: ExitStack) -> TrexTest
         host = RecordingHost(bench.ports, dialogue)
     settings = TrexSettings(interpreter=PYTHON)
     return TrexTester(host, settings, endpoint, publisher_port, CLIENT)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_the_frames_of_each_group_of_flows_are_counted_to_the_frame(bench: RealBench, lost: bool) -> None:
+    """The system under test counts those of the third group, and loses every second frame of it."""
+    if Ability.GROUPS not in bench.tester.facts.abilities:
+        pytest.skip("this tester does not count groups of flows")
+    if lost:
+        bench.lose_half_elsewhere()
+    traffic = TrafficProfile(
+        FrameSize.parse("IMIX"), BOTH_DIRECTIONS, 32, further_entries=({}, {Direction.LEFT_TO_RIGHT: ELSEWHERE}, {})
+    )
+    for _ in range(ATTEMPTS):
+        before = bench.frames_elsewhere()
+        result = valid(bench, Trial(traffic, 10 * LOW, bench.seconds))
+        for each in result.directions:
+            assert sum(each.received_by_group) == each.received
+        counts, seen = result.directions[0].received_by_group, bench.frames_elsewhere() - before
+        assert len(counts) == 4 and counts[2] <= seen
+        whole = 10 * LOW * bench.seconds / 4
+        if counts == (whole, whole, seen, whole):
+            assert seen == (whole / 2 if lost else whole)
+            return
+    raise AssertionError(f"frames are lost every time, the last time {counts} arrived")
 
 
 def test_frames_cross_in_the_time_that_was_planned(bench: RealBench) -> None:

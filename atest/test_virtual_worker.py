@@ -13,20 +13,23 @@ from pathlib import Path
 import pytest
 
 from chains import forward, send
+from podperf.allocation import PodAllocation
 from podperf.cpu_lists import parse_cpu_list
 from podperf.hosts.base import Host
 from podperf.hosts.linux import await_carrier, ip, module_loaded, unloading
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel import control_groups
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.preflight.features import FEATURES, missing
-from podperf.testbed.scenarios import SCENARIOS, Node
+from podperf.testbed.scenarios import SCENARIOS, Node, Scenario
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED, Site, TesterPort
 from podperf.testers.software import SoftwareTester
 from podperf.topology import PortSettings, WorkerPortSettings, WorkerSettings
 from podperf.virtual_worker.machine import ISOLATED, LEFT, QEMU, RIGHT
 from robot_run import SETTINGS, Robot, podperf
+from test_placement import LIMITS, both_queues_forward, throttled
 from virtual_lab import ONLY_ON_REQUEST, TOPOLOGY, Lab, booted, need_qemu
 
 BOOT_TIMEOUT = 900  # with an image to build
@@ -127,6 +130,27 @@ class TestInside:
         assert "Combined:\t\t1" not in before
         forward(Chain("af-xdp", 1), testbed=lab.testbed)
         assert lab.worker.ask("ethtool", "-l", LEFT.interface).stdout == before
+
+    def test_a_card_divides_flows_among_the_queues_of_a_pod(self, lab: Lab) -> None:
+        before = lab.worker.ask("ethtool", "-l", LEFT.interface).stdout
+        scenario = Scenario("2 CPUs a pod", Node.ANY, (Node.ANY,), allocation=PodAllocation(cpus=2))
+        placed = lab.testbed.place_scenario(scenario, Chain("af-xdp", 1))
+        with lab.testbed.build_placed(placed, Chain("af-xdp", 1), FrameSize.parse(64)) as sut:
+            send(sut)
+            both_queues_forward(sut)
+            assert len({each["cpu"] for each in sut.describe()["pollers"]}) == 2
+        assert lab.worker.ask("ethtool", "-l", LEFT.interface).stdout == before
+
+    def test_limits_of_version_2_hold_when_its_controllers_are_switched_on(self, lab: Lab) -> None:
+        reason = control_groups.missing(lab.worker, LIMITS)
+        if reason is not None:
+            assert "controller of control groups is switched off on" in reason
+            lab.worker.do("tee", "/sys/fs/cgroup/cgroup.subtree_control", stdin="+cpu +memory")
+        with ExitStack() as undo:
+            told = throttled(lab.worker, undo)
+            assert (told["cpu_version"], told["memory_version"], told["processes"]) == (2, 2, 1)
+            assert (told["cpu"], told["memory_mib"]) == (0.25, 192)
+        assert "podperf" not in lab.worker.ask("ls", "/sys/fs/cgroup").stdout
 
     def test_af_xdp_busy_polls_where_the_kernel_tells_sockets_their_napi_context(self, lab: Lab) -> None:
         """veth of this kernel does, and joins the pods. With frames in both directions, each pod has such a socket."""

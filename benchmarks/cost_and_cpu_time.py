@@ -16,7 +16,7 @@ import argparse
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ COSTS = (METRICS["cost"], METRICS["cost_in_bursts"])
 COLOURS = {"cost": "#364fc7", "cost_in_bursts": "#b35c00"}
 CPU_TIME = METRICS["cpu_time"]
 LEAST = 3  # rows, below which ranks say nothing
+LINE = 12  # between two names of the plot
 WIDEST = 60  # columns of a name and a cost
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 520, 70, 150, 56, 48
 
@@ -88,6 +89,14 @@ def rank_correlation(rows: Sequence[Row]) -> float | None:
     return statistics.correlation(*pairs)
 
 
+def names_beside(dots: Sequence[tuple[float, float, str]]) -> Iterator[str]:
+    """The name of each dot at its right, lower where another name would be in its place. From the top to the bottom."""
+    above = -math.inf
+    for x, y, name in sorted(dots, key=lambda dot: dot[1]):
+        above = max(y + 4, above + LINE)
+        yield svg.text(x + 7, above, name, size=10, fill=svg.MUTED)
+
+
 def plot(found: Mapping[Metric, Sequence[Row]]) -> str:
     """The CPU time over the cost, a dot for each row; both axes are logarithmic."""
     every = [row for rows in found.values() for row in rows]
@@ -112,8 +121,8 @@ def plot(found: Mapping[Metric, Sequence[Row]]) -> str:
         for row in rows:
             words = f"{row.name}: {number(row.cost)} instructions, {number(row.cpu_time)} ns"
             shapes.append(svg.dot(x(row.cost), y(row.cpu_time), 4, fill=colour, stroke=svg.PAPER, title=words))
-            if metric is COSTS[0]:
-                shapes.append(svg.text(x(row.cost) + 7, y(row.cpu_time) + 4, row.name, size=10, fill=svg.MUTED))
+        if metric is COSTS[0]:
+            shapes += names_beside([(x(row.cost), y(row.cpu_time), row.name) for row in rows])
     return svg.document(WIDTH, HEIGHT, title, *shapes)
 
 

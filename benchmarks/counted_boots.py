@@ -10,7 +10,6 @@ that the rows needed. The exit code is 1 if a row with one frame in flight is no
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -86,12 +85,11 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def beside(programs: Sequence[str]) -> Iterator[None]:
-    """Run these programs of Python meanwhile."""
+    """Run these programs of Python meanwhile. They end with the benchmark, also after a kill."""
+    host = LocalHost()
     with ExitStack() as undo:
         for program in programs:
-            process = subprocess.Popen([sys.executable, "-c", program])
-            undo.callback(process.wait)
-            undo.callback(process.kill)
+            undo.callback(host.spawn(sys.executable, "-c", program).stop)
         yield
 
 

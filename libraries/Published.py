@@ -27,8 +27,9 @@ class Published:
     def measure_order_of_figures(self, table: str, frame: str, *rows: str) -> None:
         """Measure `rows` of a `table` with this frame size, and compare rows whose published figures clearly differ.
 
-        The verdict becomes the test's message and does not fail the test. If the testbed cannot set a row up, the test
-        is skipped with the reason.
+        The record and the report have the figure of each row beside the published one, in the published unit. An NDR is
+        searched with the loss goal of the document. The verdict becomes the test's message and does not fail the test.
+        If the testbed cannot set a row up, the test is skipped with the reason.
         """
         measure_and_judge(published_table(table).order_of_figures(frame_size(frame), *rows))
 

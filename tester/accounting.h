@@ -13,6 +13,11 @@ struct counters { /* one direction on one CPU */
 	__u64 received, duplicated, reordered, corrupted, stray;
 	__u64 latency_sum, latency_min, latency_max;
 	__u64 histogram[HISTOGRAM_BUCKETS];
+	__u64 group[MAX_GROUPS]; /* received frames of each group of flows, if there are several groups */
+};
+
+struct running { /* the trial that runs now */
+	__u32 trial, groups;
 };
 
 struct arrivals { /* one direction, all CPUs */
@@ -34,12 +39,14 @@ INLINE __u64 last_lost(const struct arrivals *arrivals, __u64 sent)
 }
 
 /*
- * Count one frame that arrived on the port where frames of `direction` leave the system under test. `trial` is the
- * running one. Returns 1 for a test frame, and 0 for a frame of another sender.
+ * Count one frame that arrived on the port where frames of `direction` leave the system under test. Returns 1 for a
+ * test frame, and 0 for a frame of another sender.
  */
-INLINE int account(const void *frame, const void *end, __u32 direction, __u16 trial, __u64 now,
+INLINE int account(const void *frame, const void *end, __u32 direction, const struct running *running, __u64 now,
 		   struct counters *counters, struct arrivals *arrivals)
 {
+	__u16 trial = running->trial;
+	__u32 groups = running->groups;
 	struct head head;
 	__u32 length = end - frame, sequence, index;
 	const __u64 *word;
@@ -102,6 +109,8 @@ INLINE int account(const void *frame, const void *end, __u32 direction, __u16 tr
 	if (step > 1)
 		arrivals->skipped = extended - 1;
 	counters->received++;
+	if (groups > 1)
+		counters->group[(extended - HIGHEST_AT_START - 1) % groups & (MAX_GROUPS - 1)]++;
 
 	latency = (now - (head.moment >> 16)) & TIME_MASK;
 	if (latency >> 47) /* negative, because the clocks of two CPUs differ a little */

@@ -71,6 +71,8 @@ void counters_add(struct counters *total, const struct counters *more)
 		total->latency_max = more->latency_max;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		total->histogram[i] += more->histogram[i];
+	for (int i = 0; i < MAX_GROUPS; i++)
+		total->group[i] += more->group[i];
 }
 
 void wait_for_arrivals(const struct plan *plan, const struct request *request, uint64_t (*arrived)(int direction))
@@ -161,6 +163,8 @@ static void print_direction(const struct request *request, const struct stream *
 	       "\"reordered\":%llu,\"corrupted\":%llu,\"duration_ns\":%.0f,\"late\":%llu",
 	       direction_name[direction], intended, stream->sent, counters->received, counters->duplicated,
 	       counters->reordered, counters->corrupted, sending_ns(stream, request->load), stream->late);
+	for (unsigned int i = 0; request->groups > 1 && i < request->groups; i++)
+		printf("%s%llu%s", i ? "," : ",\"received_by_group\":[", counters->group[i], i + 1 < request->groups ? "" : "]");
 	if (request->overload && outcome->last_lost[direction] != NONE_LOST)
 		printf(",\"last_lost\":%llu", (unsigned long long)outcome->last_lost[direction]);
 	if (counters->received && !request->burst) {

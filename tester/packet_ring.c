@@ -156,13 +156,14 @@ static struct plan *packet_ring_plan(void)
 
 static void account_block(struct tpacket_block_desc *block, int direction)
 {
+	const struct running running = { plan.trial, plan.groups };
 	unsigned char *at = (unsigned char *)block + block->hdr.bh1.offset_to_first_pkt;
 
 	for (unsigned int i = 0; i < block->hdr.bh1.num_pkts; i++) {
 		struct tpacket3_hdr *header = (struct tpacket3_hdr *)at;
 		unsigned char *frame = at + header->tp_mac;
 
-		account(frame, frame + header->tp_snaplen, direction, plan.trial, header->tp_sec * 1000000000ULL + header->tp_nsec,
+		account(frame, frame + header->tp_snaplen, direction, &running, header->tp_sec * 1000000000ULL + header->tp_nsec,
 			&counters[direction], &arrivals[direction]);
 		at += header->tp_next_offset;
 	}
@@ -233,7 +234,7 @@ static int send_all(const struct request *request)
 		if (write_frame(&plan, &plan.stream[direction], direction, side->frames[side->filled],
 				side->frames[side->filled] + length, length, clock_ns(CLOCK_REALTIME)))
 			return complain(BROKEN, "the sender could not build a frame of %u bytes", length);
-		if (request->entry[direction].has_source && flow) /* the UDP checksum is 0: there is none */
+		if (request->entry[direction][0].has_source && flow) /* the UDP checksum is 0: there is none */
 			STORE(uint16_t, side->frames[side->filled] + UDP_SOURCE, htons(FIRST_FLOW_PORT + flow % FLOW_PORTS));
 		if (++side->filled == BURST) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))

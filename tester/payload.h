@@ -27,6 +27,12 @@
 #define MAX_FRAME_BYTES 3000
 #define MAX_LENGTH (MAX_FRAME_BYTES - FCS_BYTES) /* a length is a frame's size in memory: without the FCS */
 
+/*
+ * Flows may be in groups, each with a destination of its own. The frame with number N, counted from 0, is of group N
+ * modulo the number of groups. So the receiver needs no further bytes to tell the group of a frame.
+ */
+#define MAX_GROUPS 16
+
 #define SIGNATURE 0x7064aa5eu /* even: the lowest bit is the direction */
 #define TIME_MASK ((1ULL << 48) - 1)
 

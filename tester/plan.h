@@ -30,8 +30,14 @@ struct pace {
 	__u64 spacing;    /* ns between frames that are later than `allowance` */
 };
 
+struct header { /* of the frames of one group of flows */
+	__u64 words[6];    /* the header's 42 bytes, without flow and size */
+	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
+	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
+};
+
 struct stream { /* one direction; `due` is FINISHED if all frames are sent, or none is to be sent */
-	__u64 header[6];  /* the header's 42 bytes, without flow and size */
+	struct header header[MAX_GROUPS];
 	struct pace pace, next_pace;
 	__u64 change;     /* the number of frames after which the next pace begins; 0: never */
 	__u64 due;        /* of the next frame, with fraction */
@@ -39,9 +45,8 @@ struct stream { /* one direction; `due` is FINISHED if all frames are sent, or n
 	__u64 not_before; /* ns; the earliest time of the next frame while catching up */
 	__u64 late_after; /* ns: later frames are counted as late */
 	__u64 sent, first, last, late;
-	__u32 checksum;    /* of the IPv4 header without length and low halves of flow addresses, not folded */
-	__u32 destination; /* 1: the destination address is the flow's; 0: it is fixed */
 	__u32 flow;
+	__u32 group;      /* of the next frame */
 	__u32 size;
 	__u32 train;      /* frames that are due together, less one: 0, 1, 3, 7 ... */
 	__u32 first_size; /* the first size of the next round of flows; it changes so that no flow keeps one size */
@@ -69,7 +74,8 @@ struct plan {
 	__u64 now;        /* ns of the engine's clock, as read last */
 	__u32 calls;      /* so far */
 	__u32 clock_mask; /* the clock is read at calls whose number has none of these bits */
-	__u32 flows;
+	__u32 flows;  /* a multiple of `groups`, so that each flow is in one group */
+	__u32 groups;
 	__u32 sizes;
 	__u32 largest;
 	__u32 trial;
@@ -147,6 +153,7 @@ INLINE __u16 network_short(__u32 value)
 INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction, void *frame, void *end, __u32 length,
 		       __u64 now)
 {
+	const struct header *header = &stream->header[stream->group & (MAX_GROUPS - 1)];
 	struct head head;
 	__u32 sequence = stream->sent;
 	__u32 sum;
@@ -157,16 +164,16 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 	if (length > MAX_LENGTH || frame + HEAD_END > end)
 		return -1;
 	for (int word = 0; word < 5; word++)
-		STORE(__u64, frame + 8 * word, stream->header[word]);
-	STORE(__u16, frame + 40, (__u16)stream->header[5]);
+		STORE(__u64, frame + 8 * word, header->words[word]);
+	STORE(__u16, frame + 40, (__u16)header->words[5]);
 
 	host = plan->host[stream->flow & (MAX_FLOWS - 1)];
 	total = network_short(length - 14);
-	sum = stream->checksum + host + total;
+	sum = header->checksum + host + total;
 	STORE(__u16, frame + TOTAL_LENGTH, total);
 	STORE(__u16, frame + UDP_LENGTH, network_short(length - 34));
 	STORE(__u16, frame + ADDRESS_SOURCE, host);
-	if (stream->destination) {
+	if (header->destination) {
 		STORE(__u16, frame + ADDRESS_DESTINATION, host);
 		sum += host;
 	}
@@ -204,6 +211,7 @@ INLINE int write_frame(struct plan *plan, struct stream *stream, __u32 direction
 	else if (!(stream->sent & stream->train))
 		stream->due += stream->pace.gap * (stream->train + 1);
 	stream->flow = stream->flow + 1 < plan->flows ? stream->flow + 1 : 0;
+	stream->group = stream->group + 1 < plan->groups ? stream->group + 1 : 0;
 	stream->size = stream->size + 1 < plan->sizes ? stream->size + 1 : 0;
 	if (plan->flows > 1 && !stream->flow && stream->size == stream->first_size) {
 		stream->first_size = stream->first_size + 1 < plan->sizes ? stream->first_size + 1 : 0;

@@ -5,6 +5,9 @@
  *     load=100000 duration=1 settle=0.05 sizes=64,570 directions=left-to-right,right-to-left flows=1
  *     left-to-right.mac=02:00:00:00:00:01 left-to-right.address=198.19.0.1 left-to-right.udp-port=7
  *
+ * With groups=4, the flows are in so many groups, each with a destination of its own. A number names the group of an
+ * entry, and without a number it is the first one: left-to-right.4.mac=02:00:00:00:00:04
+ *
  * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32 warm-up=512
  * With frames=500, so many frames leave at this load. `duration` is then the longest time.
  * With overload=200000 overload-duration=2, frames leave at this load first, and then at `load` for `duration`.
@@ -123,6 +126,20 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 	return complain(BAD_REQUEST, "request: %s is no word of a request", key);
 }
 
+/* `what` is WHAT or NUMBER.WHAT. The entry of this group, counted from 1. */
+static int read_entry_of_group(const char *key, const char *value, const char *what, struct entry *entries)
+{
+	char *dot = strchr(what, '.'), number[8] = "1";
+	unsigned int group;
+
+	if (dot)
+		snprintf(number, sizeof(number), "%.*s", (int)(dot - what), what);
+	if (read_whole(key, number, 1, MAX_GROUPS, "the entry of a group from 1 to 16", &group))
+		return -1;
+	entries[group - 1].given = 1;
+	return read_entry(key, value, dot ? dot + 1 : what, &entries[group - 1]);
+}
+
 static int read_burst(const char *key, const char *value, unsigned int *frames)
 {
 	if (read_whole(key, value, 1, WINDOW, "1 to 64 frames", frames))
@@ -169,6 +186,8 @@ static int read_word(char *key, char *value, struct request *request)
 		return read_whole(key, value, 1, 65535, "1 to 65535", &request->trial);
 	if (!strcmp(key, "flows"))
 		return read_whole(key, value, 1, MAX_FLOWS, "1 to 65536", &request->flows);
+	if (!strcmp(key, "groups"))
+		return read_whole(key, value, 1, MAX_GROUPS, "1 to 16", &request->groups);
 	if (!strcmp(key, "sizes"))
 		return read_sizes(key, value, request);
 	if (!strcmp(key, "directions"))
@@ -176,7 +195,7 @@ static int read_word(char *key, char *value, struct request *request)
 	for (int direction = 0; dot && direction < 2; direction++)
 		if (strlen(direction_name[direction]) == (size_t)(dot - key) &&
 		    !strncmp(key, direction_name[direction], dot - key))
-			return read_entry(key, value, dot + 1, &request->entry[direction]);
+			return read_entry_of_group(key, value, dot + 1, request->entry[direction]);
 	return complain(BAD_REQUEST, "request: %s is no word of a request", key);
 }
 
@@ -185,7 +204,7 @@ int request_parse(char *line, struct request *request)
 	char *rest = NULL;
 
 	*request = (struct request){ .duration = -1, .load = -1, .settle = 0.05, .directions = { 1, 0 }, .flows = 1,
-				     .train = 1, .sizes = 1, .size = { 64 } };
+				     .groups = 1, .train = 1, .sizes = 1, .size = { 64 } };
 	for (char *word = strtok_r(line, " \t\r\n", &rest); word; word = strtok_r(NULL, " \t\r\n", &rest)) {
 		char *value = strchr(word, '=');
 
@@ -201,14 +220,21 @@ int request_parse(char *line, struct request *request)
 		return complain(BAD_REQUEST, "request: overload needs a duration and a load that follows");
 	if (request->frames && (request->overload || request->burst))
 		return complain(BAD_REQUEST, "request: frames goes with neither a closed loop nor an overload");
+	if (request->flows % request->groups)
+		return complain(BAD_REQUEST, "request: flows must be a multiple of groups");
+	for (int i = 0; i < 2 * MAX_GROUPS; i++)
+		if (request->entry[i / MAX_GROUPS][i % MAX_GROUPS].given && i % MAX_GROUPS >= (int)request->groups)
+			return complain(BAD_REQUEST, "request: an entry is of group %d, and there are %u", i % MAX_GROUPS + 1,
+					request->groups);
 	if (request->train > 1 && !request->load)
 		return complain(BAD_REQUEST, "request: a train needs a load");
-	for (int direction = 0; direction < 2; direction++) {
-		const struct entry *entry = &request->entry[direction];
+	for (int i = 0; i < 2 * MAX_GROUPS; i++) {
+		const struct entry *entry = &request->entry[i / MAX_GROUPS][i % MAX_GROUPS];
+		int direction = i / MAX_GROUPS;
 		char text[INET_ADDRSTRLEN];
 
-		if (entry->has_source != entry->has_address && entry->has_source)
-			return complain(BAD_REQUEST, "request: a source needs an address");
+		if (entry->has_source && (!entry->has_address || request->groups > 1))
+			return complain(BAD_REQUEST, "request: a source needs an address, and goes with one group");
 		/* Frames must not leave the testbed. Only a sender that knows both ends may use other addresses. */
 		if (entry->has_address && !entry->has_source && ntohl(entry->address) >> 17 != LEFT_NETWORK >> 1)
 			return bad(direction ? "right-to-left.address" : "left-to-right.address",
@@ -231,10 +257,10 @@ static uint16_t flow_host(unsigned int flow)
 	return htons(((third + FIRST_THIRD_OCTET) & 255) << 8 | fourth);
 }
 
-static void header_make(struct stream *stream, const struct entry *entry, const struct port *from, const struct port *to,
-			int direction)
+static struct header header_make(const struct entry *entry, const struct port *from, const struct port *to, int direction)
 {
-	unsigned char header[sizeof(stream->header)] = { 0 };
+	struct header made = { .destination = !entry->has_address };
+	unsigned char header[sizeof(made.words)] = { 0 };
 	uint16_t network[2] = { htons(LEFT_NETWORK), htons(RIGHT_NETWORK) };
 	uint16_t ports[2] = { htons(UDP_SOURCE_PORT), htons(entry->udp_port ? entry->udp_port : UDP_DESTINATION_PORT) };
 	uint16_t word;
@@ -253,13 +279,12 @@ static void header_make(struct stream *stream, const struct entry *entry, const 
 		memcpy(header + 30, &entry->address, 4);
 	memcpy(header + 34, ports, 4);
 
-	stream->destination = !entry->has_address;
-	stream->checksum = 0;
 	for (int at = 14; at < 34; at += 2) {
 		memcpy(&word, header + at, 2);
-		stream->checksum += word;
+		made.checksum += word;
 	}
-	memcpy(stream->header, header, sizeof(header));
+	memcpy(made.words, header, sizeof(header));
+	return made;
 }
 
 static struct pace pace_make(double load)
@@ -300,7 +325,7 @@ static void stream_pace(struct stream *stream, const struct request *request, in
 
 void plan_make(struct plan *plan, const struct request *request, const struct port ports[2], uint16_t trial)
 {
-	const struct entry *entry = &request->entry[!request->directions[0]];
+	const struct entry *entry = &request->entry[!request->directions[0]][0];
 	double grace = request->load ? fmax(request->duration / 200, 0.002) : 0; /* to make up for a stall near the end */
 
 	plan->start = 0;
@@ -312,6 +337,7 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 	plan->burst = request->burst;
 	plan->warm_up = request->warm_up;
 	plan->flows = request->flows;
+	plan->groups = request->groups;
 	plan->sizes = request->sizes;
 	plan->largest = 0;
 	plan->trial = trial;
@@ -330,7 +356,9 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 		if (!request->directions[direction])
 			continue;
 		stream->due = 0;
-		header_make(stream, &request->entry[direction], &ports[direction], &ports[!direction], direction);
+		for (unsigned int group = 0; group < request->groups; group++)
+			stream->header[group] = header_make(&request->entry[direction][group], &ports[direction],
+							    &ports[!direction], direction);
 		stream_pace(stream, request, direction && request->directions[!direction]);
 	}
 }

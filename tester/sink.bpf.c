@@ -26,19 +26,19 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} trial_map SEC(".maps");
+	__type(value, struct running);
+} running_map SEC(".maps");
 
 INLINE int sink(struct xdp_md *ctx, __u32 direction)
 {
 	__u32 entry = 2 * bpf_get_smp_processor_id() + direction, zero = 0;
 	struct counters *counters = bpf_map_lookup_elem(&counters_map, &entry);
 	struct arrivals *arrivals = bpf_map_lookup_elem(&arrivals_map, &direction);
-	__u32 *trial = bpf_map_lookup_elem(&trial_map, &zero);
+	const struct running *running = bpf_map_lookup_elem(&running_map, &zero);
 
-	if (!counters || !arrivals || !trial)
+	if (!counters || !arrivals || !running)
 		return XDP_PASS;
-	if (account((void *)(long)ctx->data, (void *)(long)ctx->data_end, direction, *trial, bpf_ktime_get_ns(),
+	if (account((void *)(long)ctx->data, (void *)(long)ctx->data_end, direction, running, bpf_ktime_get_ns(),
 		    counters, arrivals))
 		return XDP_DROP;
 	return XDP_PASS;

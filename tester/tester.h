@@ -58,7 +58,7 @@ int port_discard(const struct port *port, unsigned int udp_port); /* let the ker
 
 /* requests */
 struct entry {
-	int has_mac, has_address, has_source;
+	int given, has_mac, has_address, has_source;
 	unsigned char mac[6];
 	uint32_t address, source; /* network order; with a source, flows differ in their UDP source ports */
 	uint16_t udp_port;
@@ -78,9 +78,9 @@ struct request {
 	int directions[2];
 	enum part part;
 	unsigned int trial; /* its number, which all frames carry; 0: the process chooses it */
-	unsigned int flows, sizes;
-	uint16_t size[MAX_SIZES]; /* with FCS */
-	struct entry entry[2];    /* by direction */
+	unsigned int flows, groups, sizes;
+	uint16_t size[MAX_SIZES];            /* with FCS */
+	struct entry entry[2][MAX_GROUPS];   /* by direction */
 };
 
 int request_parse(char *line, struct request *request);

@@ -32,7 +32,7 @@ static struct refusals *refusals; /* by port */
 static struct counters *counters; /* [CPU][direction] */
 static struct arrivals *arrivals; /* by direction */
 static struct stamp *stamps;     /* by burst of a closed loop */
-static uint32_t *running_trial;
+static struct running *running;
 static int cpus, send_program;
 static int sink_program[2], sink_link[2]; /* by port */
 static const struct port *on_ports;
@@ -165,8 +165,8 @@ static int xdp_open(struct port ports[2])
 	stamps = shared(sender, "stamps_map", sizeof(*stamps));
 	counters = shared(sink, "counters_map", sizeof(*counters));
 	arrivals = shared(sink, "arrivals_map", sizeof(*arrivals));
-	running_trial = shared(sink, "trial_map", 8);
-	if (!plan || !stamps || !refusals || !counters || !arrivals || !running_trial || watch_refusals(sender, ports))
+	running = shared(sink, "running_map", sizeof(*running));
+	if (!plan || !stamps || !refusals || !counters || !arrivals || !running || watch_refusals(sender, ports))
 		return -1;
 	sink_program[LEFT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_left"));
 	sink_program[RIGHT] = bpf_program__fd(bpf_object__find_program_by_name(sink, "sink_right"));
@@ -318,7 +318,7 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 
 	if (request->part != WHOLE)
 		return complain(BAD_REQUEST, "request: the engine xdp has both ports of a trial");
-	*running_trial = plan->trial;
+	*running = (struct running){ plan->trial, plan->groups };
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_reset(&counters[i]);
 	for (int i = 0; i < 2; i++) {

@@ -21,40 +21,40 @@ from cryptography import x509
 
 from podperf.cluster import layout, lifecycle
 from podperf.cluster.certificates import Authority
-from podperf.cluster.control_groups import Hierarchy, end, hierarchies, make
-from podperf.cluster.layout import ClusterNode, Layout
+from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
+from podperf.cluster.layout import ClusterLayout, ClusterNode
 from podperf.cluster.parts import MODULE, PROGRAMS, ClusterPrograms, go_version, kubernetes_version
 from podperf.cluster.relay import listen, relay
 from podperf.errors import PodperfError
 
 
 @pytest.fixture
-def wanted(tmp_path: Path) -> Layout:
+def wanted(tmp_path: Path) -> ClusterLayout:
     """A cluster of two nodes."""
     debian = tmp_path / "debian"
     for program in ("usr/bin/etcd", "usr/bin/containerd", "usr/bin/ctr", "usr/sbin/runc"):
         (debian / program).parent.mkdir(parents=True, exist_ok=True)
         (debian / program).touch()
     programs = ClusterPrograms(debian, tmp_path / "kubernetes")
-    return Layout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
+    return ClusterLayout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
 
 
-def test_a_layout_reaches_the_first_process_unchanged(wanted: Layout) -> None:
+def test_a_layout_reaches_the_first_process_unchanged(wanted: ClusterLayout) -> None:
     assert layout.from_json(wanted.as_json()) == wanted
 
 
-def test_a_program_that_no_package_has_is_named(wanted: Layout) -> None:
+def test_a_program_that_no_package_has_is_named(wanted: ClusterLayout) -> None:
     with pytest.raises(PodperfError, match="has no kubectl; remove that folder"):
         wanted.parts.of_debian("kubectl")
 
 
-def test_all_files_are_in_the_folder_of_the_cluster(wanted: Layout) -> None:
+def test_all_files_are_in_the_folder_of_the_cluster(wanted: ClusterLayout) -> None:
     found = layout.files(wanted)
     assert all(path.is_relative_to(wanted.folder) for path in found)
     assert wanted.kubeconfig in found
 
 
-def test_commands_name_only_files_that_are_made(wanted: Layout) -> None:
+def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
     made = {str(path) for path in layout.files(wanted)}
     node = wanted.nodes[0]
     commands = [
@@ -70,7 +70,7 @@ def test_commands_name_only_files_that_are_made(wanted: Layout) -> None:
     assert named <= made
 
 
-def test_settings_of_a_node_name_only_files_that_are_made(wanted: Layout) -> None:
+def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
     found = layout.files(wanted)
     folder = wanted.of_node(wanted.nodes[1])
     settings = yaml.safe_load(found[folder / "kubelet.yaml"])
@@ -96,7 +96,7 @@ def test_each_node_has_a_route_to_the_pods_of_the_other_one() -> None:
     assert not any("-n" in each and "node2" in each and second.pods in each for each in commands)
 
 
-def test_the_network_of_pods_is_the_nodes_part(wanted: Layout) -> None:
+def test_the_network_of_pods_is_the_nodes_part(wanted: ClusterLayout) -> None:
     found = layout.files(wanted)
     for node in wanted.nodes:
         (plugin,) = json.loads(found[wanted.of_node(node) / "net.d" / "10-podperf.conflist"])["plugins"]
@@ -237,13 +237,15 @@ log = Path({str(tmp_path / "log")!r})
 print(children.run(["sh", "-c", "echo $COLOUR; exit 7"], log), flush=True)
 print(children.run(["true"], log), flush=True)
 group = Path({str(tmp_path)!r})
-children.start("the part", ["sh", "-c", "exit 3"], log, [group])
+number = children.start("the part", ["sh", "-c", "exit 3"], log, [group])
 assert ended.wait(10)
+print(number)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout.split("\n") == ["7", "0", "the part 3", ""]
+    first, second, part, number = done.stdout.splitlines()
+    assert (first, second, part) == ("7", "0", "the part 3")
     assert (tmp_path / "log").read_text() == "blue\n"
-    assert (tmp_path / "cgroup.procs").read_text() == "0\n"
+    assert (tmp_path / "cgroup.procs").read_text() == f"{number}\n"
 
 
 def test_a_node_has_a_name_that_kubernetes_takes() -> None:

@@ -108,7 +108,8 @@ def test_a_skipped_test_says_nothing_about_the_pace() -> None:
         (["sec-5", "isolation", "linux-bridge", "64B"], 5, 12),
         (["sec-5", "isolation"], 0, 1),
         (["finding", "sec-4.1.1", "macvlan", "linux-bridge"], 25, 60),
-        (["finding", "sec-4.2.4", "resources", "macvlan"], 50, 120),
+        (["finding", "sec-4.2.4", "chain-length", "macvlan"], 50, 120),
+        (["finding", "sec-4.2.1", "resources", "af-xdp"], 50, 120),
         ([], 20, 30),
     ],
 )

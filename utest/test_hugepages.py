@@ -5,11 +5,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
 from podperf.hosts.way_back import changes
 from podperf.kernel import hugepages
+from podperf.model import PageSize
 from scripted_host import ScriptedHost
 
 PAGES = "hugepages/hugepages-2048kB"
@@ -33,7 +37,10 @@ def test_pages_are_those_of_their_node_whatever_order_the_folders_have(nodes: Se
 
 
 def test_a_kernel_that_knows_of_no_nodes_has_one() -> None:
-    files = {f"{hugepages.FOLDER}/nr_hugepages": "8", f"{hugepages.FOLDER}/free_hugepages": "3"}
+    files = {
+        f"{hugepages.folder(PageSize.TWO_MIB)}/nr_hugepages": "8",
+        f"{hugepages.folder(PageSize.TWO_MIB)}/free_hugepages": "3",
+    }
     assert hugepages.free(ScriptedHost(files, patient=True)) == {0: (3, 8)}
 
 
@@ -42,7 +49,7 @@ def test_pages_are_noted_before_they_are_reserved_and_given_back() -> None:
     folder = f"/sys/devices/system/node/node0/{PAGES}"
     host.files |= {f"{folder}/nr_hugepages": "100", f"{folder}/surplus_hugepages": "1"}
     with pytest.raises(PodperfError, match="no 64 MiB of hugepages left"), ExitStack() as undo:
-        hugepages.reserve(host, 64, undo)
+        hugepages.reserve(host, PageSize.TWO_MIB, [64], undo)
     (reserved,) = (at for at, each in enumerate(host.commands) if each == f"tee {folder}/nr_hugepages")
     (given_back,) = (at for at, each in enumerate(host.commands) if each.endswith(f"{folder} 99"))
     assert reserved < given_back
@@ -63,3 +70,41 @@ def test_a_kill_before_pages_are_reserved_leaves_their_number(tmp_path: Path) ->
     with pytest.raises(PodperfError, match="no-such/nr_hugepages"):
         host.do("sh", "-c", hugepages._SET_BACK, "sh", str(tmp_path / "no-such"), "7", *pairs)
     assert (tmp_path / "node0" / "nr_hugepages").read_text() == "99\n", "the other nodes get their numbers nevertheless"
+
+
+@given(st.lists(st.integers(1, 4096), max_size=8), st.sampled_from([PageSize.TWO_MIB, PageSize.ONE_GIB]))
+def test_no_two_processes_share_a_page(memories: list[int], size: PageSize) -> None:
+    pages = hugepages.whole_pages(memories, size)
+    assert len(memories) * (size >= max(memories, default=0)) <= pages
+    assert sum(memories) <= pages * size < sum(memories) + size * len(memories) + 1
+
+
+def test_three_pods_take_three_pages_of_a_gibibyte() -> None:
+    folder = hugepages.folder(PageSize.ONE_GIB)
+    files = {f"{folder}/{name}_hugepages": "0" for name in ("nr", "free", "surplus")}
+    host = ScriptedHost(files, patient=True)
+    with (
+        pytest.raises(PodperfError, match="no 3072 MiB of hugepages left: 0 of 3 pages of 1 GiB are free"),
+        ExitStack() as undo,
+    ):
+        hugepages.reserve(host, PageSize.ONE_GIB, [128, 128, 256], undo)
+    assert f"tee {folder}/nr_hugepages" in host.commands
+
+
+class _WithoutPages(ScriptedHost):
+    """A host whose kernel has no such pages: `test -w` fails."""
+
+    def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
+        assert command[0] == "test"
+        return Completed(command, 1, "", "")
+
+
+def test_pages_that_the_machine_cannot_give_are_unavailable_with_the_remedy() -> None:
+    folder = hugepages.folder(PageSize.ONE_GIB)
+    with pytest.raises(Unavailable, match=r"`hugepagesz=1G hugepages=2` on the kernel's command line.*pdpe1gb"):
+        hugepages.try_to_reserve(_WithoutPages(), PageSize.ONE_GIB, [128, 128])
+    files = {f"{folder}/{name}_hugepages": "0" for name in ("nr", "free", "surplus")}
+    full = ScriptedHost(files, patient=True)
+    with pytest.raises(Unavailable, match="`hugepagesz=1G hugepages=1`"):
+        hugepages.try_to_reserve(full, PageSize.ONE_GIB, [128])
+    assert changes(full) == [], "a try gives back what it took"

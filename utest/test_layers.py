@@ -19,6 +19,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
     {
         "__init__",
         "addressing",
+        "allocation",
         "cpu_lists",
         "cpu_time",
         "errors",

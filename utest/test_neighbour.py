@@ -26,7 +26,7 @@ from podperf.model import Chain, Placement
 from podperf.preflight.plan import plan
 from podperf.records import TestRecord, read_record
 from podperf.report.command import write_reports
-from podperf.report.isolation_chart import bars_of, isolation_charts
+from podperf.report.scenario_bars import group_of
 from podperf.testbed.neighbour import (
     HOG_MIB,
     Neighbour,
@@ -250,7 +250,7 @@ def test_the_record_says_what_competed_and_where(tmp_path: Path) -> None:
 
 def test_the_report_has_a_bar_for_each_level(tmp_path: Path) -> None:
     record = recorded(tmp_path)
-    assert [(each.name, each.words) for each in bars_of(record)] == [
+    assert [(each.name, each.words) for each in group_of(record).bars] == [
         ("exclusive, alone", "200 kpps"),
         ("exclusive, beside a busy neighbour", "190 kpps; neighbour had 0.5 CPU"),
         ("none, alone", "120 kpps"),
@@ -258,14 +258,7 @@ def test_the_report_has_a_bar_for_each_level(tmp_path: Path) -> None:
     ]
     page = write_reports(tmp_path).read_text()
     section = page[page.index("CPU Isolation / NUMA Affinity") :]
-    assert section.index("rate by isolation level: AF_XDP, busy") < section.index("<table")
-
-
-def test_other_comparisons_have_no_bars(tmp_path: Path) -> None:
-    record = recorded(tmp_path)
-    for each in record["methods"]["comparison"]["placements"].values():
-        each["neighbour"] = None
-    assert not list(isolation_charts([record, {"methods": {}}]))
+    assert section.index("rate by scenario: AF_XDP, busy") < section.index("<table")
 
 
 def test_a_plan_of_the_usual_placement_has_precedence() -> None:

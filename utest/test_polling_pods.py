@@ -21,7 +21,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.thread_time import Cycles
-from podperf.model import Chain, Direction, Entry, FrameSize, Placement, VirtualFunctionSettings
+from podperf.model import Chain, Direction, Entry, FrameSize, PageSize, Placement, VirtualFunctionSettings
 from podperf.pods.base import Pod
 from podperf.pods.forwarders.base import Share
 from podperf.pods.forwarders.dpdk import DpdkApplication
@@ -89,7 +89,7 @@ def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[Polling
     runtime: Any = None
     vfs = VirtualFunctionSettings()
     plan_of_cpus = plan_cpus(Placement((0,), cpus), count, with_switch=False)
-    worker = Worker(HOST, "", left, right, runtime, 1500, plan_of_cpus, "/run", vfs, hugepages=False)
+    worker = Worker(HOST, "", left, right, runtime, 1500, plan_of_cpus, "/run", vfs, hugepages=PageSize.NONE)
     pods, events = PollingPods(worker, Chain("memif", count), undo), []  # type: ignore[var-annotated]
     forwarders = [Recorded(events) for _ in range(count)]
     for number, each in enumerate(forwarders, start=1):

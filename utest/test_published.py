@@ -17,6 +17,7 @@ from podperf.topology import load_topology
 from podperf.verdicts.findings import judge
 from podperf.verdicts.published import PublishedOrder
 from podperf.verdicts.published_files import FOLDER, TOPOLOGIES, load_table, published_table
+from podperf.verdicts.published_quantity import PublishedQuantity
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(each.stem for each in FOLDER.glob("*.yaml"))
@@ -53,7 +54,7 @@ def test_the_draft_is_quoted_to_the_digit() -> None:
 
 
 def test_only_what_a_document_says_is_called_an_ndr() -> None:
-    quantities = {name: published_table(name).quantity for name in NAMES}
+    quantities = {name: published_table(name).quantity.name for name in NAMES}
     named = {name for name, quantity in quantities.items() if quantity == "NDR"}
     assert named == {"appendix_c_multi_pod", "hackathon_113"}, "A and B do not say how their throughput was found"
 
@@ -117,6 +118,11 @@ def test_rows_that_cannot_be_set_up_say_why() -> None:
         published_table("appendix_d")
 
 
+def test_only_the_hackathon_gives_a_loss_goal() -> None:
+    goals = {name: published_table(name).quantity.loss_ratio for name in NAMES}
+    assert {name: goal for name, goal in goals.items() if goal is not None} == {"hackathon_113": 0.001}
+
+
 SOUND = """\
 version: 1
 source: {document: d, section: s, table: t}
@@ -133,7 +139,8 @@ def test_a_sound_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(SOUND)
     table = load_table(path)
-    assert (table.frame, table.unit, [row.figure for row in table.rows]) == (None, "Gbit/s", [2.0, 1.0])
+    assert table.quantity == PublishedQuantity("NDR", "Gbit/s")
+    assert [row.figure for row in table.rows] == [2.0, 1.0]
 
 
 @pytest.mark.parametrize(

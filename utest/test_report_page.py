@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import chromium
 import made_up
 from every_place import with_every_text
+from made_up_resources import resources_records
 from podperf import report
 from podperf.metrics import Measured
 from podperf.noise import Noise
@@ -49,6 +50,8 @@ def eventful_run(folder: Path) -> Path:
     }
     record.name, record.log = "Averylongnamewithoutanyplacetobreakit" * 6, "log.html#s1-s2-t3"
     made_up.write(folder, record, trials)
+    for resources in resources_records():
+        made_up.write(folder, resources)
     (folder / "records" / "cut.json").write_text("{")
     return command.write_reports(folder)
 
@@ -257,8 +260,8 @@ def test_high_limits_are_no_floors(eventful: Path) -> None:
 
 def test_sections_are_summed_up_in_words(eventful: Path) -> None:
     text = Seen(eventful.read_text()).text
-    assert "of the draft's 16 sections with something to measure were measured" in text
-    assert "4.1.1 with a test that failed; 4.2.1 with a claim that was refuted" in text
+    assert "of the draft's 17 sections with something to measure were measured" in text
+    assert "4.1.1 with a test that failed; 4.2.1, 4.2 with a claim that was refuted" in text
     assert "sections good" not in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,48 @@ def test_the_request_of_a_closed_loop() -> None:
     assert request_line(LOOP, 0.05) == (
         "load=0.000000 duration=10.000000 settle=0.050 sizes=64 directions=left-to-right flows=1 burst=32 windows=2 "
         "warm-up=0"
+    )
+
+
+GROUPED = replace(TRIAL, traffic=replace(TRIAL.traffic, flows=3, further_entries=({}, {})))
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ([33, 33, 32], None),
+        ([33, 33, 33], "99 frames arrived in all groups of flows, and 98 in all, left-to-right"),
+        ([33, 65], "the tester counted 2 of 3 groups of flows left-to-right"),
+        ([], "the tester counted 0 of 3 groups of flows left-to-right"),
+    ],
+)
+def test_a_trial_whose_groups_are_not_the_whole_is_invalid(counts: list[int], reason: str | None) -> None:
+    answered = answer(received=98)["trial"]
+    answered["directions"][0] |= {"received_by_group": counts} if counts else {}
+    result = trial_result(GROUPED, answered)
+    assert result.invalid == reason
+    if reason is None:
+        assert result.rates_by_group == pytest.approx([330, 330, 320])
+        assert sum(result.rates_by_group) == pytest.approx(result.receive_rate)
+
+
+@given(flows=st.integers(1, 100), groups=st.integers(1, 20))
+def test_groups_of_flows_are_of_the_same_size(flows: int, groups: int) -> None:
+    further = ({},) * (groups - 1)
+    if groups <= 16 and flows % groups == 0:
+        assert TrafficProfile(IMIX, flows=flows, further_entries=further).groups == groups
+    else:
+        with pytest.raises(ValueError, match="groups of the same size"):
+            TrafficProfile(IMIX, flows=flows, further_entries=further)
+
+
+def test_the_request_names_the_entry_of_each_group() -> None:
+    left_to_right = [{Direction.LEFT_TO_RIGHT: Entry(mac=f"02:00:00:00:00:0{number}")} for number in (1, 2)]
+    traffic = TrafficProfile(
+        FrameSize.parse(64), flows=2, entries=left_to_right[0], further_entries=(left_to_right[1],)
+    )
+    assert request_line(Trial(traffic, 1e5, 2.0), 0.05).endswith(
+        "flows=2 groups=2 left-to-right.mac=02:00:00:00:00:01 left-to-right.2.mac=02:00:00:00:00:02"
     )
 
 

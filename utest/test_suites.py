@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from robot.running import TestCase
 
 import make_sweeps
 from podperf.dataplanes import DATA_PLANES
-from podperf.model import NetworkingModel
+from podperf.model import NetworkingModel, PageSize
+from podperf.pods.forwarders import FORWARDERS
 from podperf.report.draft import SECTIONS
 from podperf.testbed.neighbour import NeighbourKind
 from podperf.testbed.scenarios import CpuIsolation
@@ -142,8 +144,32 @@ def test_every_isolation_level_is_measured_under_its_tags() -> None:
         claim = IsolationClaim(
             data_plane, NeighbourKind[neighbour], tuple(CpuIsolation[each] for each in ("EXCLUSIVE", *levels))
         )
-        assert {"sec-4.2.1", "resources", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
+        assert {"sec-4.2.1", "finding", data_plane, claim.frame.name} <= set(test.tags), test.name
         assert f"exclusive over {' over '.join(levels).lower()}, {claim.neighbour}" in test.name
+
+
+def test_every_size_of_pages_is_measured_under_its_tags() -> None:
+    rows = [test for test in SUITE.all_tests if test.template == "Hugepages Should Be Judged"]
+    measured: dict[str, list[PageSize]] = {}
+    for test in rows:
+        data_plane, pods, size = map(str, test.body[0].args)
+        kind = DATA_PLANES[data_plane]
+        assert kind.forwarders[0] in FORWARDERS, f"{test.name}: nothing polls in its pods"
+        assert int(pods) == kind.least_pods
+        assert {"sec-4.2.2", "hugepages", "finding", data_plane, "64B"} <= set(test.tags), test.name
+        measured.setdefault(data_plane, []).append(PageSize[size])
+    sizes = [PageSize.TWO_MIB, PageSize.ONE_GIB]
+    assert measured == dict.fromkeys(("af-xdp", "memif", "ovs-dpdk", "vpp-l2patch"), sizes)
+
+
+def test_each_networking_model_has_one_or_two_chain_lengths_among_the_resources() -> None:
+    rows = [test for test in SUITE.all_tests if "chain-length" in test.tags]
+    assert {test.body[0].args[0] for test in rows} == {name for name in CLAIMS if name.endswith("-by-length")}
+    models = Counter(
+        tag for test in rows if "resources" in test.tags for tag in test.tags if tag in set(NetworkingModel)
+    )
+    of_all = {tag for test in rows for tag in test.tags if tag in set(NetworkingModel)}
+    assert of_all == set(models) and set(models.values()) <= {1, 2}
 
 
 def test_every_section_tag_is_a_section_of_the_draft() -> None:

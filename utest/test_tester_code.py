@@ -68,6 +68,13 @@ class Code:
         self._code.counted(numbers)
         return dict(zip(names, numbers, strict=True))
 
+    def by_group(self, groups: int) -> list[int]:
+        """The received frames of each group of flows."""
+        numbers = (ctypes.c_ulonglong * 16)()
+        self._code.counted_by_group(numbers)
+        assert not any(numbers[groups:])
+        return list(numbers[:groups])
+
     def sent(self, direction: int = 0) -> tuple[int, int]:
         """Frames sent, frames sent late."""
         numbers = (ctypes.c_ulonglong * 2)()
@@ -206,6 +213,35 @@ def test_an_entry_decides_where_frames_go(code: Code) -> None:
         assert checksum_is_right(frame)
 
 
+MACS = [f"02:00:00:00:02:{number:02x}" for number in range(1, 17)]
+
+
+@settings(deadline=None)
+@given(groups=st.integers(1, 16), each=st.integers(1, 5), count=st.integers(1, 200))
+def test_frames_go_to_each_group_in_turn_and_a_flow_is_always_of_one_group(
+    code: Code, groups: int, each: int, count: int
+) -> None:
+    macs = " ".join(f"left-to-right.{number}.mac={MACS[number - 1]}" for number in range(1, groups + 1))
+    assert code.begin(f"load=0 duration=1 flows={each * groups} groups={groups} {macs}") is None
+    frames = code.frames(count)
+    assert [frame[:6].hex(":") for frame in frames] == [MACS[number % groups] for number in range(count)]
+    assert all(checksum_is_right(frame) for frame in frames)
+    groups_of = {
+        addresses(frame): {other[:6] for other in frames if addresses(other) == addresses(frame)} for frame in frames
+    }
+    assert all(len(found) == 1 for found in groups_of.values())
+
+
+def test_each_group_has_its_own_address_and_port(code: Code) -> None:
+    further = "left-to-right.2.address=198.19.0.7 left-to-right.2.udp-port=9 left-to-right.2.mac=02:00:00:00:00:09"
+    code.begin(f"load=0 duration=1 flows=2 groups=2 {further}")
+    first, second, third = code.frames(3)
+    assert first[:6] == third[:6] and second[:6].hex(":") == "02:00:00:00:00:09"
+    assert [str(addresses(each)[1]) for each in (first, second, third)] == ["198.19.16.1", "198.19.0.7", "198.19.16.1"]
+    assert [struct.unpack("!H", each[36:38])[0] for each in (first, second, third)] == [7, 9, 7]
+    assert all(map(checksum_is_right, (first, second, third)))
+
+
 def test_the_other_direction_is_the_mirror_image(code: Code) -> None:
     code.begin("load=0 duration=1 directions=right-to-left")
     (frame,) = code.frames(1)
@@ -214,6 +250,29 @@ def test_the_other_direction_is_the_mirror_image(code: Code) -> None:
 
 
 # --- accounting ------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(groups=st.integers(2, 16), fates=st.lists(st.integers(0, 3), min_size=1, max_size=150), data=st.data())
+def test_the_frames_of_each_group_add_up_to_all(code: Code, groups: int, fates: list[int], data: st.DataObject) -> None:
+    """Frames are lost (0), arrive once (1), twice (2) or damaged (3), in any order."""
+    code.begin(f"load=0 duration=1 flows={groups} groups={groups}")
+    arriving = [(number, frame) for number, frame in enumerate(code.frames(len(fates))) if fates[number]]
+    for number, frame in data.draw(st.permutations(arriving)):
+        if fates[number] == 3:
+            code.receive(frame[:50] + bytes([frame[50] ^ 1]) + frame[51:])
+        for _ in range(fates[number] % 3):
+            code.receive(frame)
+    wanted = [sum(fate in (1, 2) for fate in fates[group::groups]) for group in range(groups)]
+    assert code.by_group(groups) == wanted
+    assert code.counted()["received"] == sum(wanted)
+
+
+def test_without_groups_none_is_counted(code: Code) -> None:
+    code.begin("load=0 duration=1 flows=4")
+    for frame in code.frames(10):
+        code.receive(frame)
+    assert code.by_group(0) == []
 
 
 @given(size=st.integers(64, 3000), bit=st.integers(0, 18 * 8 - 1), sequence=st.integers(0, 20))
@@ -446,6 +505,10 @@ def test_the_last_lost_frame_is_known(code: Code, lost: set[int]) -> None:
         ("load=0 duration=1 overload=2 overload-duration=1", "overload needs a duration and a load that follows"),
         ("load=1 duration=1 colour=red", "colour is no word of a request"),
         ("load=1 duration=1 left-to-right.colour=red", "left-to-right.colour is no word of a request"),
+        ("load=1 duration=1 flows=3 groups=2", "flows must be a multiple of groups"),
+        ("load=1 duration=1 flows=17 groups=17", "groups=17: must be 1 to 16"),
+        ("load=1 duration=1 left-to-right.17.udp-port=9", "must be the entry of a group from 1 to 16"),
+        ("load=1 duration=1 flows=2 groups=2 right-to-left.3.udp-port=9", "an entry is of group 3, and there are 2"),
         ("hello", "`hello` is not KEY=VALUE"),
     ],
 )

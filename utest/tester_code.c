@@ -56,13 +56,21 @@ int send_at(unsigned long long now, unsigned char *frame, int *direction)
 
 int receive_at(unsigned long long now, unsigned char *frame, int length, int direction)
 {
-	return account(frame, frame + length, direction, plan.trial, now, &counters, &arrivals);
+	const struct running running = { plan.trial, plan.groups };
+
+	return account(frame, frame + length, direction, &running, now, &counters, &arrivals);
 }
 
 /* received, duplicated, reordered, corrupted, stray, latency sum, min, max */
 void counted(unsigned long long *numbers)
 {
 	memcpy(numbers, &counters, 8 * sizeof(*numbers));
+}
+
+/* received frames of each group */
+void counted_by_group(unsigned long long *numbers)
+{
+	memcpy(numbers, counters.group, sizeof(counters.group));
 }
 
 /* The number of the last lost frame, or -1. */

@@ -24,6 +24,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     third_party                parts that other packages bring
     model                      the values of a measurement: chains, frames, traffic, trials, latencies
     addressing, cpu_lists      test addresses and MACs; CPU lists as text
+    allocation                 what every pod gets of its worker: CPU time, memory, CPUs, descriptors
     cpu_time                   the CPU time that a system under test took
     errors, figures, forecast  the errors of users; figures as text; the time that a run still takes
     nearness, noise            the known names next to a mistyped one; the amount of foreign work

@@ -31,6 +31,17 @@ def gateway_of(segment: int) -> str:
     return f"10.254.{segment}.254"
 
 
+def chain_from_left(number: int) -> str:
+    """The destination of frames from the left for one of several chains, counted from 0, where addresses tell them
+    apart. No flow of a tester has this address."""
+    return f"198.19.0.{number + 1}"
+
+
+def chain_from_right(number: int) -> str:
+    """The destination of frames from the right for one of several chains, counted from 0."""
+    return f"198.18.0.{number + 1}"
+
+
 def service_from_left(number: int) -> str:
     """The destination of frames from the left at hop `number`: the worker (0), a pod, or at the end the tester."""
     return f"198.19.255.{number + 1}"

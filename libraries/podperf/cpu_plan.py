@@ -1,4 +1,4 @@
-"""The CPU plan: the CPUs of each role while a chain is set up on a worker. No I/O.
+"""The CPU plan: the CPUs of each role while a chain is set up on a worker, and what each pod gets there. No I/O.
 
 podperf.testbed.placement and podperf.testbed.scenarios choose the CPUs of the system under test. The roles are given
 here. Drivers and records read a role by its name.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.model import Placement
 
 
@@ -52,10 +53,20 @@ class CpuPlan:
     apart: bool = False
     """Whether the tester's CPUs belong to another machine than the worker's."""
 
+    allocation: PodAllocation = USUAL_ALLOCATION
+    """Each pod gets these limits, queues and buffers of the worker, beside its CPU."""
+
+    further: tuple[tuple[int, ...], ...] = ()
+    """For each pod the CPUs on which it also polls, from left to right. Empty: each pod has one CPU."""
+
     @property
     def beside_switch(self) -> tuple[int, ...]:
         """The CPUs of pods and control: all CPUs that the switch does not use."""
-        return tuple(dict.fromkeys((*self.pods, *self.control)))
+        return tuple(dict.fromkeys((*self.pods, *(cpu for each in self.further for cpu in each), *self.control)))
+
+    def further_of(self, pod: int) -> tuple[int, ...]:
+        """The CPUs on which a pod also polls. Pods are counted from 0."""
+        return self.further[pod] if pod < len(self.further) else ()
 
     def pollers_of(self, ports: int) -> list[int]:
         """The CPU of the switch that polls each of the ports along the chain, from left to right.
@@ -77,7 +88,7 @@ class CpuPlan:
     @property
     def roles(self) -> Mapping[str, tuple[int, ...]]:
         """The CPUs of each role on the worker's machine, by the name of the role. A role without CPUs is left out."""
-        pods = {f"pod {number}": (cpu,) for number, cpu in enumerate(self.pods, start=1)}
+        pods = {f"pod {place + 1}": (cpu, *self.further_of(place)) for place, cpu in enumerate(self.pods)}
         known = {
             "tester": () if self.apart else self.tester,
             "receives left": (self.receives_left,),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import reduce
 from statistics import fmean
 from types import MappingProxyType
@@ -24,6 +24,7 @@ DRAFT = "draft-dcn-bmwg-containerized-infra-10"  # the version whose section num
 FCS_BYTES = 4
 L1_OVERHEAD_BYTES = 20  # preamble 7, start delimiter 1, interframe gap 12 (IEEE 802.3)
 MIN_FRAME_BYTES, MAX_FRAME_BYTES = 64, 3000
+MOST_GROUPS = 16  # groups of flows that a tester can count apart
 
 
 class Direction(StrEnum):
@@ -127,22 +128,36 @@ class TrafficProfile:
     """The properties of the test traffic apart from load and duration.
 
     `flows` (1 to 65 536) UDP flows a direction, with addresses from 198.18.0.0/15 (RFC 2544 appendix C.2.2).
+    If several chains stand beside each other, `further_entries` has those of all chains but the first. The flows are
+    then in as many groups of the same size, one for each chain. Frames go to each group in turn.
     """
 
     frame: FrameSize
     directions: tuple[Direction, ...] = (Direction.LEFT_TO_RIGHT,)
     flows: int = 1
     entries: Mapping[Direction, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    further_entries: Sequence[Mapping[Direction, Entry]] = ()
 
     def __post_init__(self) -> None:
+        if self.groups > MOST_GROUPS or self.flows % self.groups:
+            raise ValueError(f"{self.flows} flows cannot be in {self.groups} groups of the same size, at most 16")
         if not 1 <= self.flows <= 65536:
             raise ValueError(f"flows must be 1 to 65536, not {self.flows}")
         if not self.directions or len(set(self.directions)) != len(self.directions):
             raise ValueError(f"directions must name one or both directions once, not {self.directions}")
 
+    @property
+    def groups(self) -> int:
+        """The number of groups of flows."""
+        return 1 + len(self.further_entries)
+
     def entry(self, direction: Direction) -> Entry:
-        """The destination of frames of this direction."""
+        """The destination of frames of this direction, or of its first group of flows."""
         return self.entries.get(direction, Entry())
+
+    def entries_of(self, direction: Direction) -> list[Entry]:
+        """The destination of each group of flows of this direction."""
+        return [each.get(direction, Entry()) for each in (self.entries, *self.further_entries)]
 
 
 @dataclass(frozen=True)
@@ -256,7 +271,8 @@ class DirectionResult:
 
     `received` counts each sequence number once, and `duplicated` counts the copies. `corrupted` frames had the
     signature but not the content that was sent; `received` does not contain them. `duration` is the time from the first
-    frame to the last one, plus one gap.
+    frame to the last one, plus one gap. `received_by_group` has the received frames of each group of flows, if there
+    are several groups.
     """
 
     direction: Direction
@@ -269,6 +285,7 @@ class DirectionResult:
     duration: float
     late: int = 0  # frames that the sender put out more than 1 ms after they were due
     last_lost: int | None = None  # of a trial with an overload: the number of the last lost frame, counted from 0
+    received_by_group: tuple[int, ...] = ()
     latency: Latency | None = None
 
     @property
@@ -285,6 +302,12 @@ class DirectionResult:
     def receive_rate(self) -> float:
         """Received frames divided by the duration of sending."""
         return self.received / self.duration if self.duration > 0 else 0.0
+
+    @property
+    def rates_by_group(self) -> tuple[float, ...]:
+        """The receive rate of each group of flows. Their sum is `receive_rate`."""
+        counts = self.received_by_group or (self.received,)
+        return tuple(each / self.duration if self.duration > 0 else 0.0 for each in counts)
 
 
 @dataclass(frozen=True)
@@ -342,6 +365,11 @@ class TrialResult:
         return fmean(each.receive_rate for each in self.directions) if self.directions else 0.0
 
     @property
+    def rates_by_group(self) -> tuple[float, ...]:
+        """Frames per second received of each group of flows, mean over the directions."""
+        return tuple(fmean(each) for each in zip(*(way.rates_by_group for way in self.directions), strict=True))
+
+    @property
     def duration(self) -> float:
         """The real seconds of sending, in the longest direction."""
         return max((each.duration for each in self.directions), default=0.0)
@@ -354,18 +382,33 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class Chain:
-    """The ordered pods between the tester's left and right port: 1 pod is PVP, N pods a service function chain."""
+    """The ordered pods between the tester's left and right port: 1 pod is PVP, N pods a service function chain.
+
+    With `chains`, so many chains of these pods stand beside each other on the same ports (service density). With
+    `common_pod`, their last pod is the same one.
+    """
 
     data_plane: str
     pods: int
     forwarder: str | None = None  # the program that forwards in a pod; None: the data plane's default
     workers: int = 1  # the pods are divided among so many workers, from left to right
+    chains: int = 1
+    common_pod: bool = False
 
     def __post_init__(self) -> None:
         if self.pods < 0:
             raise ValueError(f"a chain has 0 or more pods, not {self.pods}")
         if self.workers < 1:
             raise ValueError(f"a chain is on 1 or more workers, not {self.workers}")
+        if not 1 <= self.chains <= MOST_GROUPS:
+            raise ValueError(f"1 to {MOST_GROUPS} chains stand beside each other, not {self.chains}")
+        if self.common_pod and (self.chains < 2 or self.pods < 2):
+            raise ValueError("a common pod is the last one of two or more chains, each of two pods or more")
+
+    @property
+    def all_pods(self) -> int:
+        """The number of pods in all chains that stand beside each other."""
+        return self.pods * self.chains - (self.chains - 1 if self.common_pod else 0)
 
     @property
     def parts(self) -> list[Chain]:
@@ -374,10 +417,28 @@ class Chain:
         return [replace(self, pods=least + (number < left_over), workers=1) for number in range(self.workers)]
 
     def __str__(self) -> str:
-        """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, or `sriov-vpp, 4 pods on 2 workers`."""
+        """`linux-bridge, 1 pod`, `af-xdp, 2 pods with l2fwd`, `sriov-vpp, 4 pods on 2 workers`, or
+        `macvlan, 2 chains of 1 pod`."""
         inside = f" with {self.forwarder}" if self.forwarder else ""
         where = f" on {self.workers} workers" if self.workers > 1 else ""
-        return f"{self.data_plane}, {self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}"
+        beside = f"{self.chains} chains of " if self.chains > 1 else ""
+        common = ", the last one in common" if self.common_pod else ""
+        return f"{self.data_plane}, {beside}{self.pods} pod{'' if self.pods == 1 else 's'}{inside}{where}{common}"
+
+
+class PageSize(IntEnum):
+    """The size of the pages of an application's memory, in MiB. NONE: ordinary pages, no hugepages."""
+
+    NONE = 0
+    TWO_MIB = 2
+    ONE_GIB = 1024
+
+    @property
+    def words(self) -> str:
+        """`ordinary pages`, `pages of 2 MiB` or `pages of 1 GiB`."""
+        if self is PageSize.NONE:
+            return "ordinary pages"
+        return f"pages of {'1 GiB' if self is PageSize.ONE_GIB else '2 MiB'}"
 
 
 @dataclass(frozen=True)
@@ -387,7 +448,7 @@ class Placement:
     tester: tuple[int, ...]
     sut: tuple[int, ...]
     named_switch: tuple[int, ...] = ()  # the SUT's CPUs that the topology gives to a user-space switch
-    hugepages: bool = True  # whether applications may use them, if the worker has some
+    hugepages: PageSize = PageSize.TWO_MIB  # that applications have, if the worker has some
     apart: bool = False  # the tester has another machine: equal numbers are different CPUs
     neighbour: tuple[int, ...] = ()  # the worker's CPUs that neither tester nor SUT has
 
@@ -402,7 +463,7 @@ class Placement:
             "tester": list(self.tester),
             "sut": list(self.sut),
             "named_switch": list(self.named_switch),
-            "hugepages": self.hugepages,
+            "hugepages": bool(self.hugepages),
             "apart": self.apart,
         }
 

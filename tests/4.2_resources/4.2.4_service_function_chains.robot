@@ -1,17 +1,18 @@
 *** Settings ***
 Documentation    Service function chains (draft section 4.2.4): chains of 1, 2, 4 and 6 pods of each data plane, by
 ...              turns. Does the rate fall with the length, and how much of it does each further pod take? No verdict
-...              fails a test. docs/chain-length.md explains the figures.
+...              fails a test. One row of each networking model has the tag `resources`. docs/chain-length.md explains
+...              the figures.
 
 Resource         ../../resources/finding.resource
 
 Test Template    Claim Should Be Judged
-Test Tags        sec-4.2.4    resources    finding    64B
+Test Tags        sec-4.2.4    chain-length    finding    64B
 
 
 *** Test Cases ***                CLAIM
 Linux bridge, 1 to 6 pods         linux-bridge-by-length
-    [Tags]    kernel-space    linux-bridge
+    [Tags]    kernel-space    linux-bridge    resources
 PTP, 1 to 6 pods                  ptp-by-length
     [Tags]    kernel-space    ptp
 MACVLAN, 1 to 6 pods              macvlan-by-length
@@ -41,7 +42,7 @@ VPP bridge domain, 1 to 6 pods    vpp-bridge-domain-by-length
 VPP VRF, 1 to 6 pods              vpp-vrf-by-length
     [Tags]    user-space    vpp-vrf
 TC redirect, 1 to 6 pods          tc-redirect-by-length
-    [Tags]    ebpf    tc-redirect
+    [Tags]    ebpf    tc-redirect    resources
 TC redirect peer, 1 to 6 pods     tc-redirect-peer-by-length
     [Tags]    ebpf    tc-redirect-peer
 XDP redirect, 1 to 6 pods         xdp-redirect-by-length
@@ -53,4 +54,4 @@ AF_XDP busy poll, 1 to 6 pods     af-xdp-busy-poll-by-length
 OVS AF_XDP, 1 to 6 pods           ovs-afxdp-by-length
     [Tags]    ebpf    ovs-afxdp
 Memif, 2 to 6 pods                memif-by-length
-    [Tags]    user-space    memif
+    [Tags]    user-space    memif    resources

@@ -5,28 +5,28 @@ Documentation    What a chain does beside its throughput, by the methods of RFC 
 Resource         ../../resources/methods.resource
 
 Test Template    Chain Should Be Measured By
-Test Tags        sec-4.2    resources    64B
+Test Tags        sec-4.2    64B
 
 
 *** Test Cases ***                        METHOD                         DATA PLANE
 Loss curve, linux bridge, 64 B            Measure Loss Curve             linux-bridge
-    [Tags]    kernel-space    linux-bridge    loss-curve
+    [Tags]    kernel-space    linux-bridge    loss-curve    resources
 Loss curve, AF_XDP, 64 B                  Measure Loss Curve             af-xdp
     [Tags]    ebpf    af-xdp    loss-curve
 Back-to-back, linux bridge, 64 B          Measure Back To Back Frames    linux-bridge
     [Tags]    kernel-space    linux-bridge    back-to-back
 Back-to-back, AF_XDP, 64 B                Measure Back To Back Frames    af-xdp
-    [Tags]    ebpf    af-xdp    back-to-back
+    [Tags]    ebpf    af-xdp    back-to-back    resources
 Latency by load, linux bridge, 64 B       Measure Latency By Load        linux-bridge
-    [Tags]    kernel-space    linux-bridge    latency-by-load
+    [Tags]    kernel-space    linux-bridge    latency-by-load    resources
 Latency by load, AF_XDP, 64 B             Measure Latency By Load        af-xdp
     [Tags]    ebpf    af-xdp    latency-by-load
 System recovery, linux bridge, 64 B       Measure System Recovery        linux-bridge
     [Tags]    kernel-space    linux-bridge    system-recovery
 System recovery, AF_XDP, 64 B             Measure System Recovery        af-xdp
-    [Tags]    ebpf    af-xdp    system-recovery
+    [Tags]    ebpf    af-xdp    system-recovery    resources
 Repeated instantiation, linux bridge, 64 B    Measure Repeated Instantiation    linux-bridge
-    [Tags]    kernel-space    linux-bridge    repeated-instantiation
+    [Tags]    kernel-space    linux-bridge    repeated-instantiation    resources
 Repeated instantiation, AF_XDP, 64 B      Measure Repeated Instantiation    af-xdp
     [Tags]    ebpf    af-xdp    repeated-instantiation
 Soak, linux bridge, 64 B    Measure Soak    linux-bridge

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from podperf.kernel.control_groups import joining
+
 _LOOK_AGAIN = 0.1  # seconds
-# Run by `sh -c` with a number, so many paths of `cgroup.procs`, and a command: enters the groups, becomes the command.
-_IN_GROUPS = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 >"$1"; shift; n=$((n - 1)); done; exec "$@"'
 
 
 class Children:
@@ -35,10 +35,9 @@ class Children:
             return self._exit_codes.pop(number)
 
     def _start(self, command: Sequence[str], log: Path, groups: Sequence[Path], part: str | None) -> int:
-        entered = [str(each / "cgroup.procs") for each in groups]
         with self._changed, log.open("ab") as output:
             child = subprocess.Popen(
-                ["sh", "-c", _IN_GROUPS, "sh", str(len(entered)), *entered, *command],
+                joining(list(map(str, groups)), command),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

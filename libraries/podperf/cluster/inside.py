@@ -19,9 +19,9 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from podperf.cluster import control_groups, layout
+from podperf.cluster import hierarchies, layout
 from podperf.cluster.children import Children
-from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, ClusterNode, Layout
+from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, ClusterLayout, ClusterNode
 from podperf.cluster.relay import relay
 
 KEEP = "keep"
@@ -35,7 +35,7 @@ _SOCKET = "/run/containerd/containerd.sock"
 class Inside:
     """Starts the parts of a cluster."""
 
-    def __init__(self, wanted: Layout) -> None:
+    def __init__(self, wanted: ClusterLayout) -> None:
         self._wanted = wanted
         self._failed = False
         self._logs = wanted.folder / LOGS
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str]) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: os._exit(0))
     wanted = layout.from_json(arguments[0])
-    control_groups.enter(map(Path, wanted.groups), CONTROL)
+    hierarchies.enter(map(Path, wanted.groups), CONTROL)
     threading.Thread(target=_end_without_the_command, daemon=True).start()
     listening = socket.socket(fileno=int(arguments[1]))
     threading.Thread(target=relay, args=(listening, CONTROL_ADDRESS, API_PORT), daemon=True).start()

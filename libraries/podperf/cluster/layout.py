@@ -50,7 +50,7 @@ class ClusterNode:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClusterLayout:
     """A cluster that is to run in a folder. `port` of this machine's loopback leads to its API server."""
 
     parts: ClusterPrograms
@@ -93,10 +93,10 @@ def nodes(number: int) -> tuple[ClusterNode, ...]:
     return tuple(map(ClusterNode, range(1, number + 1)))
 
 
-def from_json(text: str) -> Layout:
-    """The layout that `Layout.as_json` wrote."""
+def from_json(text: str) -> ClusterLayout:
+    """The layout that `ClusterLayout.as_json` wrote."""
     found = json.loads(text)
-    return Layout(
+    return ClusterLayout(
         ClusterPrograms(Path(found["debian"]), Path(found["kubernetes"])),
         found["port"],
         nodes(found["nodes"]),
@@ -130,7 +130,7 @@ def network_commands(nodes: Sequence[ClusterNode]) -> Iterator[tuple[str, ...]]:
         yield ("nsenter", f"--net=/run/netns/{node.name}", "sysctl", "-qw", *forwarding)
 
 
-def files(layout: Layout) -> dict[Path, bytes]:
+def files(layout: ClusterLayout) -> dict[Path, bytes]:
     """All files that the cluster reads, with new keys."""
     authority = Authority()
     control = layout.folder / "control"
@@ -161,7 +161,7 @@ def _pem(users: Mapping[str, Any]) -> tuple[bytes, bytes]:
     return users["administrator"].certificate, users["administrator"].key
 
 
-def _files_of(layout: Layout, node: ClusterNode, authority: Authority) -> dict[Path, bytes]:
+def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) -> dict[Path, bytes]:
     folder = layout.of_node(node)
     user = authority.certify(f"system:node:{node.name}", "system:nodes", (node.name, node.address))
     return {
@@ -270,7 +270,7 @@ def kubelet_settings(folder: Path, node: ClusterNode) -> dict[str, Any]:
     }
 
 
-def etcd(layout: Layout) -> list[str]:
+def etcd(layout: ClusterLayout) -> list[str]:
     """The command of etcd. A cluster that lasts an hour needs no flushing to the disk."""
     return [
         layout.parts.of_debian("etcd"),
@@ -280,7 +280,7 @@ def etcd(layout: Layout) -> list[str]:
     ]
 
 
-def api_server(layout: Layout) -> list[str]:
+def api_server(layout: ClusterLayout) -> list[str]:
     """The command of the API server."""
     path = layout.path
     return [
@@ -303,7 +303,7 @@ def api_server(layout: Layout) -> list[str]:
     ]
 
 
-def controller_manager(layout: Layout) -> list[str]:
+def controller_manager(layout: ClusterLayout) -> list[str]:
     """The command of the controller manager."""
     own = layout.path("controller-manager.kubeconfig")
     return [
@@ -316,7 +316,7 @@ def controller_manager(layout: Layout) -> list[str]:
     ]
 
 
-def scheduler(layout: Layout) -> list[str]:
+def scheduler(layout: ClusterLayout) -> list[str]:
     """The command of the scheduler."""
     return [
         layout.parts.of_kubernetes("kube-scheduler"),
@@ -329,18 +329,18 @@ def _own_kubeconfig(path: str) -> Sequence[str]:
     return (*asks, "--bind-address=127.0.0.1", "--leader-elect=false")
 
 
-def containerd(layout: Layout, node: ClusterNode) -> list[str]:
+def containerd(layout: ClusterLayout, node: ClusterNode) -> list[str]:
     """The command of a node's containerd."""
     return [layout.parts.of_debian("containerd"), "--config", f"{layout.of_node(node)}/containerd.toml"]
 
 
-def import_image(layout: Layout, image: Path) -> list[str]:
+def import_image(layout: ClusterLayout, image: Path) -> list[str]:
     """The command that gives an image to the containerd of the node in which it runs."""
     ctr = (layout.parts.of_debian("ctr"), "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io")
     return [*ctr, "images", "import", str(image)]
 
 
-def kubelet(layout: Layout, node: ClusterNode) -> list[str]:
+def kubelet(layout: ClusterLayout, node: ClusterNode) -> list[str]:
     """The command of a node's kubelet."""
     folder = layout.of_node(node)
     return [

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from podperf.cluster import control_groups, layout
+from podperf.cluster import hierarchies, layout
 from podperf.cluster.inside import CONTROL, ENDED, KEEP, LOGS
-from podperf.cluster.layout import FOLDER, GROUP, ClusterNode, Layout
+from podperf.cluster.layout import FOLDER, GROUP, ClusterLayout, ClusterNode
 from podperf.cluster.oci_archive import ImageFile, layer_of, write_archive
 from podperf.cluster.parts import CACHE, ClusterPrograms
 from podperf.cluster.relay import listen
@@ -78,7 +78,7 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
                 "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
             )
         _remove()  # of a cluster that was killed
-        groups = [each.folder / GROUP for each in control_groups.of_this_machine()]
+        groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
         with ExitStack() as undo:
             undo.callback(_remove)
             wanted, keep = _start(parts, number, images, groups)
@@ -90,7 +90,7 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
 
 def _start(
     parts: ClusterPrograms, number: int, images: Sequence[Path], groups: Sequence[Path]
-) -> tuple[Layout, Callable[[], None]]:
+) -> tuple[ClusterLayout, Callable[[], None]]:
     """Returns a function after which the cluster stays. Without its call, the cluster ends with this program."""
     FOLDER.mkdir(mode=0o711)
     (FOLDER / GROUPS).write_text("\n".join(map(str, groups)), encoding="utf-8")
@@ -98,14 +98,14 @@ def _start(
     with listen() as listening:
         all_images = (_pause_image(parts), *images)
         port = listening.getsockname()[1]
-        wanted = Layout(parts, port, layout.nodes(number), all_images, FOLDER, tuple(map(str, groups)))
+        wanted = ClusterLayout(parts, port, layout.nodes(number), all_images, FOLDER, tuple(map(str, groups)))
         for path, content in layout.files(wanted).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(0o600)
             path.write_bytes(content)
         if (caller := Owner.caller(os.environ)) is not None:
             caller.take(wanted.kubeconfig)
-        control_groups.make(groups, [CONTROL, *(node.name for node in wanted.nodes)])
+        hierarchies.make(groups, [CONTROL, *(node.name for node in wanted.nodes)])
         listening.set_inheritable(True)
         python = (sys.executable, "-I", "-B", "-c", _INSIDE, str(_LIBRARIES))
         with (FOLDER / LOGS / "inside").open("wb") as log:
@@ -141,7 +141,7 @@ def architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def _await_nodes(wanted: Layout, say: Callable[[str], None]) -> ClusterState:
+def _await_nodes(wanted: ClusterLayout, say: Callable[[str], None]) -> ClusterState:
     began = time.monotonic()
     told = 0.0
     while True:
@@ -176,7 +176,7 @@ def _how_ended(part: str, exit_code: int) -> str:
 
 def running() -> bool:
     """Whether processes of a cluster run on this machine."""
-    return bool(control_groups.processes(_groups()))
+    return bool(hierarchies.processes(_groups()))
 
 
 def state() -> ClusterState | None:
@@ -219,7 +219,7 @@ def _why_not_ready(node: Any) -> str | None:
 def _memory() -> int:
     """The memory of the cluster's processes, where shared pages count in equal parts (proc(5), smaps_rollup, Pss)."""
     total = 0
-    for number in control_groups.processes(_groups()):
+    for number in hierarchies.processes(_groups()):
         with suppress(OSError, StopIteration):
             lines = Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()
             total += int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
@@ -248,7 +248,7 @@ def forget_killed() -> list[str]:
 
 def _remove() -> bool:
     there = FOLDER.exists()
-    control_groups.end(_groups())
+    hierarchies.end(_groups())
     if there:
         shutil.rmtree(FOLDER)
     return there

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from itertools import pairwise
 from typing import ClassVar
 
-from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
+from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
-from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
+from podperf.dataplanes.user_space_ports import leave_queues_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import write_attribute
 from podperf.kernel.receive_threads import dedicate_receive_processing
@@ -34,6 +34,7 @@ class AfXdp(DataPlane):
     name: ClassVar[str] = "af-xdp"
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
+    pod_queues: ClassVar[PodQueues] = PodQueues.BY_CARD
     busy_budget: ClassVar[int] = 0  # most frames that one busy-poll call takes; 0: no busy polling
     interface_settings: ClassVar[Mapping[str, int]] = {}
 
@@ -43,28 +44,37 @@ class AfXdp(DataPlane):
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "an AF_XDP socket")
-        leave_one_queue_each(worker)
+        leave_queues_each(worker, worker.cpus.allocation.cpus)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         for left, right in pairwise(pods):
             right.add_veth("net1", left.host, "net2", worker.mtu)
-        outer = {"net1": worker.cpus.receives_left, "net2": worker.cpus.receives_right}
-        for interface, cpu in outer.items():
-            dedicate_receive_processing(ports[interface], interface, cpu)
+        outer: dict[str, tuple[int, ...]] = {
+            "net1": (worker.cpus.receives_left,),
+            "net2": (worker.cpus.receives_right,),
+        }
+        if further := worker.cpus.further_of(0):  # a queue of the card for each CPU of the only pod
+            outer = dict.fromkeys(outer, (worker.cpus.pods[0], *further))
+        for interface, own in outer.items():
+            dedicate_receive_processing(ports[interface], interface, *own)
         polling = PollingPods(worker, chain, undo)
         for pod in pods:
             for interface in ("net1", "net2"):
                 self._prepare(pod, interface)
-            devices = [f"net_af_xdp{port},iface=net{port + 1},busy_budget={self.busy_budget}" for port in (0, 1)]
+            queues = worker.cpus.allocation.cpus
+            several = f",start_queue=0,queue_count={queues}" if queues > 1 else ""
+            devices = [
+                f"net_af_xdp{port},iface=net{port + 1}{several},busy_budget={self.busy_budget}" for port in (0, 1)
+            ]
             polling.launch(forwarder_of(chain), pod, devices)
         polling.begin()
-        receiving = (receive_threads(worker.host, interface, cpu) for interface, cpu in outer.items())
+        receiving = (receive_threads(worker.host, interface, *own) for interface, own in outer.items())
         return polling.running(
             together(*polling.pollers(), *receiving),
             lambda: describe_kernel(worker, pods),
             ports=ports,
             describe_application=lambda each: {**each.describe(), "sockets": each.sockets()},
             not_in_force=lambda: self._not_in_force(polling.applications),
-            beside_pods=kernel_users(ports, outer.values()),
+            beside_pods=kernel_users(ports, (cpu for own in outer.values() for cpu in own)),
         )
 
     def _prepare(self, pod: Pod, interface: str) -> None:

@@ -16,7 +16,7 @@ from podperf.cpu_plan import CpuPlan
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.thread_time import CpuUser, kernel_users
-from podperf.model import Chain, Direction, Entry, NetworkingModel, VirtualFunctionSettings
+from podperf.model import Chain, Direction, Entry, NetworkingModel, PageSize, VirtualFunctionSettings
 from podperf.pods.base import Pod, PodStarter
 from podperf.pods.forwarders.base import Application
 from podperf.topology import BpfObjectSettings
@@ -28,6 +28,14 @@ class Cabling(Enum):
     WORKER = "the worker's two ports"
     BACK_TO_BACK = "each other"
     EXISTING = "whatever the topology says stands there"
+
+
+class PodQueues(Enum):
+    """How frames get into the queues of a pod's port, if its application polls on several CPUs."""
+
+    ONE = "a port of a pod has one queue"
+    BY_SWITCH = "the switch chooses the queue by the flow"
+    BY_CARD = "the card chooses the queue by the flow (RSS), in a chain of one pod"
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Worker:
     directory: str  # for sockets, databases and logs of this set-up; removed at its end
     sriov: VirtualFunctionSettings
     number: int = 0  # of a chain's workers, counted from the left
-    hugepages: bool = True  # whether the topology lets them be used
+    hugepages: PageSize = PageSize.TWO_MIB  # of the memory of applications and switch, if the host has such pages
     bpf_object: BpfObjectSettings | None = None  # that the topology names
     started: Sequence[Pod] = ()  # the pods that the runtime has started for this set-up
 
@@ -81,12 +89,15 @@ class Worker:
         """The threads of the kernel that receive at both ports and do all that an arriving frame causes."""
         return kernel_users(self.ports, (cpu for _, cpu in self.receiving))
 
-    def reserve_hugepages(self, mib: int, undo: ExitStack) -> bool:
-        """Reserve `mib` MiB on each NUMA node until `undo`. False if host or topology has no hugepages."""
-        if not (self.hugepages and hugepages.offered(self.host)):
-            return False
-        hugepages.reserve(self.host, mib, undo)
-        return True
+    def reserve_hugepages(self, memories: Sequence[int], undo: ExitStack) -> PageSize:
+        """Reserve pages for processes with so many MiB each, on each NUMA node, until `undo`. Returns their size.
+
+        NONE if the host or the topology has no hugepages.
+        """
+        if not (self.hugepages and hugepages.offered(self.host, self.hugepages)):
+            return PageSize.NONE
+        hugepages.reserve(self.host, self.hugepages, memories, undo)
+        return self.hugepages
 
 
 class Perishable(Protocol):
@@ -126,6 +137,9 @@ class RunningDataPlane:
     """The parts that take CPU time for frames: receive threads of the kernel, pods' applications, the switch. Empty if
     nothing on the worker handles frames. None: the data plane does not tell, and has no CPU time a frame."""
 
+    further_entries: Sequence[Mapping[Direction, Entry]] = ()
+    """The `entries` of each further chain, if several chains stand beside each other."""
+
     def check(self) -> None:
         """Raises PodperfError with the name of a process that has ended. Quick."""
         for part in self.parts:
@@ -144,11 +158,23 @@ class DataPlane(Protocol):
 
     least_pods: ClassVar[int] = 1
 
+    several_chains: ClassVar[bool] = False
+    """Whether several chains can stand beside each other on the worker's ports (`Chain.chains`)."""
+
+    common_pod: ClassVar[bool] = False
+    """Whether several chains can have their last pod in common (`Chain.common_pod`)."""
+
     forwarders: ClassVar[Sequence[str]]
     """The programs that can forward in a pod (podperf.pods.forwarders). The first one is the default."""
 
     switch_has_cpus: ClassVar[bool] = False
     """Whether the data plane has a switch in user space, which runs on its own CPUs (`CpuPlan.switch`)."""
+
+    pod_queues: ClassVar[PodQueues] = PodQueues.ONE
+    """Whether pods can poll on several CPUs, each with a queue of its own."""
+
+    switch_memory: ClassVar[int] = 0
+    """MiB of the memory of such a switch that can be in hugepages."""
 
     uses_virtual_functions: ClassVar[bool] = False
     """Whether the data plane uses virtual functions of the NIC. Their links may take seconds to come up."""

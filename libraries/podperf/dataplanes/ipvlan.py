@@ -32,7 +32,7 @@ class Ipvlan(KernelPods):
         return CniPlugins(host).missing("ipvlan", "static") or missing_link_type(host, "ipvlan")
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        parents = parent_interfaces(worker, chain)
+        parents = [parent for _, parent in sorted(parent_interfaces(worker, chain).items())]
         pods = []
         for number in range(1, chain.pods + 1):
             attachments = [

@@ -61,16 +61,19 @@ def running_pods(
     describe_more: Callable[[], Mapping[str, Any]] = dict,
     parts: Sequence[Perishable] = (),
     switch: Sequence[CpuUser] = (),
+    further_entries: Sequence[Mapping[Direction, Entry]] = (),
 ) -> RunningDataPlane:
     """A data plane of these pods. Its description is the kernel's, with `describe_more`.
 
     The receive threads of the worker's ports forward in the pods, too. `switch` has the threads of a user-space switch.
+    `further_entries` are those of further chains beside the first.
     """
 
     def describe() -> Mapping[str, Any]:
         return {**describe_kernel(worker, pods), **describe_more()}
 
-    return RunningDataPlane(entries, worker.ports, describe, parts, cpu_users=[*worker.kernel_users, *switch])
+    users = [*worker.kernel_users, *switch]
+    return RunningDataPlane(entries, worker.ports, describe, parts, cpu_users=users, further_entries=further_entries)
 
 
 class KernelPods(DataPlane):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
-from podperf.dataplanes.segments import forward_along, parent_interfaces, start_pods, static_address
+from podperf.dataplanes.segments import forward_along_each, parent_interfaces, start_pods, static_address
 from podperf.hosts.base import Host
 from podperf.hosts.linux import missing_link_type
 from podperf.model import Chain
@@ -18,6 +18,8 @@ class Macvlan(KernelPods):
     """Each pod interface has a MAC of its own on its parent. The parent carries frames between its pods."""
 
     name: ClassVar[str] = "macvlan"
+    several_chains: ClassVar[bool] = True
+    common_pod: ClassVar[bool] = True
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -26,9 +28,10 @@ class Macvlan(KernelPods):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         parents = parent_interfaces(worker, chain)
 
-        def plugins(segment: int, address: str) -> list[dict[str, Any]]:
-            macvlan = {"type": "macvlan", "master": parents[segment], "mode": "bridge", "mtu": worker.mtu}
+        def plugins(network: int, address: str) -> list[dict[str, Any]]:
+            macvlan = {"type": "macvlan", "master": parents[network], "mode": "bridge", "mtu": worker.mtu}
             return [macvlan | {"ipam": static_address(address)}]
 
         pods = start_pods(worker, chain, plugins, undo)
-        return running_pods(worker, pods, forward_along(pods, worker))
+        entries, *further = forward_along_each(chain, pods, worker)
+        return running_pods(worker, pods, entries, further_entries=further)

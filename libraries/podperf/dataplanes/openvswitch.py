@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
+from podperf.addressing import chain_from_left, chain_from_right
 from podperf.dataplanes.base import Worker
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
@@ -16,6 +17,7 @@ from podperf.hosts.json_answer import json_answer
 from podperf.hosts.linux import await_success
 from podperf.kernel.thread_time import CpuUser, Cycles
 from podperf.kernel.threads import held_to, threads_named
+from podperf.model import Chain, Direction, Entry
 
 PLAIN = "ovs-vswitchd"
 WITH_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"  # its path on Debian and Ubuntu
@@ -50,6 +52,19 @@ def busy_threads(worker: Worker, pollers: Mapping[int, Sequence[int]]) -> dict[i
     busy[cpus.receives_left] = left + busy.get(cpus.receives_left, [])
     busy[cpus.receives_right] = busy.get(cpus.receives_right, []) + right
     return busy
+
+
+def entries_of_chains(chain: Chain) -> list[Mapping[Direction, Entry]]:
+    """The destinations by which `OpenVSwitch.join_chains` tells chains apart. A single chain takes all frames."""
+    if chain.chains == 1:
+        return [{}]
+    return [
+        {
+            Direction.LEFT_TO_RIGHT: Entry(address=chain_from_left(number)),
+            Direction.RIGHT_TO_LEFT: Entry(address=chain_from_right(number)),
+        }
+        for number in range(chain.chains)
+    ]
 
 
 class OpenVSwitch:
@@ -214,8 +229,29 @@ class OpenVSwitch:
         """Join `ports` of a chain to segments, two by two. Frames that enter one port of a segment leave the other."""
         segments = list(zip(ports[::2], ports[1::2], strict=True))
         ways = segments + [(other, one) for one, other in segments]
-        flows = "".join(f"in_port={source},actions=output:{target}\n" for source, target in ways)
-        self.ofctl("add-flows", bridge, "-", stdin=flows)
+        self._add_flows(bridge, [(f"in_port={source}", target) for source, target in ways])
+
+    def join_chains(self, bridge: str, ends: tuple[int, int], chains: Sequence[Sequence[int]]) -> None:
+        """Join the ports of several chains that share the `ends`. A frame that enters an end goes to the chain of its
+        destination address (podperf.addressing)."""
+        left, right = ends
+        for number, (first, *inner, last) in enumerate(chains):
+            self._add_flows(
+                bridge,
+                [
+                    (f"in_port={left},ip,nw_dst={chain_from_left(number)}", first),
+                    (f"in_port={right},ip,nw_dst={chain_from_right(number)}", last),
+                    (f"in_port={first}", left),
+                    (f"in_port={last}", right),
+                ],
+            )
+            if inner:
+                self.join(bridge, inner)
+
+    def _add_flows(self, bridge: str, flows: Sequence[tuple[str, int]]) -> None:
+        """For each of these matches, output to this port."""
+        text = "".join(f"{match},actions=output:{target}\n" for match, target in flows)
+        self.ofctl("add-flows", bridge, "-", stdin=text)
 
     def row(self, table: str, record: str) -> dict[str, Any]:
         """A row of a database table. An empty column is None (RFC 7047, section 5.1)."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from podperf.dataplanes.base import Worker
 from podperf.dataplanes.openvswitch import cpu_mask
 from podperf.dataplanes.user_space_ports import leave_one_queue_each, take_ports
 from podperf.hosts.base import Host
 from podperf.kernel import hugepages, pci
+from podperf.model import PageSize
 from podperf.pods.forwarders.dpdk import MAX_LCORES, missing_drivers
 
 DEVICE_DRIVERS = ("net_af_xdp", "net_af_packet")  # for ports that the kernel keeps; the faster driver first
@@ -33,6 +34,12 @@ class Ports:
         """Whether the kernel keeps the ports."""
         return self.driver != pci.FOR_USER_SPACE
 
+    def beside(self, host: Host, interfaces: Sequence[str]) -> Ports:
+        """These ports, and devices on interfaces of the kernel, by the names of the interfaces."""
+        driver = device_driver(host)
+        of_kernel = {name: f"{driver}_{name},iface={name}" for name in interfaces}
+        return replace(self, devices={**self.devices, **of_kernel})
+
 
 def ports_of(worker: Worker, undo: ExitStack) -> Ports:
     """Both ports: the NIC's own devices until `undo`, or devices on the kernel's interfaces."""
@@ -49,7 +56,7 @@ def device_driver(host: Host) -> str | None:
     return next((each for each in DEVICE_DRIVERS if not missing_drivers(host, each)), None)
 
 
-def configuration(worker: Worker, ports: Ports, sockets: int, *, in_hugepages: bool) -> dict[str, str]:
+def configuration(worker: Worker, ports: Ports, sockets: int, *, pages: PageSize) -> dict[str, str]:
     """The `other_config` of a switch with these ports and `sockets` sockets to pods."""
     host, pollers, main = worker.host, worker.cpus.switch, worker.cpus.main
     allowed = [f"-a {device}" for device in ports.devices.values() if pci.ADDRESS.fullmatch(device)]
@@ -59,10 +66,10 @@ def configuration(worker: Worker, ports: Ports, sockets: int, *, in_hugepages: b
         settings["dpdk-lcore-mask"] = cpu_mask([main])
     else:
         extra += f" --lcores=0@{main}"
-    if in_hugepages:
+    if pages:
         # Every NUMA node gets memory, because a card and the CPU that polls it may be on different nodes.
-        nodes = hugepages.nodes(host)
-        sizes = ",".join(str(SWITCH_MEMORY if node in nodes else 0) for node in range(nodes[-1] + 1))
+        nodes, whole = hugepages.nodes(host, pages), max(SWITCH_MEMORY, pages)
+        sizes = ",".join(str(whole if node in nodes else 0) for node in range(nodes[-1] + 1))
         settings |= {"dpdk-socket-mem": sizes, "dpdk-socket-limit": sizes}
         settings["dpdk-extra"] = f"{extra} --in-memory"
     else:

@@ -29,13 +29,14 @@ class PollingPods:
 
     def __init__(self, worker: Worker, chain: Chain, undo: ExitStack, *, switch_memory: int = 0) -> None:
         """Reserve hugepages for all pods, and `switch_memory` MiB for the switch between them."""
-        self.in_hugepages = worker.reserve_hugepages(switch_memory + chain.pods * POD_MEMORY, undo)
+        self.in_hugepages = worker.reserve_hugepages(memories(switch_memory, chain), undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
 
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
-        share = Share(self._worker.cpus.pods[len(self.applications)], self.in_hugepages)
+        cpus, place = self._worker.cpus, len(self.applications)
+        share = Share(cpus.pods[place], self.in_hugepages, cpus.allocation, cpus.further_of(place))
         application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
         return application
@@ -51,7 +52,11 @@ class PollingPods:
 
     def pollers(self) -> list[Pollers]:
         """The pollers of each pod."""
-        return [{cpu: each.pollers()} for cpu, each in zip(self._worker.cpus.pods, self.applications, strict=False)]
+        cpus = self._worker.cpus
+        return [
+            _by_cpu((cpu, *cpus.further_of(place)), each.pollers())
+            for place, (cpu, each) in enumerate(zip(cpus.pods, self.applications, strict=False))
+        ]
 
     def running(
         self,
@@ -65,10 +70,12 @@ class PollingPods:
         not_in_force: Callable[[], str | None] = lambda: None,
         second_model: NetworkingModel | None = None,
         beside_pods: Sequence[CpuUser] = (),
+        further_entries: Sequence[Mapping[Direction, Entry]] = (),
     ) -> RunningDataPlane:
         """Let `pollers` take turns, which include those of the pods. Returns the data plane of pods and `switch`.
 
-        Without `entries`, pods and switch forward frames unchanged. `beside_pods` has the other threads that take CPU
+        Without `entries`, pods and switch forward frames unchanged. `further_entries` are those of further chains
+        beside the first. `beside_pods` has the other threads that take CPU
         time for frames.
         """
         turns = take_turns(self._worker.host, pollers, self._undo, precedence=self._worker.cpus.precedence)
@@ -81,8 +88,20 @@ class PollingPods:
         of_pods = [cpu_user(self._worker.host, each) for each in self.applications]
         users = [turns.told(each) for each in (*beside_pods, *of_pods)]
         return RunningDataPlane(
-            entries, ports, description, parts, self.applications, not_in_force, second_model, users
+            entries, ports, description, parts, self.applications, not_in_force, second_model, users, further_entries
         )
+
+
+def memories(switch_memory: int, chain: Chain) -> list[int]:
+    """MiB that each process of a chain on one worker has in hugepages, at most: the switch (0: none), and each pod."""
+    return [*([switch_memory] if switch_memory else []), *[POD_MEMORY] * chain.all_pods]
+
+
+def _by_cpu(cpus: Sequence[int], threads: Sequence[int]) -> Pollers:
+    """The polling threads of one application, which has as many CPUs, in the order of their numbers."""
+    if len(cpus) == 1:
+        return {cpus[0]: threads}
+    return {cpu: [thread] for cpu, thread in zip(cpus, sorted(threads), strict=True)}
 
 
 def cpu_user(host: Host, application: Application) -> CpuUser:
@@ -99,6 +118,10 @@ def together(*groups: Pollers) -> dict[int, list[int]]:
     return found
 
 
-def receive_threads(host: Host, interface: str, cpu: int) -> Pollers:
-    """The kernel's threads on this CPU that receive from an interface and fill a program's sockets or rings."""
-    return {cpu: threads_named(host, f"napi/{interface}-")}
+def receive_threads(host: Host, interface: str, *cpus: int) -> Pollers:
+    """The kernel's threads that receive from an interface and fill a program's sockets or rings.
+
+    They are on these CPUs as `dedicate_receive_processing` divides them.
+    """
+    threads = sorted(threads_named(host, f"napi/{interface}-"))
+    return {cpu: threads[place :: len(cpus)] for place, cpu in enumerate(cpus)}

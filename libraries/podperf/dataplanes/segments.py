@@ -1,17 +1,24 @@
-"""Chains whose neighbours share a layer 2 segment: each pod routes to the next pod's MAC."""
+"""Chains whose neighbours share a layer 2 segment: each pod routes to the next pod's MAC.
+
+Segments are counted from the left, and then on in the next chain that stands beside: in chains of two pods, the first
+chain has the segments 0 to 2 and the second one 3 to 5. All first segments share the network of the worker's left
+port, and all last segments the network of its right port. Each inner segment is a network of its own. A network has
+the number of its first segment.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from podperf.addressing import PREFIX_LENGTH, left_of, right_of
+from podperf.addressing import PREFIX_LENGTH, RIGHT_NETWORK, chain_from_right, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth, ip
+from podperf.hosts.linux import add_veth, ip, sysctl
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment, Pod
-from podperf.pods.forwarders.kernel import NextHop, forward
+from podperf.pods.forwarders.kernel import NextHop, forward, route_via
 
 
 def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: str | None = None) -> dict[str, Any]:
@@ -23,19 +30,61 @@ def static_address(address: str, prefix_length: int = PREFIX_LENGTH, gateway: st
 def start_pods(
     worker: Worker, chain: Chain, plugins: Callable[[int, str], Sequence[Mapping[str, Any]]], undo: ExitStack
 ) -> list[Pod]:
-    """The chain's pods. Each has net1 on the segment before it, and net2 on the segment behind it.
+    """The pods of all chains, chain by chain. Each has net1 on the segment before it, and net2 on the one behind it.
 
-    `plugins(segment, address)` gives the CNI plug-ins that attach one interface with this address to this segment.
+    `plugins(network, address)` gives the CNI plug-ins that attach one interface with this address to this network.
     """
-    pods = []
-    for number in range(1, chain.pods + 1):
-        before, behind = number - 1, number
+
+    def attached(interface: str, segment: int, address: str) -> Attachment:
+        network = network_of_segment(chain, segment)
+        return Attachment(interface, f"segment{network}", plugins(network, address))
+
+    pods: list[Pod] = []
+    for line in parallel_chains(chain):
+        for before in line.segments[: line.own_pods]:
+            attachments = [
+                attached("net1", before, right_of(before)),
+                attached("net2", before + 1, left_of(before + 1)),
+            ]
+            pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
+    if chain.common_pod:
         attachments = [
-            Attachment("net1", f"segment{before}", plugins(before, right_of(before))),
-            Attachment("net2", f"segment{behind}", plugins(behind, left_of(behind))),
+            attached(each.into_common, each.segments[-2], right_of(each.segments[-2]))
+            for each in parallel_chains(chain)
         ]
-        pods.append(worker.pods.start(f"pod{number}", attachments, undo))
+        attachments.append(attached("net2", chain.pods, left_of(chain.pods)))
+        pods.append(worker.pods.start(f"pod{len(pods) + 1}", attachments, undo))
     return pods
+
+
+@dataclass(frozen=True)
+class ParallelChain:
+    """One of the chains that stand beside each other, counted from 0. It has `own_pods` pods that no other one has."""
+
+    number: int
+    own_pods: int
+    segments: range
+
+    @property
+    def into_common(self) -> str:
+        """The interface of a common pod on this chain's way into it."""
+        return "net1" if self.number == 0 else f"net{self.number + 2}"
+
+    def pods(self, of_all: Sequence[Pod]) -> Sequence[Pod]:
+        """Its own ones of all pods."""
+        return of_all[self.number * self.own_pods : (self.number + 1) * self.own_pods]
+
+
+def parallel_chains(chain: Chain) -> list[ParallelChain]:
+    """The chains that stand beside each other."""
+    own, each = chain.pods - chain.common_pod, chain.pods + 1
+    return [ParallelChain(number, own, range(number * each, (number + 1) * each)) for number in range(chain.chains)]
+
+
+def network_of_segment(chain: Chain, segment: int) -> int:
+    """The network of a segment."""
+    place = segment % (chain.pods + 1)
+    return place if place in (0, chain.pods) else segment
 
 
 def start_pods_on_veth(worker: Worker, chain: Chain, undo: ExitStack) -> list[Pod]:
@@ -84,24 +133,59 @@ def entries(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
     }
 
 
-def forward_along(pods: Sequence[Pod], worker: Worker) -> Mapping[Direction, Entry]:
-    """Let each pod forward to the MACs of its neighbours, and the outermost pods to the tester's MACs."""
+def forward_along(pods: Sequence[Pod], worker: Worker, first: int = 0) -> Mapping[Direction, Entry]:
+    """Let each pod of a chain forward to the MACs of its neighbours, and the outermost pods to the tester's MACs.
+
+    `first` is the chain's first segment.
+    """
     left_macs, right_macs = neighbours(pods, worker)
-    for index, pod in enumerate(pods):
-        forward(
-            pod,
-            to_left=NextHop("net1", left_of(index), left_macs[index]),
-            to_right=NextHop("net2", right_of(index + 1), right_macs[index + 1]),
-        )
+    _forward(pods, first, left_macs, right_macs)
     return entries(pods, worker)
 
 
-def parent_interfaces(worker: Worker, chain: Chain) -> list[str]:
-    """The worker's parent interface for each segment; pods get its sub-interfaces. Outer segments have the ports, inner
-    segments the end of a veth pair."""
-    inner = []
-    for segment in range(1, chain.pods):
-        near, far = f"parent{segment}", f"parent{segment}-end"
-        add_veth(worker.host, near=near, far=far, mtu=worker.mtu)
-        inner.append(near)
-    return [worker.left.interface, *inner, worker.right.interface]
+def _forward(pods: Sequence[Pod], first: int, left_macs: Sequence[str], right_macs: Sequence[str]) -> None:
+    for index, pod in enumerate(pods):
+        forward(
+            pod,
+            to_left=NextHop("net1", left_of(first + index), left_macs[index]),
+            to_right=NextHop("net2", right_of(first + index + 1), right_macs[index + 1]),
+        )
+
+
+def forward_along_each(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
+    """As `forward_along`, for each of the chains that stand beside each other. The entries of each chain."""
+    if chain.common_pod:
+        return _forward_by_common_pod(chain, pods, worker)
+    return [forward_along(each.pods(pods), worker, each.segments[0]) for each in parallel_chains(chain)]
+
+
+def _forward_by_common_pod(chain: Chain, pods: Sequence[Pod], worker: Worker) -> list[Mapping[Direction, Entry]]:
+    """Chains whose last pod is the same one. From right to left, it finds the chain by the frame's destination address.
+
+    Frames of the other chains come from addresses that the pod's routes have elsewhere. So it checks no sources.
+    """
+    common, found = pods[-1], list[Mapping[Direction, Entry]]()
+    unchecked = {f"net__ipv4__conf__{name}__rp_filter": 0 for name in ("all", *common.interfaces)}
+    sysctl(common.host, net__ipv4__ip_forward=1, **unchecked)
+    route_via(common, RIGHT_NETWORK, NextHop("net2", right_of(chain.pods), worker.right.peer_mac))
+    for line in parallel_chains(chain):
+        own, into, destination = line.pods(pods), line.into_common, chain_from_right(line.number)
+        left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in own)]
+        right_macs = [*(pod.interfaces["net1"].mac for pod in own), common.interfaces[into].mac]
+        _forward(own, line.segments[0], left_macs, right_macs)
+        route_via(common, f"{destination}/32", NextHop(into, left_of(line.segments[-2]), left_macs[-1]))
+        back = Entry(mac=common.interfaces["net2"].mac, address=destination)
+        found.append({Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]), Direction.RIGHT_TO_LEFT: back})
+    return found
+
+
+def parent_interfaces(worker: Worker, chain: Chain) -> dict[int, str]:
+    """The worker's parent interface for each network; pods get its sub-interfaces. The outer networks have the ports,
+    and inner networks the end of a veth pair."""
+    parents = {0: worker.left.interface, chain.pods: worker.right.interface}
+    for segment in range(chain.chains * (chain.pods + 1)):
+        if network_of_segment(chain, segment) not in parents:
+            near, far = f"parent{segment}", f"parent{segment}-end"
+            add_veth(worker.host, near=near, far=far, mtu=worker.mtu)
+            parents[segment] = near
+    return parents

@@ -10,7 +10,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci
-from podperf.kernel.queues import leave_one_queue
+from podperf.kernel.queues import leave_queues
 from podperf.pods.base import Attachment, Pod
 
 
@@ -62,9 +62,15 @@ def leave_one_queue_each(worker: Worker) -> None:
 
     The port gets its queues back when the worker gets the port back.
     """
+    leave_queues_each(worker, 1)
+
+
+def leave_queues_each(worker: Worker, queues: int) -> None:
+    """Let the frames of a port go to so many queues. With several, the pod's CPUs serve the queues in their order."""
     for port, cpu in worker.receiving:
         if port.pci is not None:
-            leave_one_queue(worker.host, port.interface, port.pci, cpu)
+            own = (cpu,) if queues == 1 else (worker.cpus.pods[0], *worker.cpus.further_of(0))
+            leave_queues(worker.host, port.interface, port.pci, own)
 
 
 def _refuse_virtual_functions(host: Host, port: WorkerPort) -> None:

@@ -13,9 +13,9 @@ from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.linux import unix_socket
 from podperf.hosts.run_directory import free_shared_memory, shared_memory_prefix
 from podperf.kernel import pci
-from podperf.kernel.hugepages import PAGE_MIB
 from podperf.kernel.thread_time import CpuUser
 from podperf.kernel.threads import threads_named
+from podperf.model import PageSize
 
 START_TIMEOUT = 60.0  # seconds, enough for an emulated CPU; on a free core VPP answers after 0.5 to 1 s
 ANSWER_TIMEOUT = 30.0  # seconds, enough for an emulated CPU
@@ -59,7 +59,7 @@ class Vpp:
     `workers`.
 
     Without a worker thread, the main thread forwards. `devices` has the addresses of the PCI devices that VPP drives by
-    DPDK, by their names in VPP. With `in_hugepages`, DPDK's memory is in hugepages.
+    DPDK, by their names in VPP. If it drives devices, the memory of DPDK is in these `pages`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Vpp:
         undo: ExitStack,
         devices: Mapping[str, str] = MappingProxyType({}),
         *,
-        in_hugepages: bool = False,
+        pages: PageSize = PageSize.NONE,
     ) -> None:
         self._host, self._main, self._workers = host, main, workers
         self._socket = unix_socket(directory, "cli.sock")
@@ -79,9 +79,9 @@ class Vpp:
             directory=directory,
             shared_memory=shared_memory_prefix(),
             main_core=main,
-            page_size=f"{PAGE_MIB}M" if devices and in_hugepages else "default",
+            page_size=f"{pages.value}M" if devices and pages else "default",
             plugin=_WITH_DPDK if devices else "",
-            devices=_dpdk_section(devices, in_hugepages) if devices else "",
+            devices=_dpdk_section(devices, in_hugepages=bool(pages)) if devices else "",
             workers=f"corelist-workers {','.join(map(str, workers))}" if workers else "",
         )
         host.put(self.start_up.encode(), f"{directory}/startup.conf")
@@ -190,7 +190,7 @@ def _has_plugins(host: Host, pattern: str) -> bool:
     return host.ask("sh", "-c", _PLUGIN_FILES, "sh", f"vpp_plugins/{pattern}", check=False).stdout != ""
 
 
-def _dpdk_section(devices: Mapping[str, str], in_hugepages: bool) -> str:
+def _dpdk_section(devices: Mapping[str, str], *, in_hugepages: bool) -> str:
     settings = [f"uio-driver {pci.FOR_USER_SPACE}", "no-tx-checksum-offload", *([] if in_hugepages else ["no-hugetlb"])]
     named = [f"dev {address} {{ name {name} }}" for name, address in devices.items()]
     return "\n".join(["dpdk {", *(f"  {each}" for each in (*named, *settings)), "}", ""])

@@ -26,8 +26,6 @@ from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
 from podperf.pods.forwarders.dpdk import missing_drivers
 
-SWITCH_MEMORY = 128  # MiB that DPDK needs if it drives the ports
-
 
 class VppChain(DataPlane):
     """VPP with a memif for each pod interface: memif1/0 and memif1/1 are net1 and net2 of the first pod."""
@@ -36,6 +34,7 @@ class VppChain(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     forwarders: ClassVar[Sequence[str]] = TRANSPARENT  # VPP switches by MAC, so pods must not change MACs
     switch_has_cpus: ClassVar[bool] = True
+    switch_memory: ClassVar[int] = 128  # that DPDK needs if it drives the ports
     shown: ClassVar[Sequence[str]]  # commands of VPP whose answers show how segments are switched
 
     def __init__(self, ends: FunctionsAtEnds | None = None) -> None:
@@ -59,9 +58,9 @@ class VppChain(DataPlane):
         main, workers = worker.cpus.main_and_workers
         beside = self._ends.beside_switch(chain) if self._ends else {}
         devices = take_ports(worker, undo) if not beside and drives_cards(worker.host) else {}
-        polling = PollingPods(worker, chain, undo, switch_memory=SWITCH_MEMORY * bool(devices))
-        directory, in_hugepages = f"{worker.directory}/vpp", polling.in_hugepages
-        vpp = Vpp(worker.host, directory, main, workers, undo, devices, in_hugepages=in_hugepages)
+        polling = PollingPods(worker, chain, undo, switch_memory=self.switch_memory * bool(devices))
+        directory, pages = f"{worker.directory}/vpp", polling.in_hugepages
+        vpp = Vpp(worker.host, directory, main, workers, undo, devices, pages=pages)
         pollers = vpp.pollers()
         for name in devices:
             vpp.configure(f"set interface state {name} up")

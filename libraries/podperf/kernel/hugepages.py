@@ -4,61 +4,94 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.way_back import WayBack
+from podperf.model import PageSize
 
-PAGE_MIB = 2
-_SIZE = f"hugepages-{PAGE_MIB * 1024}kB"
-FOLDER = f"/sys/kernel/mm/hugepages/{_SIZE}"
-_NODE_FOLDERS = f"/sys/devices/system/node/node[0-9]*/hugepages/{_SIZE}"
 # `sh -c` runs this with pairs of a folder and a number of pages. It goes on if one cannot be written.
 _SET_BACK = 'status=0; while [ $# -gt 1 ]; do echo "$2" >"$1/nr_hugepages" || status=1; shift 2; done; exit $status'
 
 
-def offered(host: Host) -> bool:
-    """True if the kernel has hugepages, and podperf can change their number."""
-    return host.ask("test", "-w", f"{FOLDER}/nr_hugepages", check=False).exit_code == 0
+def folder(size: PageSize) -> str:
+    """The folder of the kernel's files about pages of this size on all NUMA nodes."""
+    return f"/sys/kernel/mm/hugepages/{_name(size)}"
 
 
-def nodes(host: Host) -> list[int]:
+def offered(host: Host, size: PageSize = PageSize.TWO_MIB) -> bool:
+    """True if the kernel has hugepages of this size, and podperf can change their number."""
+    return host.ask("test", "-w", f"{folder(size)}/nr_hugepages", check=False).exit_code == 0
+
+
+def nodes(host: Host, size: PageSize = PageSize.TWO_MIB) -> list[int]:
     """The NUMA nodes on which hugepages are reserved; node 0 if the kernel has no NUMA nodes."""
-    return list(_folders(host))
+    return list(_folders(host, size))
 
 
-def free(host: Host) -> dict[int, tuple[int, int]]:
+def free(host: Host, size: PageSize = PageSize.TWO_MIB) -> dict[int, tuple[int, int]]:
     """For each NUMA node, the number of free pages and the number of all pages."""
     return {
-        node: (_read(host, folder, "free_hugepages"), _read(host, folder, "nr_hugepages"))
-        for node, folder in _folders(host).items()
+        node: (_read(host, each, "free_hugepages"), _read(host, each, "nr_hugepages"))
+        for node, each in _folders(host, size).items()
     }
 
 
-def reserve(host: Host, mib: int, undo: ExitStack) -> None:
-    """Reserve this many MiB of free hugepages on each NUMA node until `undo`. PodperfError if memory is short."""
-    wanted = -(-mib // PAGE_MIB)
+def whole_pages(memories: Iterable[int], size: PageSize) -> int:
+    """The number of pages of this size for processes with so many MiB each. Two processes share no page."""
+    return sum(-(-mib // size) for mib in memories)
+
+
+def reserve(host: Host, size: PageSize, memories: Iterable[int], undo: ExitStack) -> None:
+    """Reserve free hugepages of this size on each NUMA node until `undo`, for processes with so many MiB each.
+
+    PodperfError with the remedy if memory is short.
+    """
+    wanted = whole_pages(memories, size)
     before, goals = {}, {}
-    for folder in _folders(host).values():
-        pages, left = _read(host, folder, "nr_hugepages"), _read(host, folder, "free_hugepages")
+    folders = _folders(host, size)
+    for each in folders.values():
+        pages, left = _read(host, each, "nr_hugepages"), _read(host, each, "free_hugepages")
         if left < wanted:
             # An earlier set-up gave pages back while the kernel still held them (sockets release theirs later). The
             # kernel counts such pages as surplus until they are free. They did not exist before that set-up.
-            before[folder] = pages - _read(host, folder, "surplus_hugepages")
-            goals[folder] = pages + wanted - left
+            before[each] = pages - _read(host, each, "surplus_hugepages")
+            goals[each] = pages + wanted - left
     if not goals:
         return
-    pairs = [word for folder, pages in before.items() for word in (folder, str(pages))]
+    pairs = [word for each, pages in before.items() for word in (each, str(pages))]
     WayBack(host, undo).note("hugepages", "sh", "-c", _SET_BACK, "sh", *pairs)
-    for folder, goal in goals.items():
-        _write(host, folder, goal)
-        if (left := _read(host, folder, "free_hugepages")) < wanted:
-            where = "" if folder == FOLDER or len(_folders(host)) == 1 else f" on {folder.split('/')[5]}"
+    for each, goal in goals.items():
+        _write(host, each, goal)
+        if (left := _read(host, each, "free_hugepages")) < wanted:
+            where = "" if len(folders) == 1 else f" on {each.split('/')[5]}"
             raise PodperfError(
-                f"{host.name} has no {mib} MiB of hugepages left{where}: {left} of {wanted} pages of {PAGE_MIB} MiB "
-                "are free; end what holds them or free memory, or measure without hugepages"
+                f"{host.name} has no {wanted * size} MiB of hugepages left{where}: {left} of {wanted} {size.words} are "
+                f"free; end what holds them or free memory, {_at_boot(size, wanted)}, or measure without hugepages"
             )
+
+
+def try_to_reserve(host: Host, size: PageSize, memories: Iterable[int]) -> None:
+    """Raises Unavailable with the remedy unless this host can give pages of this size now, as `reserve` takes them."""
+    wanted = list(memories)
+    if not offered(host, size):
+        raise Unavailable(
+            f"{host.name} has no {size.words}, or lets nobody reserve them: "
+            f"{_at_boot(size, whole_pages(wanted, size))}, on a machine whose CPU has them (flag "
+            f"{'pdpe1gb' if size is PageSize.ONE_GIB else 'pse'} in /proc/cpuinfo)"
+        )
+    try:
+        with ExitStack() as undo:
+            reserve(host, size, wanted, undo)
+    except PodperfError as error:
+        raise Unavailable(str(error)) from error
+
+
+def _at_boot(size: PageSize, pages: int) -> str:
+    unit = "1G" if size is PageSize.ONE_GIB else "2M"
+    return f"reserve them at boot (`hugepagesz={unit} hugepages={pages}` on the kernel's command line)"
 
 
 def held(host: Host, process: int) -> dict[str, int]:
@@ -75,16 +108,21 @@ def held(host: Host, process: int) -> dict[str, int]:
     return {node: amount // 1024 for node, amount in sorted(kib.items())}
 
 
-def _folders(host: Host) -> dict[int, str]:
+def _name(size: PageSize) -> str:
+    return f"hugepages-{size * 1024}kB"
+
+
+def _folders(host: Host, size: PageSize) -> dict[int, str]:
     """The folder of each NUMA node, ordered by the nodes' numbers, which may have gaps."""
-    found = host.ask("sh", "-c", f"ls -d {_NODE_FOLDERS}", check=False).stdout.split()
-    by_node = {int(folder.split("/")[5].removeprefix("node")): folder for folder in found}
-    return dict(sorted(by_node.items())) or {0: FOLDER}
+    pattern = f"/sys/devices/system/node/node[0-9]*/hugepages/{_name(size)}"
+    found = host.ask("sh", "-c", f"ls -d {pattern}", check=False).stdout.split()
+    by_node = {int(each.split("/")[5].removeprefix("node")): each for each in found}
+    return dict(sorted(by_node.items())) or {0: folder(size)}
 
 
-def _read(host: Host, folder: str, name: str) -> int:
-    return int(host.get(f"{folder}/{name}"))
+def _read(host: Host, where: str, name: str) -> int:
+    return int(host.get(f"{where}/{name}"))
 
 
-def _write(host: Host, folder: str, pages: int) -> None:
-    host.do("tee", f"{folder}/nr_hugepages", stdin=str(pages))
+def _write(host: Host, where: str, pages: int) -> None:
+    host.do("tee", f"{where}/nr_hugepages", stdin=str(pages))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import parse_ethtool
@@ -23,15 +23,17 @@ def set_receive_queues(host: Host, interface: str, queues: Mapping[str, int]) ->
         _change(host, interface, queues)
 
 
-def leave_one_queue(host: Host, interface: str, pci: str, cpu: int) -> None:
-    """Send all frames to one queue, and let this CPU serve the queue.
+def leave_queues(host: Host, interface: str, pci: str, cpus: Sequence[int]) -> None:
+    """Send all frames to as many queues as there are `cpus`, and let these CPUs serve the queues.
 
     The interrupts are moved last, because a card may request new ones when its queues change.
     """
     queues = receive_queues(host, interface)
-    if any(number > 1 for number in queues.values()):
-        _change(host, interface, dict.fromkeys(queues, 1))
-    steer(host, list(affinities(host, pci)), cpu)
+    if any(number != len(cpus) for number in queues.values()):
+        _change(host, interface, dict.fromkeys(queues, len(cpus)))
+    interrupts = list(affinities(host, pci))
+    for place, cpu in enumerate(cpus):
+        steer(host, interrupts[place :: len(cpus)], cpu)
 
 
 def _change(host: Host, interface: str, queues: Mapping[str, int]) -> None:

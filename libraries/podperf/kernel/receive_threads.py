@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import cycle
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -11,8 +12,10 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.kernel.threads import threads_named
 
 
-def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
+def dedicate_receive_processing(host: Host, interface: str, cpu: int, *further: int) -> None:
     """Let one CPU do all the work for frames that arrive at this veth, as an interrupt of a NIC would.
+
+    With `further` CPUs, the threads of a NIC's queues are divided among all of them, in the order of their numbers.
 
     Without this, the sender's CPU does the receiver's work in the kernel. The load then adapts to the rate of this CPU,
     and no frame is lost. Threaded NAPI (kernel doc: networking/napi.rst) moves the work into a kernel thread. Like an
@@ -20,9 +23,10 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int) -> None:
     """
     host.do("ethtool", "-K", interface, "gro", "on")  # gives a veth its NAPI context
     write_attribute(host, interface, "threaded", 1)
-    threads = threads_named(host, f"napi/{interface}-")
+    threads, cpus = sorted(threads_named(host, f"napi/{interface}-")), (cpu, *further)
     # A thread of a removed interface with the same name may be among them. It may have ended by now.
-    refusals = [refusal for thread in threads if (refusal := _hold(host, thread, cpu))]
+    placed = zip(threads, cycle(cpus))
+    refusals = [refusal for thread, own in placed if (refusal := _hold(host, thread, own))]
     if len(refusals) == len(threads):
         raise PodperfError(
             f"on {host.name}, the receive thread of {interface} cannot be held to CPU {cpu}: "

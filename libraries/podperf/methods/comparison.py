@@ -45,6 +45,10 @@ class ComparisonResult:
         found = [(trial.receive_rate, trial.loss_ratio) for trial in (each.trials[contender] for each in self.rounds)]
         return [Measured(rate, lower_bound=limited_by_tester(rate, loss, most)) for rate, loss in found]
 
+    def rates_by_group(self, contender: str) -> list[tuple[float, ...]]:
+        """The rate of each of this contender's chains in each round."""
+        return [each.trials[contender].rates_by_group for each in self.rounds]
+
     @property
     def noisy_trials(self) -> int:
         """The number of trials on a noisy machine."""

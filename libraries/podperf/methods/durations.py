@@ -42,7 +42,8 @@ def usual_duration(
     search = share * preset(method.search).search_duration_max + LATENCY + CPU_TIME
     if _COMPARISONS & set(tags):
         each = CHAIN / 2 + Comparison.duration + Comparison.warmup + BETWEEN_TRIALS
-        return Comparison.rounds * (_OF_RESOURCES if "resources" in tags else _CONTENDERS) * each
+        of_resources = any(each.startswith("sec-4.2.") for each in tags)
+        return Comparison.rounds * (_OF_RESOURCES if of_resources else _CONTENDERS) * each
     further = preset(method.search).further
     by_method = {
         "loss-curve": LOSS_CURVE * (further.loss_curve_trial + BETWEEN_TRIALS),

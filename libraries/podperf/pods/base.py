@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
 
 
@@ -58,6 +59,13 @@ class Pod(Protocol):
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         """Start a program in the pod until `undo`. Its `pid` is the number that the worker's kernel gives it."""
 
+    def read_limits(self) -> Mapping[str, Any]:
+        """The limits of its applications and what they took so far, read back from what enforces the limits.
+
+        Empty without limits. `processes` is the number of processes for which the limits hold.
+        """
+        return {}
+
 
 class PodStarter(Protocol):
     """A maker of pods, as a data plane sees it."""
@@ -72,12 +80,25 @@ class PodStarter(Protocol):
 class PodRuntime(PodStarter, Protocol):
     """A maker of pods on one worker. Nothing outside this package knows which one a worker has."""
 
+    def start(
+        self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> Pod:
+        """Start a pod as PodStarter does. Its applications have `limits`."""
+
     def __init__(self, machine: Host, worker: Host) -> None:
         """`machine` is the machine of the worker. `worker` runs commands in the network of the worker's ports."""
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         """The reason why this host cannot run pods of this kind, with a remedy if there is one. None if it can."""
+
+    @staticmethod
+    def cannot_limit(host: Host, limits: PodLimits) -> str | None:
+        """The reason why pods on this host cannot have these limits, with a remedy if there is one. None if they can.
+
+        A runtime without limits needs no code for them.
+        """
+        return f"the pod runtime of {host.name} sets no limits"
 
     @staticmethod
     def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:

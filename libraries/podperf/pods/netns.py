@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host
-from podperf.hosts.namespaces import add_namespace
+from podperf.hosts.namespaces import PREFIX, add_namespace
+from podperf.kernel import control_groups
 from podperf.pods.base import Attachment, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
@@ -22,11 +24,18 @@ class NamespacePods(PodRuntime):
     def unavailable(host: Host) -> str | None:
         return None
 
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> NetworkedPod:
-        pod = NetworkedPod(name, add_namespace(self._machine, name, undo))
+    @staticmethod
+    def cannot_limit(host: Host, limits: PodLimits) -> str | None:
+        return control_groups.missing(host, limits)
+
+    def start(
+        self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> NetworkedPod:
+        group = control_groups.make_group(self._machine, PREFIX + name, limits, undo) if limits else None
+        pod = NetworkedPod(name, add_namespace(self._machine, name, undo), group)
         self._networks.attach(pod, attachments, undo)
         return pod
 
     def describe(self) -> Mapping[str, Any]:
-        # A namespace sets no limit.
+        # A pod with limits tells them itself.
         return {"kind": "network namespaces", **self._networks.describe(), "memory_limit": None}

@@ -9,6 +9,7 @@ from typing import Any
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import add_veth, ip, mac_address, package_versions
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.control_groups import ControlGroup
 from podperf.pods.base import Attachment, PodInterface
 from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 
@@ -16,8 +17,8 @@ from podperf.pods.cni import PLUGIN_DIRECTORY, CniPlugins
 class NetworkedPod:
     """A pod whose applications are processes of the worker in the pod's network."""
 
-    def __init__(self, name: str, host: NetworkNamespace) -> None:
-        self.name, self.host = name, host
+    def __init__(self, name: str, host: NetworkNamespace, group: ControlGroup | None = None) -> None:
+        self.name, self.host, self._group = name, host, group
         self.interfaces: dict[str, PodInterface] = {}
 
     def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
@@ -31,9 +32,16 @@ class NetworkedPod:
         self.interfaces[name] = PodInterface(name, mac)
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
-        process = self.host.spawn(*command)
+        process = self.host.spawn(*self._limited(command))
         undo.callback(process.stop)
         return process
+
+    def _limited(self, command: Sequence[str]) -> Sequence[str]:
+        """A command line that runs this command in the pod's control group, if the pod has one."""
+        return command if self._group is None else self._group.joining(command)
+
+    def read_limits(self) -> Mapping[str, Any]:
+        return {} if self._group is None else self._group.describe()
 
 
 class PodNetworks:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.linux import await_success, package_versions
@@ -20,6 +21,8 @@ from podperf.hosts.namespaces import PREFIX, name_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.shell_script import shell_script
+from podperf.kernel import control_groups
+from podperf.kernel.control_groups import ControlGroup
 from podperf.pods.base import Attachment, PodRuntime
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
@@ -27,16 +30,17 @@ BUNDLES, STATE = f"{RUN_DIRECTORY}/runc/bundles", f"{RUN_DIRECTORY}/runc/state"
 START_TIMEOUT = 30.0  # seconds, on an emulated CPU
 # Folders of the worker that a pod reads its programs and their settings from.
 PROGRAMS = ("/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/sbin", "/usr")
-# Containers have no control groups. For a group, runc would switch on controllers for the whole machine. A poller in a
-# group could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind.
-# If runc cannot write control groups, it works without them, as for users who are not root.
+# runc makes no control groups. For a group, it would switch on controllers for the whole machine. A poller in a group
+# could not have real-time priority, which it needs to take turns. A killed run would leave its groups behind. If runc
+# cannot write control groups, it works without them, as for users who are not root. The applications of a pod with
+# limits start in a group that podperf makes.
 _RUNC = shell_script("runc_without_groups.sh", beside=__file__)
 # `runc exec` enters the container's mount namespace. A process that enters a namespace has the namespace's root.
 _OUTSIDE_OF_A_CHROOT = 'nsenter --mount=/proc/self/ns/mnt -- test / -ef "/proc/$$/root/"; exit $?'
 
 
 class RuncPods(PodRuntime):
-    """A pod runtime whose pods are containers without a limit of CPU time or memory."""
+    """A pod runtime whose pods are containers."""
 
     def __init__(self, machine: Host, worker: Host) -> None:
         self._machine, self._networks = machine, PodNetworks(machine, worker)
@@ -50,20 +54,27 @@ class RuncPods(PodRuntime):
         return None
 
     @staticmethod
+    def cannot_limit(host: Host, limits: PodLimits) -> str | None:
+        return control_groups.missing(host, limits)
+
+    @staticmethod
     def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-        start = len(_EXECUTE)
+        command, start = control_groups.joined(command), len(_EXECUTE)
         if tuple(command[:start]) != _EXECUTE or len(command) < start + 2:
             return None
         return command[start + 1], command[start + 2 :]  # after the file for the process number
 
-    def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> RuncContainer:
+    def start(
+        self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> RuncContainer:
+        group = control_groups.make_group(self._machine, PREFIX + name, limits, undo) if limits else None
         bundle = f"{BUNDLES}/{name}"
         # A file of an earlier container of this name would have the number of a process that is somebody else's now.
         self._machine.do("rm", "-rf", bundle)
         self._machine.do("mkdir", "-p", f"{bundle}/rootfs")
         self._machine.put(json.dumps(configuration(self._machine)).encode(), f"{bundle}/config.json")
         process = self._start(name, bundle, undo)
-        pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine)
+        pod = RuncContainer(name, name_namespace(self._machine, name, process, undo), self._machine, group)
         self._networks.attach(pod, attachments, undo)
         return pod
 
@@ -94,13 +105,13 @@ class RuncPods(PodRuntime):
 class RuncContainer(NetworkedPod):
     """A pod that is a container."""
 
-    def __init__(self, name: str, host: NetworkNamespace, machine: Host) -> None:
-        super().__init__(name, host)
+    def __init__(self, name: str, host: NetworkNamespace, machine: Host, group: ControlGroup | None = None) -> None:
+        super().__init__(name, host, group)
         self._machine, self._numbers = machine, count(1)
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         pid_file = f"{BUNDLES}/{self.name}/application{next(self._numbers)}.pid"
-        process = self._machine.spawn(*_EXECUTE, pid_file, PREFIX + self.name, *command)
+        process = self._machine.spawn(*self._limited([*_EXECUTE, pid_file, PREFIX + self.name, *command]))
         undo.callback(process.stop)
         return ProcessInside(process, _number(self._machine, process, pid_file))
 

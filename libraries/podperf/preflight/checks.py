@@ -21,7 +21,7 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Placement
+from podperf.model import PageSize, Placement
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
@@ -259,9 +259,9 @@ def _check_pods(topology: Topology, worker: Host) -> Observation:
 
 
 def _check_hugepages(host: Host) -> Observation:
-    """The hugepages of 2 MiB, also if the kernel's default size is another one."""
+    """The hugepages of 2 MiB, which chains have as a rule, also if the kernel's default size is another one."""
     if not hugepages.offered(host):
         return Observation("machine", "hugepages", State.WARNING, "this kernel has none, or lets nobody reserve them")
     each_node = ", ".join(f"{free} of {total} on node {node}" for node, (free, total) in hugepages.free(host).items())
-    detail = f"of {hugepages.PAGE_MIB} MiB, free are {each_node}; more are reserved while they are needed"
+    detail = f"of {PageSize.TWO_MIB.value} MiB, free are {each_node}; more are reserved while they are needed"
     return Observation("machine", "hugepages", State.OK, detail)

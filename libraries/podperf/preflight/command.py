@@ -27,9 +27,11 @@ from podperf.testbed.scenarios import SCENARIOS
 from podperf.testers.kubernetes_pods import planned
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import SCHEMA_PATH
+from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS
 
 SMALLEST = FrameSize.parse(64)
 ALL = "all"
+_SCENARIOS = {**SCENARIOS, **SCENARIOS_OF_CLAIMS}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,9 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         "--frame", type=_frame, metavar="SIZE", help="the largest frame size of that plan, or IMIX (64)"
     )
     parser.add_argument("--forwarder", metavar="NAME", help="the program that forwards in the pods of that plan")
-    parser.add_argument(
-        "--scenario", choices=[*SCENARIOS], metavar="NAME", help=f"a placement of that plan: {', '.join(SCENARIOS)}"
-    )
+    named = ", ".join(_SCENARIOS).replace("%", "%%")
+    parser.add_argument("--scenario", choices=[*_SCENARIOS], metavar="NAME", help=f"a placement of that plan: {named}")
     options = parser.parse_args(arguments)
     if options.pods is not None and options.pods < 0:
         parser.error("--pods is a number of pods")
@@ -78,7 +79,7 @@ def _show_plans(options: argparse.Namespace) -> int:
     if isinstance(topology.tester.kind, KubernetesSettings):
         return _show_manifests(topology.tester.kind, options.plan)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
-    scenario = SCENARIOS[options.scenario] if options.scenario else None
+    scenario = _SCENARIOS[options.scenario] if options.scenario else None
 
     def shown(data_plane: str) -> str:
         kind = DATA_PLANES[data_plane]

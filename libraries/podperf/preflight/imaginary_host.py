@@ -231,13 +231,16 @@ def _plugin_result(question: Question) -> str:
 
 
 def _threads(question: Question) -> str:
-    """One thread. For the pollers of a switch: as many threads as the switch has pollers."""
+    """One thread. For the pollers of a switch or of a pod: as many threads as there are pollers."""
     host, (prefix, folder) = question.host, question.words[-2:]
     process = host.processes.get(int(re.sub(r"\D", "", folder) or 0))
     if prefix in POLLING_THREADS[:-1] or host.device(prefix.removeprefix("napi/").removesuffix("-")).pci:
         return ""  # the driver of a real card has no threads
     if prefix == "vpp_wk" and process is not None:
         return "\n".join(str(host.next_number()) for _ in range(len(process.cpus) - 1))
+    if prefix == POLLING_THREADS[-1] and process is not None:
+        (lcores,) = (word for word in process.command if word.startswith("--lcores="))
+        return "\n".join(str(host.next_number()) for _ in range(lcores.count("@") - 1))
     if prefix == "pmd-c" and process is not None:
         mask = int(host.files.get("pmd-cpu-mask", b"0x1"), 16)
         threads = {host.next_number(): cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1}
@@ -428,6 +431,8 @@ _FILES: Sequence[tuple[re.Pattern[str], Callable[[ImaginaryHost, re.Match[str]],
         (r"/sys/devices/system/node/online", lambda host, _: format_cpu_list(map(host.cpus.node, host.cpus.online))),
         (r"/sys/devices/system/node/node(\d+)/cpulist", _cpus_of_node),
         (r"/proc/self/status", lambda host, _: f"Cpus_allowed_list:\t{format_cpu_list(host.cpus.usable)}\n"),
+        (r"/proc/mounts", lambda *_: "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
+        (r"/sys/fs/cgroup/cgroup\.(controllers|subtree_control)", lambda *_: "cpuset cpu io memory pids"),
         (r"/proc/meminfo", lambda *_: f"MemAvailable: {1 << 30} kB\n"),
         (r"/sys/.*/(nr|free|surplus)_hugepages", lambda *_: "0"),
         (r"(/proc/sys/kernel/random/boot_id)", _boot),

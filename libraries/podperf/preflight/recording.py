@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 
 from podperf.hosts.base import Completed, Host, Process
 from podperf.hosts.namespaces import PREFIX
+from podperf.kernel.control_groups import joined
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 
@@ -191,7 +192,7 @@ def _named(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 def program(command: Sequence[str]) -> str:
     """The name of the program that a command line starts. `env`, interpreters and the like are skipped."""
-    for word in command:
+    for word in joined(command):
         name = PurePosixPath(word).name
         if name not in {"env", "stdbuf", "taskset", "setpriv", "--", "python3"} and not re.match(r"-|\w+=", word):
             return re.sub(r"^[0-9a-f]{16}-|\.py$", "", name)  # a copy on another machine has its digest in its name

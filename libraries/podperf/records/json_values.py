@@ -122,6 +122,8 @@ def _direction_to_json(result: DirectionResult) -> dict[str, Any]:
     data = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "latency"}
     if result.last_lost is None:
         del data["last_lost"]
+    if not result.received_by_group:
+        del data["received_by_group"]
     latency = result.latency
     data["latency"] = latency and {
         "minimum_ns": latency.minimum,

@@ -14,6 +14,7 @@ from typing import Any
 
 from podperf.cpu_lists import format_cpu_list
 from podperf.figures import count
+from podperf.pods.forwarders import MIXED, USUAL
 from podperf.records.set_ups import SetUp, values_of
 
 SPECIAL_CAPABILITY = "special_capability"  # the key of a component that runs only for the benchmark
@@ -126,12 +127,18 @@ def _cores_of_pod(found: SetUp) -> str | None:
         return f"none of its own: the kernel forwards on CPU {_list(found.cpus.sut)}"
     if found.shared:
         return f"1 of CPU {_list(found.shared)}, which the pods share"
-    cpus = found.cpus.pods
+    cpus, each_has, pods = found.pod_cpus, found.cpus.allocation.cpus, len(found.cpus.pods)
     alone = len(set(cpus)) == len(cpus)
-    return f"1 (CPU {_list(cpus)})" if alone else f"{count(len(cpus), 'pod')} share CPU {_list(cpus)}"
+    times = dict.fromkeys(each["cpu"] for each in found.limits if each.get("cpu"))
+    at_most = "".join(f", at most the time of {each:g} CPU" for each in times)
+    if not alone:
+        return f"{count(pods, 'pod')} share CPU {_list(cpus)}{at_most}"
+    return f"{each_has} (CPU {_list(cpus)}{at_most})"
 
 
 def _memory_of_pod(found: SetUp) -> str | None:
+    if sizes := dict.fromkeys(each["memory_mib"] for each in found.limits if each.get("memory_mib")):
+        return ", ".join(f"{size:g} MiB" for size in sizes)
     limit = found.runtime.get("memory_limit", "not read")
     return None if limit == "not read" else str(limit or "not limited")
 
@@ -151,8 +158,15 @@ def _busy_polling(found: SetUp) -> str | None:
 def _composition(found: SetUp) -> str | None:
     if found.chain is None:
         return None
-    inside = f", each forwards by {found.chain.forwarder}" if found.chain.pods and found.chain.forwarder else ""
-    return f"{found.chain.data_plane}, {count(found.chain.pods, 'pod')}{inside}"
+    inside = f", {_inside(found.chain.forwarder)}" if found.chain.pods and found.chain.forwarder else ""
+    beside = f"{found.chain.chains} chains beside each other of " if found.chain.chains > 1 else ""
+    return f"{found.chain.data_plane}, {beside}{count(found.chain.pods, 'pod')}{inside}"
+
+
+def _inside(forwarder: str) -> str:
+    if forwarder == MIXED:
+        return f"{USUAL} forwards in the first ones, and the kernel in the others"
+    return f"each forwards by {forwarder}"
 
 
 def _scheduling(found: SetUp) -> str | None:

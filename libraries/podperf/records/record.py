@@ -208,7 +208,7 @@ def _placement(placement: Placement, first: Sequence[CpuPlan]) -> dict[str, Any]
         "sut": list(placement.sut),
         **{key: list(cpus) for each in first for key, cpus in (("switch", each.switch), ("pods", each.beside_switch))},
         "shared": list(placement.shared),
-        "hugepages": placement.hugepages,
+        "hugepages": bool(placement.hugepages),
         "apart": placement.apart,
     }
 

@@ -61,7 +61,9 @@ class SetUp:
         """The CPUs of the pods, in the order of the pods. If the kernel forwards, all CPUs that the kernel may use."""
         if self.shared or self.cpus is None:
             return self.shared
-        return self.cpus.beside_switch if self.in_kernel else self.cpus.pods
+        if self.in_kernel:
+            return self.cpus.beside_switch
+        return [cpu for place, first in enumerate(self.cpus.pods) for cpu in (first, *self.cpus.further_of(place))]
 
     @property
     def pollers(self) -> Sequence[Data]:
@@ -72,6 +74,11 @@ class SetUp:
     def sockets(self) -> Sequence[Data]:
         """The AF_XDP sockets of the switch and of the pods' applications."""
         return [each for found in values_of("sockets", self.description) if isinstance(found, list) for each in found]
+
+    @property
+    def limits(self) -> Sequence[Data]:
+        """The limits of the pods that have some, as they were read back."""
+        return list((self.description.get("limits") or {}).values())
 
     @property
     def nodes(self) -> Mapping[int, int]:

@@ -41,8 +41,9 @@ def comparison(records: Sequence[Record], caption: str) -> str:
         svg.text(x(each), floor + 15, short(each / 1e3), size=11, fill=svg.MUTED, anchor="middle") for each in scale
     ]
     unit = svg.text(_WIDTH - 6, floor + 15, "kpps", size=11, fill=svg.MUTED, anchor="end")
-    head = [svg.text(0, 14, caption, weight="bold"), *_legend()]
-    title = f"{caption}: {', '.join(each.label for each in rates())}"
+    metrics = [each for each in rates() if any(each in _group(record) for record in drawn)]
+    head = [svg.text(0, 14, caption, weight="bold"), *_legend(metrics)]
+    title = f"{caption}: {', '.join(each.label for each in metrics)}"
     return svg.document(_WIDTH, int(floor + 22), title, *grid, *head, *shapes, *numbers, unit)
 
 
@@ -76,9 +77,9 @@ def _bar(rate: Record, metric: Metric, y: float, x: Callable[[float], float]) ->
     return [*shapes, svg.text(end + 6, y + _BAR - 2, words, size=10, fill=svg.MUTED)]
 
 
-def _legend() -> list[str]:
-    shapes, at = [], float(_WIDTH - 160)
-    for each in rates():
+def _legend(metrics: Sequence[Metric]) -> list[str]:
+    shapes, at = [], float(_WIDTH + 2 - 54 * len(metrics))
+    for each in metrics:
         shapes += [svg.box(at, 5, 10, 10, each.colour), svg.text(at + 14, 14, each.label, size=11, fill=svg.MUTED)]
         at += 54
     return shapes

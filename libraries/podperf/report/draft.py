@@ -129,7 +129,7 @@ SECTIONS = (
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
         "A pod on CPUs of its own, shared or any, alone and beside a neighbour that computes or fills memory. Pods on "
-        "the NIC's NUMA node or another, in the order that was published.",
+        "the NIC's NUMA node or another, and in the order that was published.",
         suites=("4.2.1_cpu_isolation_numa.robot", "A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
     ),
     Section(
@@ -137,21 +137,34 @@ SECTIONS = (
         "Hugepages",
         "Hugepages lower the rate of TLB misses. The draft calls the effect on general packet processing relatively "
         "negligible, and reports a better network performance of DPDK applications.",
-        not_covered=NOT_IMPLEMENTED,
+        "Pods and switch with pages of 2 MiB, of 1 GiB and with ordinary pages by turns, read back from the processes. "
+        "A data plane of the kernel is the control.",
+        suites=("4.2.2_hugepages.robot",),
     ),
     Section(
         "4.2.3",
         "CPU Cores and Memory Allocation",
         "CPUs and RAM a pod has, cores for poll-mode drivers and the vSwitch.",
-        not_covered=NOT_IMPLEMENTED,
+        "A pod with steps of CPU time, memory and descriptors, AF_XDP busy polling or none; where the worker has the "
+        "CPUs, 1, 2 and 4 CPUs a pod, 1, 2 and 4 pollers of OVS-DPDK, and a poller with or without its own CPU. Not "
+        "the latency of VPP.",
+        suites=("4.2.3_cpu_memory.robot",),
     ),
     Section(
         "4.2.4",
         "Service Function Chaining",
         "Chains of pods: scenarios should reflect the number of VNFs on a host and the acceleration of their network.",
         "Chains of 1, 2, 4 and 6 pods of each data plane by turns, and the share of the rate that a further pod takes. "
-        "Those of the hackathon, also with virtual functions. Several chains beside each other are not measured.",
-        suites=("4.2.4_service_function_chains.robot", "4.1_findings.robot", "hackathon_113.robot"),
+        "Up to four chains beside each other on the same ports, the rate of each and their fairness; a pod "
+        "in two chains. Pods with their kernel behind pods with DPDK. The hackathon's chains, also with virtual "
+        "functions.",
+        suites=(
+            "4.2.4_mixed_chains.robot",
+            "4.2.4_service_density.robot",
+            "4.2.4_service_function_chains.robot",
+            "4.1_findings.robot",
+            "hackathon_113.robot",
+        ),
     ),
     Section(
         "4.2.5",

@@ -35,6 +35,7 @@ def environment_facts(record: Record) -> dict[str, str]:
             f"{_page(each['page_bytes'])}: {each['free']} of {each['total']} free"
             for each in found.get("hugepages") or ()
         ),
+        "Transparent hugepages": memory.get("transparent_hugepages"),
         "Distribution": found.get("distribution"),
         "Kernel": _words(kernel.get("release"), kernel.get("version")),
         "Kernel command line": kernel.get("command_line"),

@@ -14,13 +14,12 @@ import podperf
 from podperf.figures import count, kpps, percent
 from podperf.metrics import METRICS, RATE, by_quantity, headlines, rates
 from podperf.report import cells, draft
-from podperf.report.chain_length_plot import chain_length_plot
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
-from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
-from podperf.report.isolation_chart import isolation_charts
+from podperf.report.html import NOTHING, Content, Html, TableRow, element, facts, table, together
 from podperf.report.noise_words import noise_words
 from podperf.report.page_frame import framed
+from podperf.report.published_table import published_tables
 from podperf.report.ranking import rank, ranking
 from podperf.report.record_view import record_view
 from podperf.report.results import (
@@ -38,6 +37,7 @@ from podperf.report.results import (
     tester_faults,
     verdict_word,
 )
+from podperf.report.section_pictures import section_pictures
 from podperf.report.summary import figure_cell
 
 _DOUBTFUL = ("failed", "refuted", "interrupted", "inconclusive", "not judged")  # the worst first
@@ -201,7 +201,8 @@ def _chart(records: Sequence[Record], conformance: Conformance) -> Html:
 
 
 def _bare_path(record: Record, conformance: Conformance) -> Html:
-    found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in rates())
+    measured = (each for each in rates() if each.name in record["results"])
+    found = ", ".join(f"{each.label} {cells.figure(record, each)}" for each in measured)
     return element(
         "p",
         "Not drawn: ",
@@ -326,23 +327,14 @@ def _section(report: SectionReport, conformance: Conformance) -> Html:
     return together(
         element("h3", f"{section.number} {section.title} ", cells.state(report.status), id=_anchor(report)),
         element("p", section.asks, class_="muted"),
-        *_plots_by_length(report.records, conformance),
-        *(element("div", drawing(each), class_="scroll") for each in isolation_charts(report.records)),
+        *section_pictures(report.records, conformance),
         _findings(report.records, conformance),
+        published_tables(report.records, {each["id"]: conformance.name_of(each) for each in report.records}),
         _results_table(measured, conformance),
         _checks_table(checks, conformance),
         element("p", f"{count(skipped, 'test')} skipped: ", why, ".", class_="small muted") if skipped else NOTHING,
         _history_table(report.records, conformance) if len(conformance.runs) > 1 else NOTHING,
     )
-
-
-def _plots_by_length(records: Sequence[Record], conformance: Conformance) -> Iterator[Html]:
-    """Rates over the number of pods, a plot for each testbed. Nothing without chains of several lengths."""
-    for testbed in dict.fromkeys(map(conformance.told_apart, records)):
-        own = [each for each in records if conformance.told_apart(each) == testbed]
-        if plot := chain_length_plot(own):
-            yield element("p", testbed) if testbed else NOTHING
-            yield element("div", drawing(plot), class_="scroll")
 
 
 def _results_table(records: Sequence[Record], conformance: Conformance) -> Html:

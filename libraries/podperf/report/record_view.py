@@ -18,6 +18,7 @@ from podperf.report.facts import flat, placement_words
 from podperf.report.html import NOTHING, Content, Html, TableRow, drawing, element, facts, table, together
 from podperf.report.loss_curve import loss_curve
 from podperf.report.method_tables import method_tables
+from podperf.report.published_table import published_tables
 from podperf.report.results import Record, explanation, not_comparable, preset, remarks, said_by, special_capabilities
 from podperf.report.summary import further_figures, pods_cell
 
@@ -45,6 +46,7 @@ def record_view(record: Record, conformance: Conformance) -> Html:
             *(element("p", element("b", f"{label}: "), figure) for label, figure in further_figures(record)),
             *(_functions(each) for each in counted_costs(record)),
             *method_tables(record),
+            published_tables([record]),
             _limits(record),
             element("div", drawing(loss_curve(record)), class_="scroll") if record["trials"] else NOTHING,
             facts(_configuration(record)),

@@ -101,14 +101,13 @@ class Measurement:
 
     def measure(self, method: Method[Result], limits: TesterLimits | None = None) -> Result:
         """The result of this method, with these limits or by default the tester's. Its figures go into the record."""
-        limits = limits or self.known_limits()
-        result = method.run(self.test.trials(self.sut, method.name, self.traffic, limits))
+        result = method.run(self.trials(method.name, limits))
         self.keep(method.name, result)
         return result
 
-    def trials(self, phase: str) -> ValidTrials:
-        """Trials of this phase across the chain."""
-        return self.test.trials(self.sut, phase, self.traffic, self.known_limits())
+    def trials(self, phase: str, limits: TesterLimits | None = None) -> ValidTrials:
+        """Trials of this phase across the chain, with these limits or by default the tester's."""
+        return self.test.trials(self.sut, phase, self.traffic, limits or self.known_limits())
 
     def keep(self, method: str, result: MethodResult) -> None:
         """Keep a result of this method, and its figures, in the record."""

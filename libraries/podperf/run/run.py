@@ -53,7 +53,7 @@ class Run(TestSequence):
 
         Raises Unavailable before any measurement if the testbed cannot set a contender up.
         """
-        traffics = {str(each): self._traffic(each.frame) for each in order.contenders}
+        traffics = {str(each): self._traffic(each.frame, flows=each.flows) for each in order.contenders}
         frames = "-".join(dict.fromkeys(each.frame.name for each in order.contenders))
         usual = traffics[str(order.contenders[0])]
         test = self._begin(identity.record(order.name, frames, way(usual)), usual)

@@ -23,12 +23,12 @@ def soak(measurement: Measurement, seconds: float | None = None) -> SoakResult |
         return None
     settings = further_settings_by(measurement.settings)
     duration = settings.soak if seconds is None else seconds
-    method = Soak(ndr.value, duration, settings.soak_interval, lambda: memory_of(measurement.sut), time.monotonic)
+    method = Soak(ndr.value, duration, settings.soak_interval, lambda: read_memory(measurement.sut), time.monotonic)
     result: SoakResult = measurement.measure(method)
     return result
 
 
-def memory_of(sut: SystemUnderTest) -> MemoryReading:
+def read_memory(sut: SystemUnderTest) -> MemoryReading:
     """The memory of all processes of the system under test that handle frames, and of the kernel of each host."""
     processes: dict[str, int] = {}
     kernel: dict[str, int] = {}

@@ -136,7 +136,9 @@ class Machines:
     ) -> Worker:
         """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
         started: list[Pod] = []
-        pods = RememberedPods(POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace), started)
+        pods = RememberedPods(
+            POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace), started, cpus.allocation.limits
+        )
         return Worker(
             namespace,
             namespace.namespace,

@@ -17,7 +17,7 @@ from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.linux import ip_json
 from podperf.kernel.cpus import Cpus
-from podperf.model import Placement
+from podperf.model import PageSize, Placement
 from podperf.topology import Topology, WorkerPortSettings, WorkerSettings
 
 
@@ -49,7 +49,7 @@ def place(
         tester,
         sut,
         settings.switch_cpus or (),
-        settings.hugepages,
+        PageSize.TWO_MIB if settings.hugepages else PageSize.NONE,
         apart,
         neighbour=tuple(cpu for cpu in theirs.usable if cpu not in {*sut, *taken}),
     )

@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from podperf.pods.base import Attachment, Pod, PodStarter
+from podperf.allocation import UNLIMITED, PodLimits
+from podperf.pods.base import Attachment, Pod, PodRuntime, PodStarter
 
 
 class RememberedPods(PodStarter):
-    """Another runtime, whose pods are put into the list `started` in the order of their start."""
+    """Another runtime, whose pods are put into the list `started` in the order of their start.
 
-    def __init__(self, runtime: PodStarter, started: list[Pod]) -> None:
-        self._runtime, self._started = runtime, started
+    Each pod has the same `limits`.
+    """
+
+    def __init__(self, runtime: PodRuntime, started: list[Pod], limits: PodLimits = UNLIMITED) -> None:
+        self._runtime, self._started, self._limits = runtime, started, limits
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
-        pod = self._runtime.start(name, attachments, undo)
+        limits = {"limits": self._limits} if self._limits else {}  # a runtime of others may not know them
+        pod = self._runtime.start(name, attachments, undo, **limits)
         self._started.append(pod)
         return pod
 

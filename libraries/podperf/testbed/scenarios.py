@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain, cycle, islice
 from types import MappingProxyType
 from typing import Any
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_lists import format_cpu_list
 from podperf.cpu_plan import CpuPlan, give_roles, roles_as_record
 from podperf.errors import Unavailable
 from podperf.figures import count
 from podperf.kernel.cpus import Cpus
-from podperf.model import Placement
+from podperf.model import PageSize, Placement
 from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan
 
 SHARED_POOL = 2  # "In shared mode, we assigned two CPUs for several PODs"
@@ -44,7 +46,11 @@ class Scenario:
     """One placement. If a chain has more pods than `pods`, further pods have the place of the last one.
 
     With a `neighbour`, work competes with the chain on all CPUs that the isolation leaves to it. If `precedence` is
-    False, pods that share CPUs do so as ordinary processes: nothing gives their pollers turns.
+    False, pods that share CPUs do so as ordinary processes: nothing gives their pollers turns. A limit of CPU time does
+    not hold for processes with real-time priority, so pods with such a limit are ordinary processes, too.
+
+    A user-space switch polls on `pollers` CPUs (None: as many as the topology gives it). If it is not `switch_alone`,
+    it polls on the CPUs of the pods.
     """
 
     name: str
@@ -53,6 +59,14 @@ class Scenario:
     isolation: CpuIsolation = CpuIsolation.EXCLUSIVE
     neighbour: NeighbourKind | None = None
     precedence: bool = True
+    allocation: PodAllocation = USUAL_ALLOCATION
+    pollers: int | None = None
+    switch_alone: bool = True
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether the pods are ordinary processes, and so are the receive threads of the ports."""
+        return not self.precedence or self.allocation.limits.cpu is not None
 
 
 _NIC, _OTHER, _ANY = Node.NIC, Node.OTHER, Node.ANY
@@ -84,7 +98,8 @@ class Placed:
     """The placement of a chain: the chosen CPUs, and `cpus`, their roles on each worker from left to right.
 
     When the pods' processes run, they are allowed to use the CPUs `shared`. Empty: they keep their CPUs. `isolation` is
-    None in the usual placement.
+    None in the usual placement. `pages` is the size of the pages of all memory that can be in hugepages. None: the
+    testbed's usual size.
     """
 
     placement: Placement
@@ -92,6 +107,7 @@ class Placed:
     shared: tuple[int, ...] = ()
     isolation: CpuIsolation | None = None
     neighbour: NeighbourPlan | None = None
+    pages: PageSize | None = None
 
     @property
     def suts(self) -> list[set[int]]:
@@ -105,7 +121,9 @@ class Placed:
             "shared": list(self.shared),
             "isolation": self.isolation and self.isolation.name.lower(),
             "precedence": all(each.precedence for each in self.cpus),
+            "allocation": self.cpus[0].allocation.as_record() if self.cpus else None,
             "neighbour": self.neighbour and self.neighbour.as_record(),
+            "hugepages_of_mib": self.pages,
             "roles": roles_as_record(self.cpus),
         }
 
@@ -126,12 +144,16 @@ def place_scenario(
     missing part if there are too few CPUs.
     """
     choice = _Choice(scenario, cpus, usual, nic_node, set(taken))
-    pollers = max(1, len(usual.named_switch)) if with_switch else 0
-    switch = tuple(choice.take(scenario.switch) for _ in range(pollers))
+    pollers = (scenario.pollers or max(1, len(usual.named_switch))) if with_switch else 0
+    switch = tuple(choice.take(scenario.switch) for _ in range(pollers if scenario.switch_alone else 0))
     others = range(pods if scenario.isolation is not CpuIsolation.SHARED else SHARED_POOL)
-    pool = tuple(choice.take(scenario.pods[min(number, len(scenario.pods) - 1)]) for number in others)
+    homes = [scenario.pods[min(number, len(scenario.pods) - 1)] for number in others]
+    pool = tuple(map(choice.take, homes))
+    further = tuple(tuple(choice.take(home) for _ in range(scenario.allocation.cpus - 1)) for home in homes)
     control = (choice.take(scenario.switch),) if with_switch else ()
-    sut = (*switch, *pool, *control)
+    if not scenario.switch_alone:
+        switch = tuple(islice(cycle(pool), pollers))
+    sut = tuple(dict.fromkeys((*switch, *pool, *chain.from_iterable(further), *control)))
     neighbour = tuple(cpu for cpu in cpus.usable if cpu not in {*sut, *taken})
     # The scheduler moves nothing to an isolated CPU by itself. So the CPUs that the parts share must not be isolated.
     everywhere = tuple(sorted((*sut, *(cpu for cpu in neighbour if cpu not in cpus.isolated))))
@@ -147,7 +169,8 @@ def place_scenario(
     beside = (*pool, *control)
     ends = (switch or pool)[0], beside[-1]
     roles = give_roles(placement, pods, receives=ends, switch=switch, beside=beside)
-    roles = replace(roles, precedence=scenario.precedence)
+    roles = replace(roles, precedence=not scenario.ordinary, allocation=scenario.allocation)
+    roles = replace(roles, further=further if scenario.allocation.cpus > 1 else ())
     return Placed(placement, (roles,), shared, scenario.isolation, beside_chain)
 
 
@@ -173,7 +196,7 @@ class _Choice:
 
     def __init__(self, scenario: Scenario, cpus: Cpus, usual: Placement, nic_node: int, taken: set[int]) -> None:
         self._scenario, self._cpus, self._usual, self._nic = scenario, cpus, usual, nic_node
-        self._taken = taken
+        self._taken, self._others = taken, sorted(taken)
 
     def take(self, where: Node) -> int:
         """The best unused CPU of this node: one of the usual CPUs, alone on its physical core, and not CPU 0."""
@@ -199,7 +222,11 @@ class _Choice:
         name = self._scenario.name
         if not here:
             return f"scenario {name} has a part on another NUMA node than the NIC's, and the worker has one node"
-        return (
-            f"scenario {name} wants a CPU each for switch, pods and control threads, and {where} has "
-            f"{count(len(here), 'CPU')} in all"
-        )
+        wanted = "a CPU each for switch, pods and control threads"
+        polling = (self._scenario.allocation.cpus, self._scenario.pollers or 1)
+        if max(polling) > 1:
+            pods, switch = (count(each, "CPU") for each in polling)
+            wanted = f"{pods} for each pod, {switch} for a switch if there is one, and one for control threads"
+        not_theirs = [cpu for cpu in here if cpu in self._others]
+        beside = f", of which the tester has CPU {format_cpu_list(not_theirs)}" if not_theirs else ""
+        return f"scenario {name} wants {wanted}, and {where} has {count(len(here), 'CPU')} in all{beside}"

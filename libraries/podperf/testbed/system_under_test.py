@@ -13,11 +13,12 @@ from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import CpuUser, ThreadClock
-from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial
+from podperf.model import Chain, Direction, Entry, NetworkingModel, TrafficProfile, Trial, TrialResult
 from podperf.pods.base import Pod
+from podperf.pods.forwarders.base import Application
 from podperf.testbed.by_worker import as_record, keys_as_record
 from podperf.testbed.neighbour import Neighbour
-from podperf.testers.base import Tester
+from podperf.testers.base import Ability, Tester
 
 PROBE_LOAD = 1000.0  # frames/s and direction: the lowest tester.maximum_load that a topology may name
 PROBE_DURATION, PROBE_PATIENCE = 0.02, 5.0  # seconds
@@ -93,6 +94,11 @@ class SystemUnderTest:
         return [part.data_plane for part in self.parts]
 
     @property
+    def applications(self) -> list[Application]:
+        """The programs that forward in the pods. Empty if the kernel forwards there."""
+        return [each for part in self.data_planes for each in part.applications]
+
+    @property
     def cpu_plans(self) -> list[CpuPlan]:
         """The roles of the CPUs of each worker, from left to right. Empty for a path that podperf does not place."""
         return [part.cpus for part in self.parts if part.cpus is not None]
@@ -103,6 +109,11 @@ class SystemUnderTest:
         return any(each.parts for each in self.data_planes)
 
     @property
+    def further_entries(self) -> Sequence[Mapping[Direction, Entry]]:
+        """The `entries` of each further chain, if several chains stand beside each other."""
+        return [each for data_plane in self.data_planes for each in data_plane.further_entries]
+
+    @property
     def second_model(self) -> NetworkingModel | None:
         """The second networking model of the draft to which the set-up belongs."""
         return next((each.second_model for each in self.data_planes if each.second_model is not None), None)
@@ -110,7 +121,21 @@ class SystemUnderTest:
     def describe(self) -> Mapping[str, Any]:
         """The data plane's description on each worker. From the second worker on, it stands under the worker's name."""
         beside = {} if self.neighbour is None else {"neighbour": self.neighbour.describe()}
+        if limits := self.read_limits():
+            beside = {**beside, "limits": limits}
         return {**as_record({part.worker: part.data_plane.describe() for part in self.parts}), **beside}
+
+    def read_limits(self) -> Mapping[str, Mapping[str, Any]]:
+        """By pod: its limits, and what its applications took so far. Empty if the pods have no limits.
+
+        Raises PodperfError if the limits of a pod hold for none of its applications.
+        """
+        sites = [part.site for part in self.parts if part.site is not None and part.site.worker.cpus.allocation.limits]
+        found = {pod.name: pod.read_limits() for site in sites for pod in site.pods}
+        for name, each in found.items():
+            if not each.get("processes"):
+                raise PodperfError(f"the limits of {name} hold for none of its processes")
+        return found
 
     def cpu_clock(self) -> ThreadClock | None:
         """Reads the CPU time of the chain on all workers. None on the bare path, where nothing is under test."""
@@ -144,7 +169,7 @@ class SystemUnderTest:
         deadline = time.monotonic() + patience
         while True:
             result = self.tester.measure(Trial(traffic, PROBE_LOAD, PROBE_DURATION))
-            dead = [each.direction.value for each in result.directions if not each.received]
+            dead = _dead(result)
             # A switch that floods sends one copy past the chain. The chain's loss would then be invisible.
             flooded = any(each.duplicated > each.received / 2 for each in result.directions)
             if not dead and not flooded:
@@ -169,5 +194,21 @@ class SystemUnderTest:
 
 
 def addressed(traffic: TrafficProfile, sut: SystemUnderTest) -> TrafficProfile:
-    """The same traffic, addressed into this system under test."""
-    return replace(traffic, entries=sut.entries)
+    """The same traffic, addressed into this system under test. Of several chains, each gets so many flows.
+
+    Raises Unavailable if the tester cannot send to several chains.
+    """
+    further = sut.further_entries
+    if further:
+        sut.tester.facts.demand(Ability.GROUPS)
+    return replace(traffic, entries=sut.entries, further_entries=further, flows=traffic.flows * (1 + len(further)))
+
+
+def _dead(result: TrialResult) -> list[str]:
+    """The directions, and of several chains the chain, in which no frame arrived."""
+    return [
+        f"{each.direction.value}{f' by chain {number}' if each.received_by_group else ''}"
+        for each in result.directions
+        for number, received in enumerate(each.received_by_group or (each.received,), start=1)
+        if not received
+    ]

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
-from podperf.dataplanes.base import Cabling, DataPlane
+from podperf.dataplanes.base import Cabling, DataPlane, PodQueues
+from podperf.dataplanes.polling_pods import memories
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.base import Host
+from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
-from podperf.model import Chain, Direction, FrameSize
+from podperf.model import Chain, Direction, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
-from podperf.pods.forwarders import FORWARDERS
+from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
 from podperf.testbed.neighbour import refuse_too_large, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.testbed.worker_ports import received_by_threads
 from podperf.topology import Engine
 
 ORDINARY_MTU = 1500
@@ -44,11 +51,16 @@ class LiveTestbed(Machines):
             raise Unavailable("the ports of this testbed's tester cannot be plugged into each other by software")
         if chain.pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods, not {chain.pods}")
+        if chain.chains > 1 and not kind.several_chains:
+            raise PodperfError(f"{chain.data_plane} has no several chains beside each other")
+        if chain.common_pod and not kind.common_pod:
+            raise PodperfError(f"{chain.data_plane} has no pod that belongs to several chains")
         forwarder = chain.forwarder or kind.forwarders[0]
         if forwarder not in kind.forwarders:
             known = ", ".join(kind.forwarders)
             raise PodperfError(f"pods of {chain.data_plane} cannot forward by {forwarder!r}; known: {known}")
-        if self.topology.counts_instructions and (kind.switch_has_cpus or forwarder in FORWARDERS):
+        application = application_named(forwarder)
+        if self.topology.counts_instructions and (kind.switch_has_cpus or application is not None):
             raise Unavailable(
                 f"{chain.data_plane} is not judged on a counted machine: its processes poll, and share the only CPU "
                 "with the tester, so that frames wait for them and are lost"
@@ -58,8 +70,8 @@ class LiveTestbed(Machines):
             reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
                 reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
-            if reason is None and forwarder in FORWARDERS:
-                reason = FORWARDERS[forwarder].missing(worker.host)
+            if reason is None and application is not None:
+                reason = application.missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -73,6 +85,8 @@ class LiveTestbed(Machines):
             raise Unavailable(f"{chain} needs {chain.workers} workers, and the topology names {offered}")
         if kind.cabling is not Cabling.WORKER:
             raise PodperfError(f"{chain.data_plane} is on no worker of the testbed, and so not on {chain.workers}")
+        if chain.chains > 1:
+            raise PodperfError(f"several chains stand beside each other on one worker, not on {chain.workers}")
         if chain.parts[-1].pods < kind.least_pods:
             raise PodperfError(f"{chain.data_plane} needs {kind.least_pods} or more pods on each worker, not {chain}")
 
@@ -80,7 +94,7 @@ class LiveTestbed(Machines):
         """The usual roles of the CPUs of each worker, from left to right."""
         with_switch = DATA_PLANES[chain.data_plane].switch_has_cpus
         workers = zip(self.workers, chain.parts, strict=False)
-        return [plan_cpus(each.placement, part.pods, with_switch=with_switch) for each, part in workers]
+        return [plan_cpus(each.placement, part.all_pods, with_switch=with_switch) for each, part in workers]
 
     def place_scenario(self, scenario: Scenario, chain: Chain) -> Placed:
         """CPUs of the worker for a published placement. Raises Unavailable if the worker has too few CPUs or nodes."""
@@ -92,18 +106,60 @@ class LiveTestbed(Machines):
         kind = DATA_PLANES[chain.data_plane]
         placed = place_scenario(
             scenario,
-            chain.pods,
+            chain.all_pods,
             usual,
             cpus,
             nic_node=cpus.node(min(usual.sut)) if node is None else node,
             taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
-        if placed.shared and (chain.forwarder or kind.forwarders[0]) not in FORWARDERS:
+        if placed.shared and application_named(chain.forwarder or kind.forwarders[0]) is None:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
+        self._demand_allocation(scenario.allocation, chain, worker.host)
         if placed.neighbour is not None:
             refuse_too_large(worker.host, placed.neighbour)
         return placed
+
+    def _demand_allocation(self, allocation: PodAllocation, chain: Chain, host: Host) -> None:
+        """Raises Unavailable if the pods of this chain cannot have this allocation on the worker."""
+        if allocation == USUAL_ALLOCATION:
+            return
+        application = application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
+        if application is None:
+            raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
+        reason = application.refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
+        if reason is None and allocation.limits:
+            reason = POD_RUNTIMES[self.topology.pods.runtime].cannot_limit(host, allocation.limits)
+        if reason is not None:
+            raise Unavailable(reason)
+
+    def _too_few_queues(self, cpus: int, chain: Chain, host: Host) -> str | None:
+        """The reason why pods of this chain cannot poll on so many CPUs, or None."""
+        kind = DATA_PLANES[chain.data_plane].pod_queues
+        if cpus == 1 or kind is PodQueues.BY_SWITCH:
+            return None
+        wanted = f"pods of {chain.data_plane} cannot poll on {cpus} CPUs: "
+        if kind is PodQueues.ONE or chain.pods > 1:
+            return f"{wanted}{kind.value}"
+        if received_by_threads(self.workers[0].settings, host):
+            return f"{wanted}the worker's ports are veths, and only a NIC divides flows among queues (RSS)"
+        return None
+
+    def in_pages(self, size: PageSize) -> Self:
+        """This testbed. All memory of its chains that can be in hugepages is in pages of this size."""
+        found = copy(self)
+        found.workers = [replace(each, placement=replace(each.placement, hugepages=size)) for each in self.workers]
+        return found
+
+    def demand_pages(self, chain: Chain, size: PageSize) -> None:
+        """Raises Unavailable with the remedy if the worker cannot give this chain pages of this size now."""
+        if chain.workers > 1:
+            raise Unavailable(f"pages of a chosen size are those of one worker, and there are {chain.workers}")
+        worker, *_ = self.workers
+        if size and not worker.settings.hugepages:
+            raise Unavailable(f"{self.topology.path}: {worker.settings.key}.hugepages allows no hugepages: auto does")
+        if size:
+            hugepages.try_to_reserve(worker.host, size, memories(DATA_PLANES[chain.data_plane].switch_memory, chain))
 
     @contextmanager
     def build(
@@ -144,11 +200,18 @@ class LiveTestbed(Machines):
         directions: tuple[Direction, ...] | None = None,
         first: Callable[[ExitStack], None] = lambda _: None,
     ) -> Iterator[SystemUnderTest]:
-        """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them."""
-        with self.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
+        """Set the chain up, with switch and pods on the CPUs of a scenario, and its neighbour beside them.
+
+        If the kernel forwards in the pods, the pages of the scenario are taken from it, and nothing uses them.
+        """
+        testbed = self if placed.pages is None else self.in_pages(placed.pages)
+        with testbed.build(chain, frame, directions, placed.cpus, first) as sut, ExitStack() as undo:
             if placed.shared:
-                for application in (each for part in sut.data_planes for each in part.applications):
+                for application in sut.applications:
                     application.allow(placed.shared)
+            if placed.pages and not sut.applications:
+                wanted = memories(DATA_PLANES[chain.data_plane].switch_memory, chain)
+                hugepages.reserve(self.workers[0].host, placed.pages, wanted, undo)
             if placed.neighbour is None:
                 yield sut
             else:

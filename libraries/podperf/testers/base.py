@@ -87,6 +87,7 @@ class Ability(StrEnum):
     """What some methods need, and not every tester can do."""
 
     BURSTS = "sends a given number of frames back to back"
+    GROUPS = "sends to several chains beside each other, and counts the frames of each"
     OVERLOAD = "lowers its load within a trial, and tells which frame was lost last"
 
 

@@ -166,6 +166,8 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
     yield f"sizes={','.join(map(str, traffic.frame.sequence))}"
     yield f"directions={','.join(traffic.directions)}"
     yield f"flows={traffic.flows}"
+    if traffic.groups > 1:
+        yield f"groups={traffic.groups}"
     if trial.train > 1:
         yield f"train={trial.train}"
     if trial.frames:
@@ -178,13 +180,14 @@ def _request_words(trial: Trial, settle: float) -> Iterator[str]:
         yield f"windows={trial.loop.windows}"
         yield f"warm-up={trial.loop.warm_up}"
     for direction in traffic.directions:
-        entry = traffic.entry(direction)
-        if entry.mac is not None:
-            yield f"{direction}.mac={entry.mac}"
-        if entry.address is not None:
-            yield f"{direction}.address={entry.address}"
-        if entry.udp_port is not None:
-            yield f"{direction}.udp-port={entry.udp_port}"
+        for number, entry in enumerate(traffic.entries_of(direction), start=1):
+            group = direction if number == 1 else f"{direction}.{number}"
+            if entry.mac is not None:
+                yield f"{group}.mac={entry.mac}"
+            if entry.address is not None:
+                yield f"{group}.address={entry.address}"
+            if entry.udp_port is not None:
+                yield f"{group}.udp-port={entry.udp_port}"
 
 
 def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
@@ -228,5 +231,6 @@ def direction_result(answer: Mapping[str, Any]) -> DirectionResult:
         duration=answer["duration_ns"] / 1e9,
         late=answer["late"],
         last_lost=answer.get("last_lost"),
+        received_by_group=tuple(answer.get("received_by_group", ())),
         latency=latency,
     )

@@ -36,8 +36,8 @@ def disturbance(result: TrialResult) -> str | None:
 
 
 def _why_invalid(result: TrialResult, account: Account) -> str | None:
-    if account.trouble:
-        return account.trouble
+    if reason := account.trouble or _why_not_whole(result):
+        return reason
     if result.own_drops:
         return f"the tester itself lost {result.own_drops} frames: {account.own_drops}"
     if result.trial.frames and result.sent < result.intended_count:
@@ -49,6 +49,17 @@ def _why_invalid(result: TrialResult, account: Account) -> str | None:
         if share < ACHIEVED_LOAD_FLOOR:
             return f"the tester sent only {share:.1%} of the intended load {each.direction}"
     return _why_late(account.took, result.trial.duration)
+
+
+def _why_not_whole(result: TrialResult) -> str | None:
+    """The reason why the counts of the groups of flows are not the whole count, or None."""
+    groups = result.trial.traffic.groups
+    for each in result.directions if groups > 1 else ():
+        if len(each.received_by_group) != groups:
+            return f"the tester counted {len(each.received_by_group)} of {groups} groups of flows {each.direction}"
+        if (total := sum(each.received_by_group)) != each.received:
+            return f"{total} frames arrived in all groups of flows, and {each.received} in all, {each.direction}"
+    return None
 
 
 def _share_of_load(result: DirectionResult, load: float, *, exact: bool) -> float:

@@ -32,6 +32,7 @@ class Claim:
     relevant_difference: float = 0.05
     their_figures: str = ""
     caveat: str = ""
+    expects_difference: bool = True
 
     def __post_init__(self) -> None:
         if len(set(self.chains)) != len(self.chains) or len(self.chains) < 2:

@@ -18,10 +18,12 @@ from typing import Literal, Protocol
 
 from podperf.figures import count, percent, short
 from podperf.metrics import Measured
-from podperf.model import Chain, FrameSize, l1_bit_rate
+from podperf.model import Chain, FrameSize, PageSize, l1_bit_rate
 from podperf.testbed.scenarios import Scenario
 from podperf.verdicts.chain_length import ChainLengths, by_length
+from podperf.verdicts.published_quantity import PublishedQuantity
 from podperf.verdicts.ratio_interval import CONFIDENCE, RatioInterval, ratio_interval
+from podperf.verdicts.service_density import ServiceDensity
 
 MOST_SENTENCES = 5  # with more comparisons, only those that were not confirmed have a sentence each
 
@@ -32,8 +34,9 @@ FindingVerdict = Literal["confirmed", "refuted", "inconclusive"]
 class Contender:
     """One side of a comparison: a chain, the frames sent across it, and the placement of its parts.
 
-    Without a `scenario` the parts have the testbed's usual placement. `label` is the name in the publication, and
-    `figure` the published figure.
+    Without a `scenario` the parts have the testbed's usual placement, and without `pages` memory in the usual pages.
+    Without `flows` the topology's number of flows is sent. `label` is the name in the publication, and `figure` the
+    published figure, of the kind `quantity`.
     """
 
     chain: Chain
@@ -41,6 +44,9 @@ class Contender:
     scenario: Scenario | None = None
     label: str = ""
     figure: float | None = None
+    flows: int | None = None
+    quantity: PublishedQuantity | None = None
+    pages: PageSize | None = None
 
     def __str__(self) -> str:
         return self.label or str(self.chain)
@@ -74,6 +80,10 @@ class Order(Protocol):
         """A difference counts if the rates differ by more than this share (0.05: 5 %)."""
 
     @property
+    def expects_difference(self) -> bool:
+        """Whether the claim is that rates differ. If not, it is that no pair of contenders differs relevantly."""
+
+    @property
     def their_figures(self) -> str:
         """The source's own figures in words, or empty."""
 
@@ -83,11 +93,26 @@ class Order(Protocol):
 
 
 @dataclass(frozen=True)
+class PairRatio:
+    """The first contender of a claimed pair forwards `estimate` times as much as the second one.
+
+    The true ratio lies between `low` and `high`. An end is infinite, or 0, if the tester was the limit on this side.
+    """
+
+    first: str
+    second: str
+    low: float
+    estimate: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Finding:
     """A claim, and the verdict of a test's measurements on it.
 
     `source` is the document that makes the claim, and the place in it. None: podperf itself expects it. `chain_lengths`
-    has the rates by the number of pods, if the claim is about chains that differ in nothing else.
+    has the rates by the number of pods, if the claim is about chains that differ in nothing else. `ratios` has a ratio
+    for each claimed pair. `service_density` has the rates of chains beside each other.
     """
 
     claim: str
@@ -95,13 +120,16 @@ class Finding:
     detail: str
     source: str | None = None
     chain_lengths: ChainLengths | None = None
+    ratios: tuple[PairRatio, ...] = ()
+    service_density: ServiceDensity | None = None
 
 
 def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int = 0, *, doubt: str = "") -> Finding:
     """The verdict. `rates` has the rates of each contender in all rounds, in frames/s and direction.
 
     Confirmed: in every pair the first forwards relevantly more than the second. Refuted: in at least one pair it
-    forwards relevantly less. With a `doubt` about the tester (in words), the verdict is neither.
+    forwards relevantly less. A claim that nothing differs is confirmed if no pair can differ relevantly, and refuted if
+    one does. With a `doubt` about the tester (in words), the verdict is neither.
     """
     contenders = order.contenders
     bits = [_bit_rates(each, found) for each, found in zip(contenders, rates, strict=True)]
@@ -126,7 +154,8 @@ def judge(order: Order, rates: Sequence[Sequence[Measured]], noisy_trials: int =
         sentences.append(order.caveat)
     if order.their_figures:
         sentences.append(f"their figures: {order.their_figures}")
-    return Finding(order.text, verdict, "; ".join(sentences), order.source, lengths)
+    ratios = tuple(_ratio(order, bits, pair) for pair in order.pairs)
+    return Finding(order.text, verdict, "; ".join(sentences), order.source, lengths, ratios)
 
 
 def _by_length(contenders: Sequence[Contender], rates: Sequence[Sequence[Measured]]) -> ChainLengths | None:
@@ -140,10 +169,18 @@ def _bit_rates(contender: Contender, rates: Sequence[Measured]) -> list[Measured
     return [replace(each, value=l1_bit_rate(each.value, contender.frame)) for each in rates]
 
 
+def _ratio(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> PairRatio:
+    first, second = pair
+    ratio = ratio_interval(rates[first], rates[second])
+    one, other = (str(order.contenders[index]) for index in pair)
+    return PairRatio(one, other, ratio.low, ratio.estimate, ratio.high)
+
+
 def _compare(order: Order, rates: Sequence[Sequence[Measured]], pair: tuple[int, int]) -> tuple[FindingVerdict, str]:
     first, second = pair
     ratio = ratio_interval(rates[first], rates[second])
-    verdict, why = _judge_ratio(ratio, 1 + order.relevant_difference)
+    judged = _judge_ratio if order.expects_difference else _judge_equal
+    verdict, why = judged(ratio, 1 + order.relevant_difference)
     one, other = (order.contenders[index] for index in pair)
     return verdict, (
         f"{one} forwards {short(ratio.estimate)} times as much as {other} "
@@ -178,10 +215,23 @@ def _judge_ratio(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, st
     if ratio.high < 1 / least:
         return "refuted", ": it is the other way round"
     if 1 / least <= ratio.low and ratio.high <= least:
-        return "inconclusive", ": no relevant difference"
+        return "inconclusive", f": no relevant difference, none larger than {_largest(ratio)}"
     if ratio.low > 1 or ratio.high < 1:
         return "inconclusive", ": the difference may be too small to count"
     return "inconclusive", ": the trials differ too much among themselves to tell"
+
+
+def _judge_equal(ratio: RatioInterval, least: float) -> tuple[FindingVerdict, str]:
+    if 1 / least <= ratio.low and ratio.high <= least:
+        return "confirmed", f": no difference larger than {_largest(ratio)}"
+    if ratio.low > least or ratio.high < 1 / least:
+        return "refuted", ": they differ"
+    return "inconclusive", ": the trials differ too much among themselves to tell"
+
+
+def _largest(ratio: RatioInterval) -> str:
+    """The largest difference that the interval leaves possible, rounded up to a tenth of a per cent."""
+    return percent(math.ceil((max(ratio.high, 1 / ratio.low) - 1) * 1000) / 1000)
 
 
 def _bounds(ratio: RatioInterval) -> str:

@@ -71,12 +71,17 @@ class IsolationClaim:
         return [(2 * one + 1, 2 * other + 1) for one, other in pairwise(range(len(self.levels)))]
 
     @property
+    def expects_difference(self) -> bool:
+        """The levels rank."""
+        return True
+
+    @property
     def their_figures(self) -> str:
         """The figures that the draft published for these levels."""
         table = published_table(_THEIRS)
         figures = {row.name: row.figure for row in table.rows}
         shown = ", ".join(f"{each.name.lower()} {short(figures[_MODES[each]] or 0)}" for each in self.levels)
-        return f"{shown} {table.unit} ({table.section}, SR-IOV with DPDK, without a word about neighbours)"
+        return f"{shown} {table.quantity.unit} ({table.section}, SR-IOV with DPDK, without a word about neighbours)"
 
     @property
     def caveat(self) -> str:

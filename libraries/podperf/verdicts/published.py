@@ -16,6 +16,7 @@ from podperf.figures import short
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.verdicts.findings import Contender
+from podperf.verdicts.published_quantity import PublishedQuantity
 
 # Two published figures have an order only if they differ by more than this share, because no document says how well the
 # figures repeat.
@@ -61,20 +62,19 @@ class PublishedOrder:
     relevant_difference: float = RELEVANT_DIFFERENCE
     their_figures: str = ""
     caveat: str = ""
+    expects_difference: bool = True
 
 
 @dataclass(frozen=True)
 class Table:
-    """A published result table, with its source. `frame` is the size of its frames. None: the source gives no size."""
+    """A published result table, with its source. `quantity` is what its figures are."""
 
     path: str
     document: str
     section: str
     title: str
     testbed: str  # the topology in topologies/, without .yaml
-    quantity: str
-    unit: str | None
-    frame: FrameSize | None
+    quantity: PublishedQuantity
     rows: tuple[PublishedRow, ...]
     statements: tuple[Statement, ...]
 
@@ -92,14 +92,15 @@ class Table:
         if not pairs:
             raise PodperfError(f"{self.path}: no two of {', '.join(row.name for row in rows)} clearly differ")
         shown = ", ".join(f"{row.name} {short(row.figure or 0)}" for row in rows)
-        at = "" if self.frame == frame else f", published for {self.frame.name if self.frame else 'an unnamed size'}"
+        theirs = self.quantity.frame
+        at = "" if theirs == frame else f", published for {theirs.name if theirs else 'an unnamed size'}"
         return PublishedOrder(
             self._name("order", *names),
             f"{self.title}: {' > '.join(row.name for row in rows)}",
             tuple(self._contender(row, frame) for row in rows),
             tuple(pairs),
             self._source,
-            their_figures=f"{shown} ({self.unit}, {self.quantity}{at})",
+            their_figures=f"{shown} ({self.quantity.unit}, {self.quantity.name}{at})",
         )
 
     def order_of_statement(self, statement: str, frame: FrameSize, *names: str) -> PublishedOrder:
@@ -149,4 +150,4 @@ class Table:
         if row.set_up is None:
             raise Unavailable(f"{self.document}, {self.section}, does not say how {row.name!r} was set up")
         scenario = SCENARIOS[row.set_up.scenario] if row.set_up.scenario else None
-        return Contender(row.set_up.chain, frame, scenario, label or row.name, row.figure)
+        return Contender(row.set_up.chain, frame, scenario, label or row.name, row.figure, quantity=self.quantity)

@@ -14,6 +14,7 @@ from podperf.errors import PodperfError
 from podperf.model import Chain, FrameSize
 from podperf.testbed.scenarios import SCENARIOS
 from podperf.verdicts.published import PublishedRow, PublishedSetUp, Statement, Table
+from podperf.verdicts.published_quantity import PublishedQuantity
 
 FOLDER = Path(__file__).resolve().parents[3] / "resources" / "published"
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
@@ -44,9 +45,12 @@ def load_table(path: Path) -> Table:
         section=source["section"],
         title=source["table"],
         testbed=data["testbed"],
-        quantity=data["quantity"],
-        unit=data.get("unit"),
-        frame=FrameSize.parse(data["frame"]) if "frame" in data else None,
+        quantity=PublishedQuantity(
+            data["quantity"],
+            data.get("unit"),
+            FrameSize.parse(data["frame"]) if "frame" in data else None,
+            data.get("loss_ratio"),
+        ),
         rows=tuple(map(_row, data["rows"])),
         statements=tuple(
             Statement(each["name"], each["text"].strip(), float(each["relevant_difference"]))

@@ -15,10 +15,18 @@ FORWARDERS: dict[str, Forwarder] = {
     "l2fwd": L2fwd(),
 }
 USUAL = "testpmd"
+MIXED = "testpmd+kernel"  # testpmd in the first half of the pods, and the kernel in the others
 IN_KERNEL = "kernel"  # no application: the kernel forwards between the pod's interfaces
 TRANSPARENT = ("testpmd", "l2fwd")  # forwarders that leave frames unchanged
 
 
+def application_named(forwarder: str) -> Forwarder | None:
+    """The application of this forwarder. A mixed chain has one in its first pods. None if the kernel forwards."""
+    return FORWARDERS.get(USUAL if forwarder == MIXED else forwarder)
+
+
 def forwarder_of(chain: Chain) -> Forwarder:
-    """The application for the pods of this chain."""
-    return FORWARDERS[chain.forwarder or USUAL]
+    """The application for the pods of this chain that have one."""
+    found = application_named(chain.forwarder or USUAL)
+    assert found is not None
+    return found

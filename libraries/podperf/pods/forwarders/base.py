@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import Cycles
+from podperf.model import PageSize
 from podperf.pods.base import Pod
 
 POD_MEMORY = 128  # MiB
@@ -16,10 +18,15 @@ POD_MEMORY = 128  # MiB
 
 @dataclass(frozen=True)
 class Share:
-    """An application's share of its machine: the CPU on which it polls, and POD_MEMORY, ordinary or in hugepages."""
+    """An application's share of its machine: the CPU on which it polls, and POD_MEMORY, ordinary or in hugepages.
+
+    With several CPUs in its `allocation`, it polls on `further_cpus`, too.
+    """
 
     cpu: int
-    hugepages: bool = False
+    hugepages: PageSize = PageSize.NONE
+    allocation: PodAllocation = USUAL_ALLOCATION
+    further_cpus: tuple[int, ...] = ()
 
 
 class Application(Protocol):
@@ -63,6 +70,9 @@ class Forwarder(Protocol):
 
     def missing(self, host: Host) -> str | None:
         """The reason why this host cannot run the application, with the remedy, or None."""
+
+    def refused(self, allocation: PodAllocation) -> str | None:
+        """The reason why the application cannot have this allocation, or None."""
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Application:
         """Start the application in a pod on `devices` (PCI addresses, EAL --vdev texts). Do not wait until it is up.

@@ -15,6 +15,7 @@ from podperf.hosts.linux import await_success
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kernel import hugepages, pci
 from podperf.kernel.cpus import allowed_cpus, numa_nodes
+from podperf.kernel.pages import pages_of
 from podperf.kernel.thread_time import Cycles
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.pods.base import Pod
@@ -69,8 +70,12 @@ class DpdkApplication:
         self.host.do("taskset", "--all-tasks", "--cpu-list", "--pid", names, str(self.process.pid))
 
     def page_size(self) -> int | None:
-        """The size in MiB of the application's hugepages, read back from the kernel. None: it has ordinary pages."""
-        return hugepages.PAGE_MIB if self.hugepages_mib() else None
+        """The size in MiB of the application's hugepages, read back from the kernel. None: it has ordinary pages.
+
+        Of several sizes it is the one of most of the memory.
+        """
+        held = pages_of(self.host, self.process.pid).hugepages_kib
+        return max(held, key=lambda size: held[size]) // 1024 if held else None
 
     def hugepages_mib(self) -> Mapping[str, int]:
         """MiB of the application's memory in hugepages, by NUMA node, read back from the kernel."""
@@ -107,19 +112,22 @@ def command_line(
     The main thread may use any CPU until `settle`, because pollers may keep the share's CPU busy. With `polls_on_main`
     the main thread polls. Otherwise a second thread polls on the share's CPU.
 
-    DPDK takes an lcore's number for a CPU number, and allocates memory on that CPU's node. So both lcores get numbers
-    of CPUs on the node of the share's CPU.
+    DPDK takes an lcore's number for a CPU number, and allocates memory on that CPU's node. So all lcores get numbers of
+    CPUs on the node of the share's CPU.
     """
     anywhere = format_cpu_list(allowed_cpus(pod.host.get("/proc/self/status").decode()))
     nodes = numa_nodes(pod.host)
     node = nodes.get(share.cpu, 0)
-    numbers = [each for each in (share.cpu, *(cpu for cpu in nodes if nodes[cpu] == node), 0, 1) if each < MAX_LCORES]
-    poller = numbers[0]
-    main = poller if polls_on_main else next(each for each in numbers if each != poller)
-    lcores = [f"{main}@({anywhere})", *([] if polls_on_main else [f"{poller}@{share.cpu}"])]
+    cpus = (share.cpu, *share.further_cpus)
+    *pollers, main = lcore_numbers(cpus, [cpu for cpu in nodes if nodes[cpu] == node])
+    if polls_on_main:
+        main, *pollers = pollers
+    lcores = [f"{main}@({anywhere})", *(f"{number}@{cpu}" for number, cpu in zip(pollers, cpus, strict=False))]
     memory = ["--no-huge", "-m", str(POD_MEMORY)]
     if share.hugepages:  # with a named node, the place of the memory does not depend on the thread's CPU
-        memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{POD_MEMORY}"]
+        # DPDK takes pages of the largest size of which one fits into the memory. So the memory is whole pages.
+        whole = max(POD_MEMORY, share.hugepages)
+        memory = ["--in-memory", "--single-file-segments", f"--socket-mem={'0,' * node}{whole}"]
     eal = [
         "--no-telemetry",
         f"--lcores={','.join(lcores)}",
@@ -130,6 +138,19 @@ def command_line(
     physical = [f"--allow={device}" for device in devices if pci.ADDRESS.fullmatch(device)]
     virtual = [f"--vdev={device}" for device in devices if not pci.ADDRESS.fullmatch(device)]
     return [program, *eal, *(physical or ["--no-pci"]), *virtual, "--", *arguments]
+
+
+def lcore_numbers(cpus: Sequence[int], near: Sequence[int]) -> list[int]:
+    """Different numbers for the lcores on these CPUs, and at the end one for another lcore.
+
+    A CPU without an lcore of its number gets the number of a CPU `near` it, or any free one.
+    """
+    found: list[int] = []
+    for cpu in (*cpus, None):
+        others = [each for each in (*near, *range(MAX_LCORES)) if each not in cpus]
+        wanted = others if cpu is None else [cpu, *others]
+        found.append(next(each for each in wanted if each < MAX_LCORES and each not in found))
+    return found
 
 
 def in_port_order(devices: Sequence[str]) -> list[str]:

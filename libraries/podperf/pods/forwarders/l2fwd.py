@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from podperf.allocation import USUAL_ALLOCATION, PodAllocation
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.pods.base import Pod
@@ -57,6 +58,11 @@ class L2fwd:
                 f"build it from DPDK's sources (meson -Dexamples=l2fwd) and put {PROGRAM} on the PATH"
             )
         return None
+
+    def refused(self, allocation: PodAllocation) -> str | None:
+        """The reason why l2fwd cannot have this allocation, or None."""
+        usual = replace(USUAL_ALLOCATION, limits=allocation.limits)
+        return None if allocation == usual else "l2fwd chooses its descriptors and buffers, and polls on one CPU"
 
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> L2fwdApplication:
         """Start l2fwd; see Forwarder.launch."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
+from podperf.allocation import PodAllocation
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.kernel.thread_time import Cycles
@@ -109,10 +110,20 @@ class TestpmdForwarder:
             return "DPDK's testpmd is not installed (Debian package dpdk-dev)"
         return None
 
+    def refused(self, allocation: PodAllocation) -> str | None:
+        """None: testpmd takes all of it as arguments."""
+        return None
+
     def launch(self, pod: Pod, devices: Sequence[str], share: Share, undo: ExitStack) -> Testpmd:
         """Start testpmd; see Forwarder.launch."""
-        arguments = ["--total-num-mbufs=8192", f"--forward-mode={self.mode}", "--nb-cores=1", "--no-lsc-interrupt"]
-        arguments += [*self.arguments, "-i"]
+        own = share.allocation
+        buffers = own.buffers * own.cpus
+        arguments = [f"--total-num-mbufs={buffers}", f"--forward-mode={self.mode}", f"--nb-cores={own.cpus}"]
+        if own.cpus > 1:  # each CPU polls one queue of each port
+            arguments += [f"--rxq={own.cpus}", f"--txq={own.cpus}"]
+        if own.descriptors is not None:
+            arguments += [f"--rxd={own.descriptors}", f"--txd={own.descriptors}"]
+        arguments += ["--no-lsc-interrupt", *self.arguments, "-i"]
         arguments += ["--disable-link-check"]  # otherwise testpmd waits 9 s for the link of a peer that starts later
         command = command_line("dpdk-testpmd", pod, devices, arguments, share)
         return Testpmd(pod, spawn(pod, command, undo), command, share.cpu)

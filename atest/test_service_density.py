@@ -1,0 +1,139 @@
+"""Chains beside each other on shared ports: each frame is counted for the chain that it crossed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chains import ATTEMPTS, local_testbed, need
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError
+from podperf.hosts.linux import ip, ip_json
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
+from podperf.pods.base import Pod
+from podperf.records import schema_errors
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.verdicts.density_claim import LAYOUTS, layout
+from robot_run import ROOT, Robot
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces")
+
+TRAFFIC = TrafficProfile(FrameSize.parse(64), BOTH_DIRECTIONS, flows=10)
+TRIAL = (4000.0, 0.2)  # frames/s and direction, seconds
+IN_KERNEL = ("linux-bridge", "macvlan")
+
+
+def pods_of(sut: SystemUnderTest) -> list[Pod]:
+    """The pods, chain by chain."""
+    (part,) = sut.parts
+    assert part.site is not None
+    return list(part.site.pods)
+
+
+def sent_by(pod: Pod, interface: str) -> int:
+    (link,) = ip_json(pod.host, "-statistics", "link", "show", "dev", interface)
+    return int(link["stats64"]["tx"]["packets"])
+
+
+@pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.parametrize("name", [name for name, kind in DATA_PLANES.items() if kind.several_chains])
+def test_all_frames_of_each_chain_arrive(name: str) -> None:
+    need(name)
+    with local_testbed().build(layout(name, "4x1"), TRAFFIC.frame) as sut:
+        traffic = addressed(TRAFFIC, sut)
+        assert (traffic.groups, traffic.flows) == (4, 40)
+        sut.probe(traffic)
+        for _ in range(ATTEMPTS):
+            ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
+            assert all(sum(each.received_by_group) == each.received for each in ways)
+            if all(each.received_by_group == (200,) * 4 for each in ways):
+                return
+        raise AssertionError(f"frames are lost every time, the last time: {ways}")
+
+
+@pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.parametrize("words", ["2x1", "2x2", "2x2-common"])
+@pytest.mark.parametrize("name", IN_KERNEL)
+def test_the_frames_of_a_chain_are_those_that_its_pods_sent(name: str, words: str) -> None:
+    need(name)
+    chain = layout(name, words)
+    with local_testbed().build(chain, TRAFFIC.frame) as sut:
+        traffic = addressed(TRAFFIC, sut)
+        sut.probe(traffic)
+        pods = pods_of(sut)
+        assert len(pods) == chain.all_pods
+        own = chain.pods - chain.common_pod
+        first, last = pods[: 2 * own : own], pods[own - 1 : 2 * own : own]  # of each chain's own pods
+        ends = [[(pod, "net2") for pod in last], [(pod, "net1") for pod in first]]
+        for _ in range(ATTEMPTS):
+            before = [[sent_by(*each) for each in way] for way in ends]
+            ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
+            after = [[sent_by(*each) for each in way] for way in ends]
+            crossed = [
+                tuple(late - early for early, late in zip(*each, strict=True))
+                for each in zip(before, after, strict=True)
+            ]
+            if crossed == [(400, 400)] * 2 and all(each.received_by_group == (400, 400) for each in ways):
+                return
+        raise AssertionError(f"the pods sent {crossed}, and these arrived: {ways}")
+
+
+@pytest.mark.usefixtures("machine_as_before")
+@pytest.mark.parametrize("name", IN_KERNEL)
+def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str) -> None:
+    need(name)
+    with local_testbed().build(layout(name, "4x1"), TRAFFIC.frame) as sut:
+        traffic = addressed(TRAFFIC, sut)
+        sut.probe(traffic)
+        ip(pods_of(sut)[1].host, "link", "set", "dev", "net2", "down")
+        for _ in range(ATTEMPTS):
+            result = sut.tester.measure(Trial(traffic, *TRIAL))
+            assert result.invalid is None
+            assert all(each.received_by_group[1] == 0 for each in result.directions)
+            if all(each.received_by_group == (200, 0, 200, 200) for each in result.directions):
+                break
+        else:
+            raise AssertionError(f"other chains lose frames every time, the last time: {result.directions}")
+        with pytest.raises(PodperfError, match=r"no test frame crossed .*left-to-right by chain 2"):
+            sut.probe(traffic)
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_the_kernel_forwards_behind_testpmd() -> None:
+    need("ovs-dpdk")
+    with local_testbed().build(Chain("ovs-dpdk", 2, "testpmd+kernel"), TRAFFIC.frame) as sut:
+        traffic = addressed(TRAFFIC, sut)
+        sut.probe(traffic)
+        behind = pods_of(sut)[1]
+        for _ in range(ATTEMPTS):
+            before = [sent_by(behind, interface) for interface in ("net2", "net1")]
+            ways = sut.tester.measure(Trial(traffic, *TRIAL)).directions
+            after = [sent_by(behind, interface) for interface in ("net2", "net1")]
+            if [late - early for early, late in zip(before, after, strict=True)] == [800, 800]:
+                assert all(each.received <= 800 for each in ways)
+                assert [each.name for each in sut.data_planes[0].applications] == ["pod1"]
+                return
+        raise AssertionError(f"the kernel's pod sent {before} before and {after} after: {ways}")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("machine_as_before")
+def test_layouts_of_chains_are_compared(tmp_path: Path) -> None:
+    robot = Robot(tmp_path, "--test", "Linux bridge, chains beside each other", str(ROOT / "tests"))
+    assert robot.wait(240) == 0, robot.messages()
+    (record,) = robot.records()
+    assert schema_errors(record) == []
+    (finding,) = record["findings"]
+    layouts = finding["service_density"]["layouts"]
+    assert [f"{each['chains']}x{each['pods']}" for each in layouts] == list(LAYOUTS)
+    for each in layouts:
+        assert len(each["rates"]) == each["chains"]
+        assert 1 / each["chains"] <= each["fairness"] <= 1.000001
+    for trial in record["trials"]:
+        for way in trial["directions"]:
+            assert sum(way.get("received_by_group", [way["received"]])) == way["received"]
+    counted = {trial["phase"] for trial in record["trials"] if "received_by_group" in trial["directions"][0]}
+    assert counted == {"2x1", "2x2", "4x1"}
+    assert "rate of chains beside each other" in (robot.results / "conformance.html").read_text()

@@ -1,0 +1,94 @@
+"""Chains beside each other on shared ports: the rate of each chain, and whether all chains have the same rate. Pure.
+
+docs/service-density.md explains the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from podperf.figures import percent, short
+from podperf.metrics import Measured
+from podperf.model import Chain
+from podperf.verdicts.ratio_interval import CONFIDENCE, ratio_interval
+
+Rates = Sequence[Sequence[float]]
+"""The rate of each chain, in frames/s and direction, for each round."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`chains` chains of `pods` pods. Rates are medians over the rounds, in frames/s and direction.
+
+    `total` is the rate of all chains together, and `rates` has the rate of each chain. `fairness` is Jain's index.
+    `slowest` is the rate of the slowest chain divided by the rate of the fastest one, with the interval from `low` to
+    `high`. All three are 1 with one chain. `limited`: the tester was the limit, so no chain had to lose frames.
+    """
+
+    chains: int
+    pods: int
+    total: float
+    rates: tuple[float, ...]
+    fairness: float
+    low: float
+    slowest: float
+    high: float
+    limited: bool
+    common_pod: bool = False
+
+    @property
+    def name(self) -> str:
+        """`2x1`: two chains of one pod. `2x2-common`: two chains of two pods, of which the last one is the same."""
+        return f"{self.chains}x{self.pods}{'-common' if self.common_pod else ''}"
+
+    @classmethod
+    def of(cls, chain: Chain, rounds: Rates, *, limited: bool) -> Layout:
+        """The layout of these rounds."""
+        each = [[rates[number] for rates in rounds] for number in range(chain.chains)]
+        medians = tuple(map(median, each))
+        low, slowest, high = 1.0, 1.0, 1.0
+        if chain.chains > 1:
+            by_speed = sorted(each, key=lambda rates: (median(rates), fmean(rates)))
+            low, slowest, high = _share(by_speed[0], by_speed[-1])
+        total, fairness = median(map(sum, rounds)), median(map(fairness_of, rounds))
+        return cls(chain.chains, chain.pods, total, medians, fairness, low, slowest, high, limited, chain.common_pod)
+
+    @property
+    def words(self) -> str:
+        """The rate of the slowest chain, as a sentence."""
+        return (
+            f"{self.name}: Jain's index {short(self.fairness)}, the slowest chain has {percent(self.slowest)} of the "
+            f"fastest one's rate ({percent(CONFIDENCE)} interval {percent(self.low)} to {percent(self.high)})"
+        )
+
+
+@dataclass(frozen=True)
+class ServiceDensity:
+    """The layouts of one data plane, as they were measured by turns."""
+
+    data_plane: str
+    layouts: tuple[Layout, ...]
+
+
+def fairness_of(rates: Sequence[float]) -> float:
+    """Jain's index: 1 if all rates are the same, 1/n if one of n chains has everything. 1 if nothing was forwarded.
+
+    R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness, DEC-TR-301, 1984.
+    """
+    most = max(rates)
+    if not most:
+        return 1.0
+    shares = [each / most for each in rates]
+    return math.fsum(shares) ** 2 / (len(shares) * math.fsum(each**2 for each in shares))
+
+
+def _share(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, float, float]:
+    """The ratio of the slow chain's rates to the fast one's, between its bounds. The lower one is 0 if a rate is 0."""
+    if min(*slow, *fast) <= 0:
+        estimate = median(slow) / median(fast) if median(fast) else 1.0
+        return 0.0, estimate, 1.0 if estimate else 0.0
+    found = ratio_interval([Measured(each) for each in slow], [Measured(each) for each in fast])
+    return found.low, found.estimate, found.high
