@@ -1,7 +1,7 @@
 """A cluster on this machine, for real: it starts, leaves nothing, and two of its pods measure its network.
 
-Without its programs these tests are skipped, because building them takes ten minutes: `sudo ./podperf cluster up` once,
-or PODPERF_CLUSTER=1.
+Without its programs these tests are skipped, because building them takes ten minutes of CPU time: `sudo ./podperf
+cluster up` once, or PODPERF_CLUSTER=1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,13 @@ import pytest
 import yaml
 
 from machine import once_as, snapshot
-from podperf.cluster.layout import FOLDER
-from podperf.cluster.parts import CACHE
+from podperf.cluster.hierarchies import of_this_machine
+from podperf.cluster.layout import FOLDER, SERVICES
+from podperf.cluster.parts import are_ready, ready_parts
+from podperf.cluster.pod_image import ready_image
+from podperf.cpu_lists import parse_cpu_list
+from podperf.errors import Unavailable
+from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, allowed
@@ -31,18 +38,26 @@ from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
 from robot_run import ROOT, Robot, podperf
 
-BUILT = any(CACHE.glob("kubernetes-*"))
 KUBECONFIG = FOLDER / "kubeconfig"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
-    pytest.mark.skipif(
-        not BUILT and os.environ.get("PODPERF_CLUSTER") != "1",
-        reason="the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1",
-    ),
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 START_TIMEOUT = 120.0  # seconds
+# A run that measures until it is killed: with 0 s when it has made its namespace, and at last while frames are sent.
+KILLED_AFTER = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0)  # seconds after the namespace is there
+MEASURING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from podperf.kubernetes.manifests import PodWishes
+from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.kubernetes_pods import KubernetesTester
+from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], destination="service"))
+while True:
+    tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
+"""
 ONE_ROW = ("--include", "cluster-networkAND64B", str(ROOT / "tests"))
 
 
@@ -58,6 +73,15 @@ def started(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module", autouse=True)
 def machine_as_before() -> Iterator[None]:
     """The machine is as before all of these tests."""
+    here = LocalHost()
+    try:
+        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(here):
+            pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
+        of_this_machine()
+        ready_parts(here, print)
+        ready_image(here, print)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
     podperf("cluster", "down")
     before = snapshot()
     yield
@@ -77,12 +101,16 @@ class TestUpAndDown:
             while_up = snapshot()
             for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
                 assert while_up[part] == before[part], part
-            settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), nodes=2)
+            settings = KubernetesSettings(PodWishes(IMAGE, cpus=1), str(KUBECONFIG), nodes=2)
             with closing(KubernetesTester(settings)) as tester:
                 result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=10), 2000.0, 0.5))
                 assert result.sent == 1000
                 assert result.lost < 100
-                assert {each.facts.node for each in tester.ports.values()} == {"node1", "node2"}
+                pods = tester.describe()["pods"]
+                assert {each["node"] for each in pods.values()} == {"node1", "node2"}
+                for each in pods.values():  # CPU 0 is the node's
+                    assert each["cpus"] not in {None, "0"} and each["cpus_of_threads"] == [each["cpus"]]
+                    assert len(parse_cpu_list(each["cpus"])) == 1
             again = podperf("cluster", "up", check=False)
             assert again.returncode == 1
             assert "a cluster runs already" in again.stderr
@@ -189,6 +217,44 @@ class TestMeasuring:
         assert "all that a run needs, with namespace podperf" in said.stdout, said.stdout + said.stderr
         assert "podperf software tester in two pods" in said.stdout
         assert not api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+
+    def test_frames_reach_a_pod_through_a_service(self, api: Api) -> None:
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), destination="service")
+        with closing(KubernetesTester(settings)) as tester:
+            result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=100), 2000.0, 0.5))
+            assert ip_address(tester.describe()["services"]["right"]) in ip_network(SERVICES)
+        assert result.sent == 1000
+        assert result.lost < 100
+        assert result.directions[0].latency is not None
+
+    def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
+        trial = Trial(TrafficProfile(FrameSize.parse(64)), 2000.0, 1.0)
+        with closing(KubernetesTester(settings)) as other:
+            with closing(KubernetesTester(settings)) as one, ThreadPoolExecutor() as pool:
+                results = list(pool.map(lambda tester: tester.measure(trial), (one, other)))
+                assert [each.sent for each in results] == [2000, 2000]
+                assert not any(each.stray for each in results)
+                assert not podperf("clean", str(topology(tmp_path))).stdout.count("namespace podperf-")
+            assert len(namespaces(api) - before) == 1
+            assert other.measure(trial).received > 1800
+        assert namespaces(api) == before
+
+    def test_clean_deletes_what_runs_left_that_were_killed_at_any_step(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        for seconds in KILLED_AFTER:
+            known = namespaces(api)
+            run = subprocess.Popen([sys.executable, "-c", MEASURING, str(ROOT / "libraries"), str(KUBECONFIG)])
+            deadline = time.monotonic() + START_TIMEOUT
+            while namespaces(api) == known and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(seconds)
+            run.kill()
+            run.wait()
+        assert len(namespaces(api) - before) == len(KILLED_AFTER)
+        podperf("clean", str(topology(tmp_path)))
+        assert namespaces(api) == before
 
     def test_clean_deletes_what_a_killed_run_left(self, api: Api, tmp_path: Path) -> None:
         before = namespaces(api)

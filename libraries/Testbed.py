@@ -21,7 +21,7 @@ from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
 from podperf.testbed.known_topology import read_topology
-from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.testers.kubernetes_settings import Destination, KubernetesSettings
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -136,8 +136,10 @@ class Testbed:
         logger.info(f"{chain} forwards {size.name} frames")
 
     @keyword
-    def pods_of_the_tester_should_be_on(self, nodes: int) -> None:
+    def pods_of_the_tester_should_be_on(self, nodes: int, destination: Destination = "pod") -> None:
         """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
+
+        Frames must go to the address of the other `pod`, or to that of a `service` before it.
 
         ```robotframework
         Pods Of The Tester Should Be On    1
@@ -148,6 +150,10 @@ class Testbed:
             raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
         if kind.nodes != nodes:
             raise Unavailable(f"tester.settings.nodes of the topology is {kind.nodes}, and this test needs {nodes}")
+        if kind.destination != destination:
+            raise Unavailable(
+                f"tester.settings.destination of the topology is {kind.destination}, and this test needs {destination}"
+            )
 
     @keyword
     def tear_down_chain(self) -> None:

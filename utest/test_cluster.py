@@ -19,6 +19,7 @@ import pytest
 import yaml
 from cryptography import x509
 
+from podperf.cluster import commands as of_programs
 from podperf.cluster import layout, lifecycle
 from podperf.cluster.certificates import Authority
 from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
@@ -58,11 +59,12 @@ def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
     made = {str(path) for path in layout.files(wanted)}
     node = wanted.nodes[0]
     commands = [
-        layout.api_server(wanted),
-        layout.controller_manager(wanted),
-        layout.scheduler(wanted),
-        layout.containerd(wanted, node),
-        layout.kubelet(wanted, node),
+        of_programs.api_server(wanted),
+        of_programs.controller_manager(wanted),
+        of_programs.scheduler(wanted),
+        of_programs.containerd(wanted, node),
+        of_programs.kubelet(wanted, node),
+        of_programs.kube_proxy(wanted, node),
     ]
     files = re.compile(r"\S*\.(?:crt|key|kubeconfig|yaml|toml)$")
     named = {found for words in commands for word in words for found in files.findall(word.rpartition("=")[2])}
@@ -77,6 +79,8 @@ def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout)
     assert {settings["tlsCertFile"], settings["tlsPrivateKeyFile"], settings["resolvConf"]} <= set(map(str, found))
     assert settings["authentication"]["x509"]["clientCAFile"] in set(map(str, found))
     assert settings["authentication"]["anonymous"] == {"enabled": False}
+    proxy = yaml.safe_load(found[folder / "kube-proxy.yaml"])
+    assert proxy["clientConnection"]["kubeconfig"] in set(map(str, found))
 
 
 def test_nodes_have_networks_of_their_own() -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_READER, OF_A_RUN, READER_FILE, Right, allowed
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_READER, OF_A_RUN, OF_SERVICES, READER_FILE, Right, allowed
 from podperf.preflight import cluster_checks
 from podperf.preflight.cluster_checks import check_cluster, observe_node
 from podperf.preflight.observation import Observation, State
@@ -30,7 +30,7 @@ def granted(file: str, kind: str) -> set[str]:
 
 
 def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
-    assert granted(NAMESPACED_FILE, "Role") == {each.name for each in OF_A_RUN}
+    assert granted(NAMESPACED_FILE, "Role") == {each.name for each in (*OF_A_RUN, *OF_SERVICES)}
 
 
 def test_the_file_for_reading_grants_what_check_reads_and_no_more() -> None:

@@ -23,9 +23,10 @@ from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
-from podperf.testers.kubernetes_pods import combined, planned
+from podperf.testers.kubernetes_plan import SERVICE_PORT, planned
 from podperf.testers.kubernetes_settings import KubernetesSettings
-from podperf.testers.pod_port import PodFacts
+from podperf.testers.pod_port import DISCARDED, PodFacts
+from podperf.testers.two_processes import combined
 
 
 class Server(BaseHTTPRequestHandler):
@@ -230,6 +231,7 @@ class FakeApi:
 
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)  # path and status
+    addresses: list[str] = field(default_factory=list)  # of Services to come
 
     def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
         if path in self.refused:
@@ -237,6 +239,8 @@ class FakeApi:
         if method == "POST":
             namespace = {"namespace": path.split("/")[4]} if "/namespaces/" in path else {}
             made = {**body, "metadata": {**body["metadata"], "uid": "u", **namespace}}
+            if body["kind"] == "Service":
+                made["spec"] = {**body["spec"], "clusterIP": self.addresses.pop()}
             self.objects[f"{path}/{body['metadata']['name']}"] = made
             return made
         if method == "PATCH":
@@ -408,6 +412,26 @@ def test_a_plan_has_the_objects_of_a_run_in_one_namespace(given: str | None, kin
     assert [each["kind"] for each in found] == kinds
     places = {each["metadata"].get("namespace") or each["metadata"]["name"] for each in found}
     assert places == {given or "podperf-plan"}
+
+
+def test_a_service_leads_to_the_pod_whose_label_it_selects() -> None:
+    found = planned(KubernetesSettings(PodWishes("i"), destination="service"))
+    pods, services = ([each for each in found if each["kind"] == kind] for kind in ("Pod", "Service"))
+    assert len(services) == len(pods) == 2
+    for pod, made in zip(pods, services, strict=True):
+        assert made["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        (port,) = made["spec"]["ports"]
+        assert (port["protocol"], port["port"], port["targetPort"]) == ("UDP", SERVICE_PORT, DISCARDED)
+    assert services[0]["spec"]["selector"] != services[1]["spec"]["selector"]
+
+
+def test_a_run_deletes_its_services_in_a_given_namespace() -> None:
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}}, addresses=["10.96.0.9"])
+    place = RunNamespace(cluster(fake), "mine")
+    endpoint = manifests.PodEndpoint("p", DISCARDED)
+    assert str(place.start_service(manifests.service("s", place.run, place.owners, endpoint, 7))) == "10.96.0.9"
+    place.close()
+    assert set(fake.objects) == {"/api/v1/namespaces/mine"}
 
 
 def test_check_shows_the_plan_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,10 +43,12 @@ TEMPLATES = {
     "Path Should Forward": ("data_plane", "frame"),
     "Chain On Two Workers Should Forward": ("data_plane", "pods", "frame"),
     "Cluster Network Should Forward": ("nodes", "frame"),
+    "Cluster Service Should Forward": ("nodes", "frame"),
 }
 WITHOUT_PODS = {
     "Path Should Forward": {"pods": "0"},
     "Cluster Network Should Forward": {"pods": "0", "data_plane": "external"},
+    "Cluster Service Should Forward": {"pods": "0", "data_plane": "external"},
 }
 
 

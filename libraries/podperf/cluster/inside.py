@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from podperf.cluster import hierarchies, layout
+from podperf.cluster import commands, hierarchies, layout
 from podperf.cluster.children import Children
 from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, ClusterLayout, ClusterNode
 from podperf.cluster.relay import relay
@@ -56,19 +56,20 @@ class Inside:
         """Start everything. Returns when all programs run; nodes become ready some seconds later."""
         wanted = self._wanted
         self._network()
-        self._run("etcd", layout.etcd(wanted))
-        self._run("kube-apiserver", layout.api_server(wanted))
+        self._run("etcd", commands.etcd(wanted))
+        self._run("kube-apiserver", commands.api_server(wanted))
         machines = {node: self._containerd(node) for node in wanted.nodes}
         threads = [threading.Thread(target=self._give_images, args=each) for each in machines.items()]
         for each in threads:
             each.start()
         self._until(self._answers)
-        self._run("kube-controller-manager", layout.controller_manager(wanted))
-        self._run("kube-scheduler", layout.scheduler(wanted))
+        self._run("kube-controller-manager", commands.controller_manager(wanted))
+        self._run("kube-scheduler", commands.scheduler(wanted))
         for each in threads:
             each.join()
         for node, machine in machines.items():
-            self._run(f"kubelet of {node.name}", _within(machine, layout.kubelet(wanted, node)), node.name)
+            self._run(f"kubelet of {node.name}", _within(machine, commands.kubelet(wanted, node)), node.name)
+            self._run(f"kube-proxy of {node.name}", _within(machine, commands.kube_proxy(wanted, node)), node.name)
 
     def _network(self) -> None:
         self._do("mount", "-t", "tmpfs", "-o", "mode=755", "run", "/run")
@@ -83,7 +84,7 @@ class Inside:
         """Start a node with its containerd. Returns the process, whose namespaces are the node's."""
         script = Path(__file__).with_name("node.sh")
         apart = ("nsenter", f"--net=/run/netns/{node.name}", "unshare", "--mount", "--uts", "--ipc", "--cgroup")
-        command = ["sh", str(script), node.name, str(self._wanted.folder), *layout.containerd(self._wanted, node)]
+        command = ["sh", str(script), node.name, str(self._wanted.folder), *commands.containerd(self._wanted, node)]
         return self._run(f"containerd of {node.name}", [*apart, *command], node.name)
 
     def _give_images(self, node: ClusterNode, machine: int) -> None:
@@ -91,7 +92,7 @@ class Inside:
         version = [self._wanted.parts.of_debian("ctr"), "--address", _SOCKET, "version"]
         self._until(lambda: not self.children.run(_within(machine, version), log))
         for image in self._wanted.images:
-            if exit_code := self.children.run(_within(machine, layout.import_image(self._wanted, image)), log):
+            if exit_code := self.children.run(_within(machine, commands.import_image(self._wanted, image)), log):
                 self._note(f"import of {image.name} on {node.name}", exit_code)
 
     def _answers(self) -> bool:

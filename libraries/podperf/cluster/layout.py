@@ -164,11 +164,14 @@ def _pem(users: Mapping[str, Any]) -> tuple[bytes, bytes]:
 def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) -> dict[Path, bytes]:
     folder = layout.of_node(node)
     user = authority.certify(f"system:node:{node.name}", "system:nodes", (node.name, node.address))
+    proxy = authority.certify("system:kube-proxy")
     return {
         folder / "kubelet.crt": user.certificate,
         folder / "kubelet.key": user.key,
         folder / "authority.crt": authority.certificate,
         folder / "kubelet.kubeconfig": kubeconfig(API, authority.certificate, user.certificate, user.key),
+        folder / "kube-proxy.kubeconfig": kubeconfig(API, authority.certificate, proxy.certificate, proxy.key),
+        folder / "kube-proxy.yaml": yaml.safe_dump(kube_proxy_settings(folder, node)).encode(),
         folder / "kubelet.yaml": yaml.safe_dump(kubelet_settings(folder, node)).encode(),
         folder / "containerd.toml": containerd_settings(layout.parts, folder).encode(),
         folder / "resolv.conf": b"",
@@ -270,81 +273,17 @@ def kubelet_settings(folder: Path, node: ClusterNode) -> dict[str, Any]:
     }
 
 
-def etcd(layout: ClusterLayout) -> list[str]:
-    """The command of etcd. A cluster that lasts an hour needs no flushing to the disk."""
-    return [
-        layout.parts.of_debian("etcd"),
-        *("--data-dir", layout.path("etcd"), "--unsafe-no-fsync"),
-        *("--listen-client-urls", ETCD, "--advertise-client-urls", ETCD),
-        *("--listen-peer-urls", "http://127.0.0.1:2380"),
-    ]
-
-
-def api_server(layout: ClusterLayout) -> list[str]:
-    """The command of the API server."""
-    path = layout.path
-    return [
-        layout.parts.of_kubernetes("kube-apiserver"),
-        f"--etcd-servers={ETCD}",
-        *(f"--bind-address={CONTROL_ADDRESS}", f"--advertise-address={CONTROL_ADDRESS}", f"--secure-port={API_PORT}"),
-        *(f"--tls-cert-file={path('server.crt')}", f"--tls-private-key-file={path('server.key')}"),
-        f"--client-ca-file={path('authority.crt')}",
-        "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",
-        f"--service-account-key-file={path('tokens.key')}",
-        f"--service-account-signing-key-file={path('tokens.key')}",
-        "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-cluster-ip-range={SERVICES}",
-        f"--kubelet-certificate-authority={path('authority.crt')}",
-        f"--kubelet-client-certificate={path('kubelets-client.crt')}",
-        f"--kubelet-client-key={path('kubelets-client.key')}",
-        "--kubelet-preferred-address-types=InternalIP",
-        "--allow-privileged=true",
-    ]
-
-
-def controller_manager(layout: ClusterLayout) -> list[str]:
-    """The command of the controller manager."""
-    own = layout.path("controller-manager.kubeconfig")
-    return [
-        layout.parts.of_kubernetes("kube-controller-manager"),
-        *_own_kubeconfig(own),
-        f"--service-account-private-key-file={layout.path('tokens.key')}",
-        f"--root-ca-file={layout.path('authority.crt')}",
-        "--use-service-account-credentials",
-        f"--cluster-cidr={PODS}",
-    ]
-
-
-def scheduler(layout: ClusterLayout) -> list[str]:
-    """The command of the scheduler."""
-    return [
-        layout.parts.of_kubernetes("kube-scheduler"),
-        *_own_kubeconfig(layout.path("scheduler.kubeconfig")),
-    ]
-
-
-def _own_kubeconfig(path: str) -> Sequence[str]:
-    asks = (f"--{what}kubeconfig={path}" for what in ("", "authentication-", "authorization-"))
-    return (*asks, "--bind-address=127.0.0.1", "--leader-elect=false")
-
-
-def containerd(layout: ClusterLayout, node: ClusterNode) -> list[str]:
-    """The command of a node's containerd."""
-    return [layout.parts.of_debian("containerd"), "--config", f"{layout.of_node(node)}/containerd.toml"]
-
-
-def import_image(layout: ClusterLayout, image: Path) -> list[str]:
-    """The command that gives an image to the containerd of the node in which it runs."""
-    ctr = (layout.parts.of_debian("ctr"), "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io")
-    return [*ctr, "images", "import", str(image)]
-
-
-def kubelet(layout: ClusterLayout, node: ClusterNode) -> list[str]:
-    """The command of a node's kubelet."""
-    folder = layout.of_node(node)
-    return [
-        layout.parts.of_kubernetes("kubelet"),
-        *(f"--kubeconfig={folder}/kubelet.kubeconfig", f"--config={folder}/kubelet.yaml"),
-        *(f"--hostname-override={node.name}", f"--node-ip={node.address}", f"--root-dir={folder}/kubelet"),
-    ]
+def kube_proxy_settings(folder: Path, node: ClusterNode) -> dict[str, Any]:
+    """The configuration of a kube-proxy. It writes rules of nftables, and leaves the kernel's settings alone."""
+    keep = {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+        "clientConnection": {"kubeconfig": f"{folder}/kube-proxy.kubeconfig"},
+        "clusterCIDR": PODS,
+        "hostnameOverride": node.name,
+        "healthzBindAddress": "127.0.0.1:10256",
+        "metricsBindAddress": "127.0.0.1:10249",
+        "conntrack": keep,
+    }

@@ -21,7 +21,7 @@ from podperf.virtual_worker.image import HALF_MADE, half_made, remove
 
 CACHE = Path("/var/cache/podperf/cluster")
 PACKAGES = ("busybox-static", "containerd", "containernetworking-plugins", "etcd-server", "runc")
-PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet")
 MODULE = Path(__file__).with_name("kubernetes")  # a Go module that requires Kubernetes
 OLDEST_GO = (1, 24)
 DOWNLOAD_TIMEOUT, BUILD_TIMEOUT = 600.0, 7200.0  # seconds
@@ -101,16 +101,28 @@ def digest_of(recipe: object) -> str:
 
 def ready_parts(host: Host, say: Callable[[str], None]) -> ClusterPrograms:
     """Both folders, from the cache, or made now. Unavailable with the remedy if something for it is missing here."""
-    debian = CACHE / f"debian-{digest_of([*PACKAGES, _distribution(host)])}"
+    debian, build = _debian(host), _build(host)
     if not debian.exists():
         say(f"cluster: fetching the packages {', '.join(PACKAGES)}; none is installed")
         _unpack(host, debian)
-    build = _build(host)
-    kubernetes = CACHE / f"kubernetes-{build.version}-{digest_of(asdict(build))}"
+    kubernetes = _kubernetes(build)
     if not kubernetes.exists():
         say(f"cluster: building Kubernetes {build.version}, once; this takes about ten minutes of CPU time")
         _compile(host, build, kubernetes)
     return ClusterPrograms(debian, kubernetes)
+
+
+def are_ready(host: Host) -> bool:
+    """Whether both folders are in the cache. Unavailable, with the remedy, if Go is missing or too old."""
+    return _debian(host).exists() and _kubernetes(_build(host)).exists()
+
+
+def _debian(host: Host) -> Path:
+    return CACHE / f"debian-{digest_of([*PACKAGES, _distribution(host)])}"
+
+
+def _kubernetes(build: Build) -> Path:
+    return CACHE / f"kubernetes-{build.version}-{digest_of(asdict(build))}"
 
 
 def _distribution(host: Host) -> str:
@@ -184,13 +196,20 @@ def _compile(host: Host, build: Build, folder: Path) -> None:
         for each in MODULE.iterdir():
             (module / each.name).write_bytes(each.read_bytes())
         programs = half / "programs"
-        environment = [f"{name}={value}" for name, value in settings.items()]
+        go = (*_UNOBTRUSIVELY, "env", *(f"{name}={value}" for name, value in settings.items()))
         try:
-            _in(host, module, *_UNOBTRUSIVELY, "env", *environment, *build.command, f"{programs}/", *build.packages)
+            _in(host, module, *go, "go", "mod", "download")
+        except CommandFailed as error:
+            raise Unavailable(
+                f"the modules of Kubernetes {build.version} cannot be downloaded from GOPROXY: "
+                f"{_last_line(error.output)}"
+            ) from error
+        try:
+            _in(host, module, *go, *build.command, f"{programs}/", *build.packages)
         except CommandFailed as error:
             raise PodperfError(
-                f"Kubernetes {build.version} could not be built ({_last_line(error.output)}): Go fetches its modules "
-                "from GOPROXY, and the build needs 3 GB on the disk and 2 GB of memory"
+                f"Kubernetes {build.version} could not be built ({_last_line(error.output)}); the build needs 3 GB on "
+                "the disk and 2 GB of memory"
             ) from error
         programs.rename(folder)
 

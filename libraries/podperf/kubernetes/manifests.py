@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MANAGER, RUN = "app.kubernetes.io/managed-by", "podperf/run"  # labels of each object
+POD = "podperf/pod"  # a further label of each pod, by which a Service finds it
 ANCHOR = "podperf-run"  # the object that owns all others of a run
 PREFIX = "podperf-"  # of namespaces
 # The tester needs root and CAP_NET_RAW, which containers have by default. The pod security level `baseline` does not
@@ -51,6 +52,14 @@ class NodeOf:
         return "NotIn" if self.other else "In"
 
 
+@dataclass(frozen=True)
+class PodEndpoint:
+    """A UDP port of a pod, to which a Service leads."""
+
+    pod: str
+    port: int
+
+
 def labels(run: str) -> dict[str, str]:
     """The labels of all objects of a run."""
     return {MANAGER: "podperf", RUN: run}
@@ -70,6 +79,16 @@ def anchor(run: str, alive: Mapping[str, str]) -> dict[str, Any]:
 def owned_by(anchor_name: str, uid: str) -> list[dict[str, Any]]:
     """The owner references of an object that the anchor owns."""
     return [{"apiVersion": "v1", "kind": "ConfigMap", "name": anchor_name, "uid": uid}]
+
+
+def service(
+    name: str, run: str, owners: Sequence[Mapping[str, Any]], endpoint: PodEndpoint, port: int
+) -> dict[str, Any]:
+    """A Service (ClusterIP) whose UDP port leads to one pod of the run."""
+    metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
+    ports = [{"name": "frames", "protocol": "UDP", "port": port, "targetPort": endpoint.port}]
+    spec = {"type": "ClusterIP", "selector": {RUN: run, POD: endpoint.pod}, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 def pod(
@@ -114,5 +133,5 @@ def pod(
         spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
     if wishes.runtime_class is not None:
         spec["runtimeClassName"] = wishes.runtime_class
-    metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
+    metadata = {"name": name, "labels": labels(run) | {POD: name}, "ownerReferences": list(owners)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

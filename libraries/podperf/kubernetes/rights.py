@@ -31,6 +31,8 @@ OF_A_RUN = (
     *(Right(verb, "configmaps") for verb in ("create", "get", "list", "patch", "delete")),
     Right("list", "events"),
 )
+# Of a run whose frames go to a Service.
+OF_SERVICES = tuple(Right(verb, "services") for verb in ("create", "delete"))
 # Of a run that makes its own namespace.
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
 # Without these, `check` does not read what they show.

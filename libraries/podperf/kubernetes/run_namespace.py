@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from ipaddress import IPv4Address
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -39,6 +40,7 @@ class RunNamespace:
             self._make()
         self._anchor = f"{manifests.ANCHOR}-{self.run}"
         self._beats = 0
+        self._services: list[str] = []
         try:
             made = api.ask("POST", self._path("configmaps"), manifests.anchor(self.run, self._alive()))
         except BaseException:
@@ -86,6 +88,12 @@ class RunNamespace:
             else:
                 return
 
+    def start_service(self, manifest: Mapping[str, Any]) -> IPv4Address:
+        """Make a Service. Returns its address (ClusterIP)."""
+        made = self._api.ask("POST", self._path("services"), manifest)
+        self._services.append(made["metadata"]["name"])
+        return IPv4Address(made["spec"]["clusterIP"])
+
     def pod(self, name: str) -> dict[str, Any]:
         """A pod, as the API server knows it now."""
         found: dict[str, Any] = self._api.ask("GET", self._path("pods", name))
@@ -102,6 +110,8 @@ class RunNamespace:
         if self._closed.is_set():
             return
         self._closed.set()
+        for each in self._services:
+            self._api.delete(self._path("services", each))
         remove(self._api, self.name, self._anchor, own=self._own)
 
     def _delete_namespace(self) -> None:

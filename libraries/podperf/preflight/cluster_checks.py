@@ -13,6 +13,7 @@ from podperf.kubernetes.rights import (
     OF_A_READER,
     OF_A_RUN,
     OF_NAMESPACES,
+    OF_SERVICES,
     READER_FILE,
     allowed,
 )
@@ -37,14 +38,16 @@ def check_cluster(settings: KubernetesSettings) -> Iterator[Observation]:
             yield Observation("cluster", "API server", State.MISSING, str(error), needed=True)
             return
         yield Observation("cluster", "API server", State.OK, f"Kubernetes {version} at {api.where}")
-        yield from _check_rights(api, settings.namespace)
+        yield from _check_rights(api, settings)
         yield from _check_namespace(api, settings.namespace)
         yield from _check_nodes(api, settings)
         yield _check_multus(api)
 
 
-def _check_rights(api: Api, namespace: str | None) -> Iterator[Observation]:
-    wanted = (*OF_A_RUN, *(() if namespace is not None else OF_NAMESPACES))
+def _check_rights(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
+    namespace = settings.namespace
+    of_services = OF_SERVICES if settings.destination == "service" else ()
+    wanted = (*OF_A_RUN, *of_services, *(() if namespace is not None else OF_NAMESPACES))
     lacking = [each.name for each in wanted if not allowed(api, each, namespace)]
     where = "a namespace for each run" if namespace is None else f"namespace {namespace}"
     if not lacking:

@@ -24,7 +24,7 @@ from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
 from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
-from podperf.testers.kubernetes_pods import planned
+from podperf.testers.kubernetes_plan import planned
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import SCHEMA_PATH
 from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS

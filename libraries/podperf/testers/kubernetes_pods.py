@@ -7,27 +7,31 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from ipaddress import IPv4Address
 from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_running
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.model import Direction, DirectionResult, Entry, Trial, TrialResult
-from podperf.testers.base import PortFacts, Site, TesterFacts
+from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
+from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod
 from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
-from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort, command
-from podperf.testers.software import direction_result, request_line
-from podperf.testers.validity import Account, judged
+from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
+from podperf.testers.software import request_line
+from podperf.testers.two_processes import combined
 
 NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
+SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
 _CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
-SIDES = ("left", "right")
 
 
 class KubernetesTester:
@@ -47,14 +51,17 @@ class KubernetesTester:
             self._undo.callback(place.close)
             self._place = place
             self.ports = self._start(settings)
+            self._trial = random.randrange(1, 65536)
+            self._services = self._start_services() if settings.destination == "service" else {}
             self._entries = {
                 Direction.LEFT_TO_RIGHT: self._way("left", "right"),
                 Direction.RIGHT_TO_LEFT: self._way("right", "left"),
             }
+            if self._services:
+                self._await_services()
         except BaseException:
             self._undo.close()
             raise
-        self._trial = random.randrange(1, 65536)
 
     @classmethod
     def read_settings(cls, tester: Mapping[str, Any]) -> KubernetesSettings:
@@ -72,22 +79,50 @@ class KubernetesTester:
         ports: dict[str, PodPort] = {}
         node = None
         for side in SIDES:
-            name = f"tester-{side}-{self._place.run}"
-            pod = manifests.pod(name, self._place.run, self._place.owners, command(side), settings.wishes, node)
+            pod = tester_pod(side, self._place.run, self._place.owners, settings.wishes, node)
+            name = pod["metadata"]["name"]
             self._place.start(pod)
             facts = PodFacts.of(await_running(self._place, name))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
+            if differs := _placement(ports[side]).differs(settings.wishes.cpus):
+                raise PodperfError(
+                    f"pod {name} on {facts.node} is not placed as the topology says: {differs}; the CPU manager of the "
+                    "node must be `static`"
+                )
         return ports
 
+    def _start_services(self) -> Mapping[str, IPv4Address]:
+        """A Service for each pod. Returns their addresses by the side of the pod."""
+        run, owners = self._place.run, self._place.owners
+        pods = {side: port.facts.name for side, port in self.ports.items()}
+        return {side: self._place.start_service(service(side, pod, run, owners)) for side, pod in pods.items()}
+
     def _way(self, source: str, destination: str) -> Entry:
-        to = self.ports[destination].facts.address
-        return Entry(self.ports[source].next_hop(to), str(to), DISCARDED)
+        if self._services:
+            to, port = self._services[destination], SERVICE_PORT
+        else:
+            to, port = self.ports[destination].facts.address, DISCARDED
+        return Entry(self.ports[source].next_hop(to), str(to), port)
+
+    def _await_services(self) -> None:
+        """Wait until frames reach both pods by the addresses of their Services."""
+        deadline = time.monotonic() + SERVICE_TIMEOUT
+        for direction in Direction:
+            probe = Trial(TrafficProfile(FrameSize.parse(64), (direction,)), PROBES_A_SECOND, PROBE_TIME)
+            while not self._measure(probe).received:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
+                        f"{self._entries[direction].address}: does the cluster have kube-proxy, or what replaces it?"
+                    )
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
         if self._broken:
             raise PodperfError("the tester's pods are gone; make a new tester")
+        if trial.traffic.groups > 1:
+            self.facts.demand(Ability.GROUPS)
         if trial.loop is not None or trial.overload is not None or len(trial.traffic.directions) > 1:
             raise Unavailable("the tester in two pods sends in one direction at a time, and at one load")
         if trial.traffic.flows > MOST_FLOWS:
@@ -141,13 +176,14 @@ class KubernetesTester:
         )
 
     def describe(self) -> Mapping[str, Any]:
-        """The cluster, its version, and each pod: name, node, address, MAC, image, and the CPUs that it may use."""
+        """The cluster, the addresses of Services before the pods, and each pod with its node, image and CPUs."""
         return {
             "name": NAME,
             "engine": self.facts.engine,
             "version": self.facts.version,
             "engine_remark": _SHARED,
             "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
+            "services": {side: str(address) for side, address in self._services.items()},
             "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},
         }
 
@@ -156,7 +192,7 @@ class KubernetesTester:
         facts = port.facts
         yield from {"name": facts.name, "node": facts.node, "address": str(facts.address), "mac": port.mac}.items()
         yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
-        yield "cpus", _value(port.execute("grep", "Cpus_allowed_list", "/proc/1/status"))
+        yield from _placement(port).describe().items()
         yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
         yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
 
@@ -166,50 +202,10 @@ class KubernetesTester:
         self._undo.close()
 
 
+def _placement(port: PodPort) -> PodPlacement:
+    return PodPlacement.of(port.execute("sh", "-c", READ))
+
+
 def _value(line: str) -> str:
-    """The value in a line such as `Cpus_allowed_list:  0-1` of proc(5)."""
+    """The value in a line such as `model name : ...` of /proc/cpuinfo."""
     return line.partition(":")[2].strip()
-
-
-def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
-    """The objects that a run would make, for a run that is called `plan`. Only the cluster knows the first pod's node,
-    and the number (uid) of the owner."""
-    run, node = "plan", manifests.NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1)
-    owner = manifests.anchor(run, {})
-    owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
-    pods = [
-        manifests.pod(f"tester-{side}-{run}", run, owners, command(side), settings.wishes, place)
-        for side, place in zip(SIDES, (None, node), strict=True)
-    ]
-    name = settings.namespace or f"{manifests.PREFIX}{run}"
-    for each in (owner, *pods):
-        each["metadata"]["namespace"] = name
-    return [*([] if settings.namespace else [manifests.namespace(name, run)]), owner, *pods]
-
-
-def combined(
-    trial: Trial, sent: Mapping[str, Any], counted: Mapping[str, Any], *, same_clock: bool = True
-) -> TrialResult:
-    """One result of the answers of the process that sent and of the one that counted. Without a common clock, the
-    result has no latency."""
-    (sending,), (counting,) = sent["directions"], counted["directions"]
-    keys = ("received", "duplicated", "reordered", "corrupted")
-    both = {**sending, **{key: counting[key] for key in keys}}
-    if same_clock and "latency" in counting:
-        both["latency"] = counting["latency"]
-    direction: DirectionResult = direction_result(both)
-    result = TrialResult(
-        trial=trial,
-        started=sent["started"],
-        directions=(direction,),
-        stray=sent["stray"] + counted["stray"],
-        own_drops=sent["own_drops"] + counted["own_drops"],
-        elapsed=counted["elapsed"],
-    )
-    return judged(
-        result,
-        Account(
-            sent["unready"] or counted["unready"],
-            " and ".join(filter(None, (sent["own_drops_reason"], counted["own_drops_reason"]))),
-        ),
-    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from podperf import __version__
 from podperf.kubernetes.manifests import PodWishes
 from podperf.topology import Engine
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+
+Destination = Literal["pod", "service"]
 
 _TEXT = {"type": "string", "minLength": 1}
 SCHEMA: Mapping[str, Any] = {
@@ -41,6 +43,11 @@ SCHEMA: Mapping[str, Any] = {
         },
         "runtime_class": {"title": "a runtime class", **_TEXT},
         "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
+        "destination": {
+            "title": "the address to which frames are sent: the other pod's, or that of a Service before it",
+            "enum": ["pod", "service"],
+            "default": "pod",
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -55,6 +62,7 @@ class KubernetesSettings:
     context: str | None = None
     namespace: str | None = None
     nodes: int = 1  # on which the two pods are
+    destination: Destination = "pod"
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
@@ -79,4 +87,5 @@ class KubernetesSettings:
             settings.get("context"),
             settings.get("namespace"),
             settings["nodes"],
+            settings["destination"],
         )
