@@ -32,7 +32,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, allowed
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_SERVICES, allowed
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
@@ -45,8 +45,9 @@ pytestmark = [
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 START_TIMEOUT = 120.0  # seconds
-# A run that measures until it is killed: with 0 s when it has made its namespace, and at last while frames are sent.
-KILLED_AFTER = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0)  # seconds after the namespace is there
+# A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
+# its namespace. The pods of five runs fill the node.
+KILLED_AFTER = (5.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.6, 0.3, 0.1, 0.0)  # seconds after the namespace is there
 MEASURING = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -208,8 +209,8 @@ class TestMeasuring:
         limited = tmp_path / "kubeconfig"
         limited.write_text(yaml.safe_dump(content))
         with closing(log_in(str(limited), None)) as login:
-            assert all(allowed(login, each, "podperf") for each in OF_A_RUN)
-            assert not any(allowed(login, each, None) for each in (*OF_A_RUN, *OF_NAMESPACES))
+            assert all(allowed(login, each, "podperf") for each in (*OF_A_RUN, *OF_SERVICES))
+            assert not any(allowed(login, each, None) for each in (*OF_A_RUN, *OF_SERVICES, *OF_NAMESPACES))
             with pytest.raises(ApiError, match="forbidden"):
                 login.ask("GET", "/api/v1/namespaces/kube-system/pods")
         settings = {"kubeconfig": str(limited), "namespace": "podperf"}
