@@ -121,18 +121,35 @@ class RunNamespace:
 
 def remove(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
     """Delete the namespace of a run, or only the run's objects in it. PodperfError if they are there after 60 s."""
+    _delete(api, namespace, anchor, own=own)
+    _await_gone(api, namespace, anchor, own=own)
+
+
+def _delete(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
     path = f"/api/v1/namespaces/{namespace}"
-    run = anchor.removeprefix(f"{manifests.ANCHOR}-")
-    selector = [("labelSelector", f"{manifests.RUN}={run}")]
-    for each in api.ask("GET", f"{path}/pods", query=selector)["items"]:
+    for each in api.ask("GET", f"{path}/pods", query=_of_run(anchor))["items"]:
         api.delete(f"{path}/pods/{each['metadata']['name']}")  # at once: the cluster's own collection takes seconds
     api.delete(path if own else f"{path}/configmaps/{anchor}")
 
+
+def _await_gone(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
+    path = f"/api/v1/namespaces/{namespace}"
+
     def gone() -> bool:
-        return not (api.exists(path) if own else api.ask("GET", f"{path}/pods", query=selector)["items"])
+        return not (api.exists(path) if own else api.ask("GET", f"{path}/pods", query=_of_run(anchor))["items"])
 
     if not _until(gone, GONE_TIMEOUT):
         raise PodperfError(f"{'namespace' if own else 'pods of run'} {namespace} of the cluster does not go away")
+
+
+def _of_run(anchor: str) -> list[tuple[str, str]]:
+    """The query that selects the objects of an anchor's run."""
+    return [("labelSelector", f"{manifests.RUN}={anchor.removeprefix(f'{manifests.ANCHOR}-')}")]
+
+
+def _is_own(namespace: str, anchor: str) -> bool:
+    """Whether the run of an anchor made the namespace."""
+    return namespace == f"{manifests.PREFIX}{anchor.removeprefix(f'{manifests.ANCHOR}-')}"
 
 
 def _until(true: Callable[[], bool], timeout: float) -> bool:
@@ -172,8 +189,10 @@ def forget_killed(api: Api, given: str | None = None) -> Iterator[str]:
         later = {_place(each): each["data"] for each in _anchors(api, given)}
         dead |= {place for place in unknown if later.get(place) == found[place]}
     for namespace, anchor in sorted(dead):
-        own = namespace == f"{manifests.PREFIX}{anchor.removeprefix(f'{manifests.ANCHOR}-')}"
-        remove(api, namespace, anchor, own=own)
+        _delete(api, namespace, anchor, own=_is_own(namespace, anchor))
+    for namespace, anchor in sorted(dead):
+        own = _is_own(namespace, anchor)
+        _await_gone(api, namespace, anchor, own=own)
         yield f"namespace {namespace}" if own else f"pods of {anchor} in namespace {namespace}"
     if given is None:
         yield from _without_anchors(api, {place[0] for place in found})
