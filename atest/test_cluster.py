@@ -270,6 +270,37 @@ class TestMeasuring:
         assert f"namespace {left}" in podperf("clean", str(path)).stdout
         assert namespaces(api) == before
 
+    @pytest.mark.parametrize(
+        ("labels", "quota", "cause"),
+        [
+            ({"pod-security.kubernetes.io/enforce": "restricted"}, None, 'violates PodSecurity "restricted'),
+            ({}, {"pods": "0"}, "exceeded quota: none"),
+        ],
+    )
+    def test_a_refused_pod_has_the_cause_and_leaves_nothing(
+        self, api: Api, labels: dict[str, str], quota: dict[str, str] | None, cause: str
+    ) -> None:
+        name = f"refusing-{len(labels)}"
+        api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        if quota is not None:
+            body = {"metadata": {"name": "none"}, "spec": {"hard": quota}}
+            api.ask("POST", f"/api/v1/namespaces/{name}/resourcequotas", body)
+        began = time.monotonic()
+        with pytest.raises(ApiError, match=cause):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
+        assert time.monotonic() - began < 30
+        for kind in ("pods", "configmaps"):
+            found = api.ask("GET", f"/api/v1/namespaces/{name}/{kind}")["items"]
+            assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
+
+    def test_a_login_that_is_refused_is_named(self, tmp_path: Path, api: Api) -> None:
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        content["users"][0]["user"] = {"token": "nonsense"}
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        with pytest.raises(ApiError, match="refuses `GET /version`: Unauthorized"):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))
+
     def test_an_image_that_is_not_there_is_named_at_once(self, api: Api, tmp_path: Path) -> None:
         path = topology(tmp_path, image="localhost/nobody/has:this", pull_policy="Never")
         began = time.monotonic()
