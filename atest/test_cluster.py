@@ -284,7 +284,9 @@ class TestMeasuring:
         api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
         if quota is not None:
             body = {"metadata": {"name": "none"}, "spec": {"hard": quota}}
-            api.ask("POST", f"/api/v1/namespaces/{name}/resourcequotas", body)
+            path = f"/api/v1/namespaces/{name}/resourcequotas"
+            api.ask("POST", path, body)
+            assert once_as(True, lambda: "hard" in api.ask("GET", f"{path}/none").get("status", {}))
         began = time.monotonic()
         with pytest.raises(ApiError, match=cause):
             KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
