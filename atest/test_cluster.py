@@ -23,16 +23,20 @@ import pytest
 import yaml
 
 from machine import once_as, snapshot
-from podperf.cluster.hierarchies import of_this_machine
+from podperf.cluster.hierarchies import of_this_machine, processes
 from podperf.cluster.layout import FOLDER, SERVICES
+from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready, ready_parts
 from podperf.cluster.pod_image import ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_SERVICES, allowed
+from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
@@ -295,6 +299,44 @@ class TestMeasuring:
         for kind in ("pods", "configmaps"):
             found = api.ask("GET", f"/api/v1/namespaces/{name}/{kind}")["items"]
             assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
+
+    @pytest.mark.parametrize(
+        ("wishes", "command", "cause"),
+        [
+            ({"node_selector": {"zone": "moon"}}, ["sleep", "60"], "no node takes it (0/1 nodes are available"),
+            ({"cpus": 64}, ["sleep", "60"], "Insufficient cpu"),
+            ({"memory": "16Mi"}, ["tail", "/dev/zero"], "its program ended with exit code 137 (OOMKilled)"),
+            ({}, ["nothing-of-this-name"], '"nothing-of-this-name": executable file not found'),
+        ],
+    )
+    def test_a_pod_that_does_not_run_has_the_clusters_cause(
+        self, api: Api, wishes: dict[str, Any], command: list[str], cause: str
+    ) -> None:
+        place = RunNamespace(api)
+        try:
+            place.start(manifests.pod("p", place.run, place.owners, command, PodWishes(IMAGE, **wishes)))
+
+            def found() -> bool:
+                return cause in why_not_running(place.pod("p"))[0]
+
+            assert once_as(True, found), place.pod("p")["status"]
+        finally:
+            place.close()
+
+    def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
+        groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+        commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
+        (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
+        with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
+            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
+            time.sleep(2)  # in the middle of the trial
+            os.kill(server, signal.SIGSTOP)
+            try:
+                time.sleep(2)
+            finally:
+                os.kill(server, signal.SIGCONT)
+            assert measuring.result().received > 1000
 
     def test_a_login_that_is_refused_is_named(self, tmp_path: Path, api: Api) -> None:
         content = yaml.safe_load(KUBECONFIG.read_text())
