@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from machine import at_rest, once_as, snapshot
+from machine import left_as_before
 from namespaces import remove_left_behind
 from robot_run import Robot, podperf
 from ssh_machine import SshMachine, ssh_machine
@@ -68,8 +68,5 @@ def last_at_rest() -> list[dict[str, object]]:
 @pytest.fixture
 def machine_as_before(last_at_rest: list[dict[str, object]]) -> Iterator[None]:
     """Check that the machine is the same before and after the test."""
-    before = last_at_rest[0] = at_rest(last_at_rest[0])
-    yield
-    after = once_as(before, snapshot)
-    for what, value in before.items():
-        assert after[what] == value, f"{what} changed"
+    with left_as_before(last_at_rest):
+        yield

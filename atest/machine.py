@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,6 +62,16 @@ def at_rest(known: dict[str, object] | None = None) -> dict[str, object]:
         now = snapshot()
         last, alike = now, alike + 1 if now == last else 1
     return last
+
+
+@contextmanager
+def left_as_before(last: list[dict[str, object]]) -> Iterator[None]:
+    """Check that the machine is the same before and after. `last` has its previous state at rest, and gets this one."""
+    before = last[0] = at_rest(last[0])
+    yield
+    after = once_as(before, snapshot)
+    for what, value in before.items():
+        assert after[what] == value, f"{what} changed"
 
 
 def snapshot() -> dict[str, object]:

@@ -54,11 +54,14 @@ class Robot:
         duration: float = 0.2,
         topology: str | None = None,
         whole_calibration: bool = False,
+        few_rounds: bool = False,
+        short_search: bool = False,
     ) -> None:
         """Start Robot Framework. `topology` is the text of a topology file. By default: a local one with these MRR
         trials.
 
-        The tester's calibration is short, unless `whole_calibration` is set.
+        The tester's calibration is short, unless `whole_calibration` is set. With `few_rounds`, a comparison has fewer
+        rounds. With `short_search`, a search and a latency trial take a second or two, and may find nothing.
         """
         self.results = folder / "results"
         path = folder / "topology.yaml"
@@ -67,7 +70,13 @@ class Robot:
         ended_with_us = ["setpriv", "--pdeathsig", "TERM"]
         command = [sys.executable, "-m", "robot", "--console", "quiet", "--outputdir", str(self.results)]
         command += ["--pythonpath", str(ROOT / "libraries")]
-        command += [] if whole_calibration else ["--listener", str(Path(__file__).with_name("short_calibration.py"))]
+        listeners = {
+            "short_calibration": not whole_calibration,
+            "few_rounds": few_rounds,
+            "short_search": short_search,
+        }
+        for name in (name for name, wanted in listeners.items() if wanted):
+            command += ["--listener", str(Path(__file__).with_name(f"{name}.py"))]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [*ended_with_us, *command, "--variable", f"TOPOLOGY:{path}", *arguments],

@@ -15,6 +15,7 @@ from podperf.dataplanes.bpf_programs import OBJECTS
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.model import Chain
+from podperf.testbed import system_under_test
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import BpfObjectSettings
 
@@ -72,7 +73,8 @@ def test_a_program_without_one_passes_frames_on_to_a_bridge(program: str, hook: 
     assert {each["target"] for each in programs.values()} == {None}
 
 
-def test_the_program_decides_about_each_frame(passing: Path) -> None:
+def test_the_program_decides_about_each_frame(passing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.5)
     settings = BpfObjectSettings(str(passing), "tc", program="drop_tc")
     with pytest.raises(PodperfError, match="no test frame crossed bpf-object"):
         forward(Chain("bpf-object", 0), testbed=local_testbed_with(settings))

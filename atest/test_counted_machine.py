@@ -17,7 +17,7 @@ from podperf.counted_machine.plugin import Plugin
 from podperf.counted_machine.profile import ChainProfiler
 from podperf.hosts.namespaces import PREFIX
 from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.methods.cost import Builds, Cost, StandingChain
+from podperf.methods.cost import CHANCE, Builds, Cost, StandingChain
 from podperf.methods.functions import Functions, differences, rest
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
@@ -38,11 +38,10 @@ def needs_qemu() -> None:
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """The records of a run of three rows."""
+    """The records of a run of four rows."""
     folder.mkdir()
-    chosen = [
-        word for each in ("wire", "macvlan", "tc-redirect-peer") for word in ("--include", f"{each}AND64BANDquick")
-    ]
+    rows = ("wire", "macvlan", "linux-bridge", "tc-redirect-peer")
+    chosen = [word for each in rows for word in ("--include", f"{each}AND64BANDquick")]
     robot = Robot(folder, *chosen, str(ROOT / "tests"), topology=TOPOLOGY.read_text())
     assert robot.wait(RUN_TIMEOUT) == 0, robot.output.read_text()
     return robot.records()
@@ -59,12 +58,13 @@ def figures(found: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 def test_the_same_command_twice_gives_the_same_figures_and_they_are_told_by_function(tmp_path: Path) -> None:
     twice = records(tmp_path / "one"), records(tmp_path / "other")
     one, other = map(figures, twice)
-    assert len(one) == 3 and all(len(each) == 2 for each in one.values())
+    assert len(one) == 4 and all(len(each) == 2 for each in one.values())
     for name, found in one.items():
         assert other[name] == pytest.approx(found, rel=BETWEEN_BOOTS), name
     for burst in (burst for run in twice for record in run for burst in record["methods"]["cost"]["bursts"]):
         assert burst["functions_missing"] is None, "Debian's QEMU takes the plug-in"
         assert abs(burst["in_no_function"]) < 1, "the sum of the functions is the figure"
+        assert max(burst["builds"]) - min(burst["builds"]) <= CHANCE, "no entry of a hash table stands behind another"
     (tc,) = (each for each in twice[0] if "tc-redirect-peer" in each["test"]["tags"])
     assert "ip_forward" in tc["methods"]["cost"]["bursts"][0]["functions"], "the pod forwards"
 

@@ -25,6 +25,7 @@ from ssh_machine import SshMachine
 
 FRAME = FrameSize.parse(64)
 LOAD = 20_000.0  # frames/s, which every chain here carries beside a neighbour: 50 us for each frame
+TRIALS, TRIAL = 7, 0.25  # of a figure; seconds each
 RECEIVER = "receive thread of w-left"
 
 
@@ -43,12 +44,12 @@ def timed(sut: SystemUnderTest, load: float = LOAD, train: int = 1) -> tuple[Tri
     clock = sut.cpu_clock()
     assert clock is not None
     clock.start()
-    result = sut.tester.measure(Trial(addressed(TrafficProfile(FRAME), sut), load, 0.4, train=train))
+    result = sut.tester.measure(Trial(addressed(TrafficProfile(FRAME), sut), load, TRIAL, train=train))
     return result, clock.stop()
 
 
 def figure(testbed: LiveTestbed, chain: Chain) -> float:
-    """Nanoseconds a frame, the median of seven trials.
+    """Nanoseconds a frame, the median of some trials.
 
     Frames leave in trains, as those of the metric do. One by one, the figure would be that of waking up a thread.
     """
@@ -59,7 +60,7 @@ def figure(testbed: LiveTestbed, chain: Chain) -> float:
 def median(sut: SystemUnderTest) -> float:
     sut.probe(addressed(TrafficProfile(FRAME), sut))
     found = []
-    for _ in range(7):
+    for _ in range(TRIALS):
         result, taken = timed(sut, train=TRAIN)
         assert taken.total is not None, taken
         found.append(taken.total / result.received)
@@ -95,7 +96,7 @@ def test_a_busy_neighbour_is_not_counted(testbed: LiveTestbed) -> None:
             before = run_times(LocalHost(), [process])[process].nanoseconds
             beside = median(sut)
             taken = run_times(LocalHost(), [process])[process].nanoseconds - before
-    of_neighbour = taken / (7 * 0.4 * LOAD)
+    of_neighbour = taken / (TRIALS * TRIAL * LOAD)
     assert of_neighbour > 2 * alone, "the neighbour was not busy enough to be told from the frames"
     assert beside < alone + of_neighbour / 2
 

@@ -109,8 +109,8 @@ def run_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., O
 
     def measured(program: Path) -> Outcome:
         monkeypatch.setattr(software, "TESTER_BINARY", program)
-        goals = tuple(replace(each, duration_sum=0.6) for each in presets.PRESETS["quick"].goals)
-        short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=8.0)
+        goals = tuple(replace(each, duration_sum=0.4) for each in presets.PRESETS["quick"].goals)
+        short = replace(presets.PRESETS["quick"], goals=goals, search_duration_max=4.0)
         monkeypatch.setattr(presets, "PRESETS", {"quick": short})
         notes = io.StringIO()
         topology = replace(

@@ -44,7 +44,7 @@ def test_a_claim_is_judged_and_one_that_cannot_be_is_skipped(tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.usefixtures("machine_as_before")
 def test_chains_of_one_to_six_pods_are_compared(tmp_path: Path) -> None:
-    robot = Robot(tmp_path, "--test", "MACVLAN, 1 to 6 pods", str(ROOT / "tests"))
+    robot = Robot(tmp_path, "--test", "MACVLAN, 1 to 6 pods", str(ROOT / "tests"), few_rounds=True)
     assert robot.wait(300) == 0, robot.messages()
     (record,) = robot.records()
     assert schema_errors(record) == []

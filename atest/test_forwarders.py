@@ -25,8 +25,22 @@ def nothing_left(machine_as_before: None) -> Iterator[None]:
     assert put_back(LocalHost()) == [], "something was left behind"
 
 
-@pytest.mark.parametrize("forwarder", FORWARDERS)
-@pytest.mark.parametrize("name", PODS)
+# How an application forwards does not depend on its ports. So one data plane has each of them in every test run.
+EACH_APPLICATION, USUAL = "af-xdp", "testpmd"
+
+
+@pytest.mark.parametrize(
+    ("name", "forwarder"),
+    [
+        pytest.param(
+            name,
+            forwarder,
+            marks=[] if name == EACH_APPLICATION or forwarder == USUAL else pytest.mark.slow,
+        )
+        for name in PODS
+        for forwarder in FORWARDERS
+    ],
+)
 def test_each_application_forwards_both_ways(name: str, forwarder: str) -> None:
     need(name)
     if reason := FORWARDERS[forwarder].missing(LocalHost()):

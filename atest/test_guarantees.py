@@ -63,7 +63,7 @@ def long_run(request: pytest.FixtureRequest, tmp_path: Path, suite: Path) -> Rob
 
 
 def test_success_and_failure_leave_nothing(tmp_path: Path, suite: Path) -> None:
-    robot = Robot(tmp_path, str(suite), whole_calibration=True)
+    robot = Robot(tmp_path, str(suite))
     assert robot.wait() == 2, robot.output.read_text()
     outcomes = {record["test"]["name"]: record["outcome"] for record in robot.records()}
     assert outcomes == {"Forwards": "passed", "Fails In The Middle": "failed", "Leaves The Chain Standing": "failed"}

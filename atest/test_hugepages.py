@@ -69,8 +69,20 @@ def _placed(testbed: LiveTestbed, chain: Chain, size: PageSize) -> Placed:
 
 
 @pytest.mark.usefixtures("machine_as_before", "host")
-@pytest.mark.parametrize("size", PageSize)
-@pytest.mark.parametrize(("data_plane", "pods", "processes"), [("af-xdp", 1, 1), ("memif", 2, 2), ("ovs-dpdk", 1, 2)])
+@pytest.mark.parametrize(
+    ("data_plane", "pods", "processes", "size"),
+    [
+        *(("af-xdp", 1, 1, size) for size in PageSize),
+        *(("memif", 2, 2, size) for size in (PageSize.TWO_MIB,)),
+        *(("ovs-dpdk", 1, 2, size) for size in (PageSize.TWO_MIB,)),
+        *(
+            pytest.param(*chain, size, marks=pytest.mark.slow)
+            for chain in (("memif", 2, 2), ("ovs-dpdk", 1, 2))
+            for size in PageSize
+            if size is not PageSize.TWO_MIB
+        ),
+    ],
+)
 def test_pods_and_switch_have_their_memory_in_pages_of_the_chosen_size(
     data_plane: str, pods: int, processes: int, size: PageSize
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from robot_run import ROOT
+from robot_run import ROOT, SHORT
 
 pytestmark = [
     pytest.mark.usefixtures("machine_as_before"),
@@ -106,13 +106,17 @@ def test_the_trap_works(trap: Trap) -> None:
         (["clean"], (0,)),
         (["set-up"], (0,)),
         (["run", "--dryrun"], (0,)),
-        pytest.param(["run", "--include", "quickANDwire", "--outputdir", "{results}"], (0,), marks=pytest.mark.slow),
+        pytest.param(
+            ["run", "{short}", "--include", "quickANDwire", "--outputdir", "{results}"], (0,), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_command_imports_nothing_from_the_current_folder(
     trap: Trap, arguments: list[str | Path], code: tuple[int, ...], tmp_path: Path
 ) -> None:
-    words = [str(word).replace("{results}", str(tmp_path / "results")) for word in arguments]
+    short = tmp_path / "short.yaml"
+    short.write_text(SHORT % (1, 0.2))
+    words = [str(word).format(short=short, results=tmp_path / "results") for word in arguments]
     done = trap.run(ROOT / "podperf", "--no-install", *words)
     assert done.returncode in code, done.stdout + done.stderr
     assert trap.executed() == ""

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from chains import local_testbed, need
+from podperf.allocation import PodLimits
+from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
+from podperf.kernel.control_groups import missing
 from podperf.kernel.threads import scheduling, threads_named
 from podperf.model import Chain
 from podperf.records import schema_errors
-from podperf.testbed.neighbour import COMMANDS, NeighbourKind
+from podperf.testbed.neighbour import NeighbourKind, NeighbourPlan, start_neighbour
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.scenarios import CpuIsolation
 from podperf.verdicts.isolation_claim import IsolationClaim
 from robot_run import ROOT, Robot, podperf
 
 CLAIM = IsolationClaim("af-xdp", NeighbourKind.BUSY, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
-RUNNING = [*COMMANDS[CLAIM.neighbour]]
+RUNNING = NeighbourPlan(CLAIM.neighbour, (0,)).command
+LIMITS = PodLimits(cpu=0.25, memory=64)
 
 
 def neighbours() -> list[str]:
@@ -62,6 +67,34 @@ def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
                 assert "scheduler divides" in pollers["shared"]
                 assert {each.split(",")[0] for each in pollers["scheduling"]} == {"SCHED_OTHER"}
     assert neighbours() == []
+
+
+@pytest.mark.usefixtures("machine_as_before")
+def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
+    """With a limit of CPU time, the kernel also throttles it."""
+    host, undo = LocalHost(), ExitStack()
+    plan = NeighbourPlan(NeighbourKind.CHAIN, (max(os.sched_getaffinity(0)),), LIMITS)
+    if reason := missing(host, LIMITS):
+        pytest.skip(reason)
+    with RunLock(), undo:
+        neighbour = start_neighbour(host, plan, undo)
+        told = neighbour.describe()
+        assert told["held_to"] == [str(plan.cpus[0])]
+        assert told["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
+        deadline = time.monotonic() + 20
+        while not (limits := neighbour.read_limits())["throttled_periods"]:
+            assert time.monotonic() < deadline, limits
+        assert (limits["cpu"], limits["memory_mib"], limits["processes"]) == (0.25, 64, 1)
+        neighbour.check()
+        before = forwarded(host)
+        while forwarded(host) == before:
+            assert time.monotonic() < deadline, before
+        assert 0.05 < neighbour.cpus_taken() < 0.5, "the limit holds"
+
+
+def forwarded(host: Host) -> str:
+    """The counters of the pod of the neighbour's first chain."""
+    return host.ask("ip", "-n", "podperf-neighbour1-pod1", "-stats", "link", "show", "dev", "net2").stdout
 
 
 @pytest.mark.slow

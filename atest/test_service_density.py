@@ -14,6 +14,7 @@ from podperf.hosts.linux import ip, ip_json
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, TrafficProfile, Trial
 from podperf.pods.base import Pod
 from podperf.records import schema_errors
+from podperf.testbed import system_under_test
 from podperf.testbed.system_under_test import SystemUnderTest, addressed
 from podperf.verdicts.density_claim import LAYOUTS, layout
 from robot_run import ROOT, Robot
@@ -82,7 +83,7 @@ def test_the_frames_of_a_chain_are_those_that_its_pods_sent(name: str, words: st
 
 @pytest.mark.usefixtures("machine_as_before")
 @pytest.mark.parametrize("name", IN_KERNEL)
-def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str) -> None:
+def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need(name)
     with local_testbed().build(layout(name, "4x1"), TRAFFIC.frame) as sut:
         traffic = addressed(TRAFFIC, sut)
@@ -96,6 +97,7 @@ def test_a_chain_that_is_cut_loses_its_own_frames_and_no_others(name: str) -> No
                 break
         else:
             raise AssertionError(f"other chains lose frames every time, the last time: {result.directions}")
+        monkeypatch.setattr(system_under_test, "PROBE_PATIENCE", 0.5)
         with pytest.raises(PodperfError, match=r"no test frame crossed .*left-to-right by chain 2"):
             sut.probe(traffic)
 
@@ -121,7 +123,7 @@ def test_the_kernel_forwards_behind_testpmd() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("machine_as_before")
 def test_layouts_of_chains_are_compared(tmp_path: Path) -> None:
-    robot = Robot(tmp_path, "--test", "Linux bridge, chains beside each other", str(ROOT / "tests"))
+    robot = Robot(tmp_path, "--test", "Linux bridge, chains beside each other", str(ROOT / "tests"), few_rounds=True)
     assert robot.wait(240) == 0, robot.messages()
     (record,) = robot.records()
     assert schema_errors(record) == []

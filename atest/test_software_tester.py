@@ -55,6 +55,7 @@ class Lab:
 
     def __init__(self, undo: ExitStack) -> None:
         self.host = LocalHost()
+        self.spoiled = False  # a test changed more than the rules: the next test has a new lab
         self.left, self.right, self.sut = (add_namespace(name, undo) for name in ("left", "right", "sut"))
         for namespace in (self.left, self.right, self.sut):
             namespace.do("sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
@@ -137,10 +138,35 @@ class ScriptedSut(threading.Thread):
         self.join()
 
 
+class Labs:
+    """The lab that the tests share, because to make one and to remove it takes longer than most tests."""
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+        self._lab: Lab | None = None
+
+    def clean_one(self) -> Lab:
+        """The lab as it was made."""
+        if self._lab is None or self._lab.spoiled:
+            self.close()
+            self._lab = Lab(self._undo)
+        self._lab.sut.do("nft", "flush", "ruleset")
+        return self._lab
+
+    def close(self) -> None:
+        self._undo.close()
+
+
+@pytest.fixture(scope="module")
+def labs() -> Iterator[Labs]:
+    labs = Labs()
+    yield labs
+    labs.close()
+
+
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    with ExitStack() as undo:
-        yield Lab(undo)
+def lab(labs: Labs) -> Lab:
+    return labs.clean_one()
 
 
 @pytest.fixture(params=["xdp", "packet-ring"])
@@ -332,13 +358,14 @@ def test_a_known_delay_is_the_latency(lab: Lab, tester: SoftwareTester) -> None:
         return [frame]
 
     with ScriptedSut(lab, hold_each):
-        results = [lossless(tester, SMALL, load=100, duration=0.5) for _ in range(5)]
-    found = [each.latency for each in results if each.latency is not None]
-    assert len(found) == len(results)
-    for each in found:
-        assert hold <= each.minimum <= each.mean <= each.maximum
-        assert each.percentile(50) >= hold
-    assert min(each.percentile(50) for each in found) <= 8_000_000, "a busy machine may delay some trials, not all"
+        for _ in range(20):  # a busy machine may delay some trials, not all
+            latency = lossless(tester, SMALL, load=100, duration=0.5).latency
+            assert latency is not None
+            assert hold <= latency.minimum <= latency.mean <= latency.maximum
+            assert latency.percentile(50) >= hold
+            if (middle := latency.percentile(50)) <= 8_000_000:
+                return
+    raise AssertionError(f"the frames of every trial are delayed, the last ones by {middle} ns")
 
 
 def test_frames_of_others_are_strays(lab: Lab, tester: SoftwareTester) -> None:
@@ -416,6 +443,7 @@ def test_trials_do_not_leak_into_each_other(lab: Lab, tester: SoftwareTester) ->
 
 def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
+    lab.spoiled = True
     lab.left.do("ip", "link", "set", "p0", "down")
     with pytest.raises(PodperfError, match="port left: p0 is down"):
         tester.measure(Trial(SMALL, 1000, 0.1))
@@ -425,6 +453,7 @@ def test_a_port_that_goes_down_is_an_error_and_the_tester_recovers(lab: Lab, tes
 
 def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
+    lab.spoiled = True
     cut = threading.Timer(0.3, lab.sut.do, ("ip", "link", "set", "s1", "down"))
     cut.start()
     result = tester.measure(Trial(SMALL, 1000, 1.0))
@@ -435,6 +464,7 @@ def test_a_trial_in_which_a_port_lost_its_link_is_invalid(lab: Lab, tester: Soft
 
 def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab, tester: SoftwareTester) -> None:
     lab.forward()
+    lab.spoiled = True
     flap = threading.Timer(0.3, lab.sut.do, ("ip", "-batch", "-"), {"stdin": "link set s1 down\nlink set s1 up\n"})
     flap.start()
     result = tester.measure(Trial(SMALL, 1000, 1.0))
@@ -444,6 +474,7 @@ def test_a_trial_in_which_a_port_lost_its_link_for_a_moment_is_invalid(lab: Lab,
 
 
 def test_a_frame_that_does_not_fit_is_an_error(lab: Lab, tester: SoftwareTester) -> None:
+    lab.spoiled = True
     lab.left.do("ip", "link", "set", "p0", "mtu", "1500")
     with pytest.raises(PodperfError, match="a frame of 1519 bytes needs an MTU of 1501, p0 has 1500"):
         tester.measure(Trial(TrafficProfile(FrameSize.parse(1519)), 1000, 0.1))
@@ -458,6 +489,7 @@ def attached(namespace: NetworkNamespace, interface: str) -> bool:
 
 
 def test_a_killed_front_leaves_no_program_behind_and_is_explained(lab: Lab) -> None:
+    lab.spoiled = True
     tester = lab.tester()
     assert attached(lab.left, "p0")
     assert attached(lab.right, "p1")
@@ -524,6 +556,7 @@ def test_a_port_that_another_program_holds_is_named(lab: Lab) -> None:
 
 
 def test_a_peer_that_takes_no_xdp_frames_makes_the_trial_invalid_and_says_what_to_do(lab: Lab) -> None:
+    lab.spoiled = True
     lab.sut.do("ethtool", "-K", "s0", "gro", "off")
     with lab.tester() as tester:
         results = [tester.measure(Trial(SMALL, 1000, 0.1)) for _ in range(5)]

@@ -23,7 +23,8 @@ from namespaces import add_namespace
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError
 from podperf.hosts import programs
-from podperf.hosts.linux import add_veth, ip, ip_json
+from podperf.hosts.base import CommandFailed
+from podperf.hosts.linux import add_veth, configure, ip, ip_json
 from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh import SshHost
 from podperf.hosts.ssh_command import ConnectionLost
@@ -65,6 +66,12 @@ def refusal(login: Login, within: float = 12.0) -> str:
 
 
 # --- host keys and logins --------------------------------------------------------------------------------------------
+
+
+def test_of_several_changes_in_one_command_the_one_that_fails_is_named(there: SshMachine) -> None:
+    wrong = ("link", "set", "dev", "no-such-link", "up")
+    with closing(SshHost(there.login)) as host, pytest.raises(CommandFailed, match="`ip link set dev no-such-link up`"):
+        configure(host, ("link", "show", "lo"), wrong, net__ipv4__no_such_parameter=1)
 
 
 def test_an_unknown_host_key_is_not_trusted(there: SshMachine) -> None:

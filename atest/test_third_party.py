@@ -37,7 +37,7 @@ def measured(folder: Path, topology: str, *options: str) -> dict[str, Any]:
     """The record of the page's first test."""
     suite = folder / "acme.robot"
     suite.write_text(block("robotframework").replace("podperf/resources", f"{ROOT}/resources"))
-    robot = Robot(folder, *options, "--test", "Acme switch, 64 B", str(suite), topology=topology)
+    robot = Robot(folder, *options, "--test", "Acme switch, 64 B", str(suite), topology=topology, short_search=True)
     assert robot.wait() == 0, robot.output.read_text()
     (record,) = robot.records()
     return record

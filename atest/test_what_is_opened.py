@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from chains import local_testbed, need, send
+from machine import left_as_before
 from podperf.hosts.local import LocalHost
 from podperf.hosts.namespaces import namespaces_named
 from podperf.hosts.run_directory import RUN_DIRECTORY, SHARED_MEMORY
 from podperf.model import Chain, FrameSize
 from test_other_users import AS_USER
 
-pytestmark = pytest.mark.usefixtures("machine_as_before")
 # Prints the sockets that this user may write to. The kernel checks this right before it looks at the socket's type.
 CONNECT = """
 import socket, sys
@@ -30,13 +30,15 @@ for path in sys.argv[1:]:
 
 
 @pytest.fixture(
-    params=[Chain("ovs-dpdk", 1), Chain("memif", 2), Chain("vpp-l2patch", 1)], ids=lambda chain: chain.data_plane
+    scope="module",
+    params=[Chain("ovs-dpdk", 1), Chain("memif", 2), Chain("vpp-l2patch", 1)],
+    ids=lambda chain: chain.data_plane,
 )
-def chain(request: pytest.FixtureRequest) -> Iterator[Chain]:
-    """A chain that forwards, of a data plane that has sockets."""
+def chain(request: pytest.FixtureRequest, last_at_rest: list[dict[str, object]]) -> Iterator[Chain]:
+    """A chain that forwards, of a data plane that has sockets. Afterwards, the machine is as before."""
     chain: Chain = request.param
     need(chain.data_plane)
-    with local_testbed().build(chain, FrameSize.parse("64")) as sut:
+    with left_as_before(last_at_rest), local_testbed().build(chain, FrameSize.parse("64")) as sut:
         send(sut)
         yield chain
 

@@ -20,12 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
+from podperf.counted_machine.bridges import widen_bridges
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.methods.cost import BURSTS, Builds, Cost
 from podperf.methods.functions import Functions
-from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
+from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.booting import booted, prepared
 from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
@@ -64,7 +65,7 @@ class Row:
         """64-byte frames of one flow by default."""
         words = self.text.split(":")[2:]
         frame, flows = [*words, *("64", "1")[len(words) :]]
-        return TrafficProfile(FrameSize.parse(frame), flows=int(flows))
+        return TrafficProfile(FrameSize.parse(frame), BOTH_DIRECTIONS, int(flows))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -142,6 +143,7 @@ class Standing:
 def standing(testbed: LiveTestbed, row: Row) -> Iterator[Standing]:
     """The chain of a row."""
     with testbed.build(row.chain, row.traffic.frame) as sut:
+        widen_bridges(sut)
         traffic = addressed(row.traffic, sut)
         sut.probe(traffic)
         yield Standing(sut, traffic)

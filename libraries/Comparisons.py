@@ -9,7 +9,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from podperf import __version__
-from podperf.comparisons import load_comparison
+from podperf.comparisons import ComparisonOutcome, load_comparison
 from podperf.printable import printable
 from podperf.report.comparison_command import plots, write_comparison
 from podperf.verdicts.before_after import VariantVerdict
@@ -39,12 +39,27 @@ class Comparisons:
 
         The run's folder of results gets a page and a JSON document of the comparison.
         """
-        wanted, run = load_comparison(comparison), open_run()
-        result = run.compare_variants(running_test(), wanted)
-        page = write_comparison(result, run.session.results)
-        for plot in plots(result):
-            logger.info(plot, html=True)
-        logger.info(f"the page of this comparison: {printable(str(page))}")
+        result = _measure(comparison)
         if result.verdict is VariantVerdict.SLOWER:
             raise AssertionError(result.sentence)
         BuiltIn().set_test_message(result.sentence)
+
+    @keyword
+    def compare_variants(self, comparison: Path) -> None:
+        """Measure the variants of this `comparison` file, as `Variants Should Not Be Slower` does.
+
+        The verdict becomes the test's message. No verdict fails the test. So this is for a comparison of which nobody
+        knows the result, such as one that repeats a published experiment.
+        """
+        BuiltIn().set_test_message(_measure(comparison).sentence)
+
+
+def _measure(comparison: Path) -> ComparisonOutcome:
+    """The result of a comparison file. Its page is in the run's folder of results, and its plots are in the log."""
+    wanted, run = load_comparison(comparison), open_run()
+    result = run.compare_variants(running_test(), wanted)
+    page = write_comparison(result, run.session.results)
+    for plot in plots(result):
+        logger.info(plot, html=True)
+    logger.info(f"the page of this comparison: {printable(str(page))}")
+    return result

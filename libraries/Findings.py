@@ -44,7 +44,7 @@ class Findings:
         """Measure a pod on a CPU of its own and at other isolation `levels`, alone and beside a `neighbour`, by turns.
 
         Levels are `SHARED` and `NONE`. Name the one first that should forward more beside the neighbour. A neighbour is
-        `BUSY` or a `MEMORY_HOG`. `docs/noisy-neighbours.md` explains them.
+        `BUSY`, a `MEMORY_HOG` or another `CHAIN` under load. `docs/noisy-neighbours.md` explains them.
 
         The verdict becomes the test's message and does not fail the test. If the testbed cannot have one of the levels,
         the test is skipped with the reason.

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from podperf.comparisons import COMPARISON_SCHEMA, ComparisonError, Moment, comparison_schema, load_comparison
+from podperf.cpu_lists import parse_cpu_list
+from podperf.dataplanes import DATA_PLANES
+from podperf.kernel.cpus import Cpus
 from podperf.metrics import METRICS
 from podperf.model import BOTH_DIRECTIONS, Chain
+from podperf.preflight.plan import plan
 from podperf.testbed.scenarios import SCENARIOS
+from podperf.topology import SCHEMA_PATH, load_topology
 
 FOLDER = COMPARISON_SCHEMA.parent
 TWO = """version: 1
@@ -174,3 +180,18 @@ def test_a_file_that_is_none_says_so(tmp_path: Path) -> None:
     with pytest.raises(ComparisonError, match="no such file"):
         load_comparison(tmp_path / "nowhere.yaml")
     assert problems(tmp_path, "- a list\n") == ["1: the top level is not a mapping; allowed: keys such as `version: 1`"]
+
+
+def test_vpp_has_as_many_workers_as_its_comparison_says() -> None:
+    """Beside its main core, which has another CPU."""
+    comparison = load_comparison(FOLDER / "vpp-cores.yaml")
+    topology = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
+    found = []
+    for each in comparison.variants:
+        worker = Cpus(tuple(range(8)), tuple(range(8)))
+        made = plan(topology, each.chain, comparison.frame, worker, each.placement.scenario)
+        (startup,) = (step.content for step in made.steps if "corelist-workers" in step.content)
+        (listed,) = re.findall(r"corelist-workers ([\d,-]+)", startup)
+        found.append(len(parse_cpu_list(listed)))
+    assert found == [1, 2, 4]
+    assert comparison.metric is METRICS["latency_p50"]

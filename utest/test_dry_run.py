@@ -81,7 +81,9 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def text(made: Plan, phase: str = SET_UP) -> str:
-    return "\n".join(f"[{each.namespace}] {each.kind}: {each.text}" for each in made.steps if each.phase == phase)
+    """All steps of a phase. A command stands before its standard input."""
+    steps = [(each, each.content if each.kind is Kind.RUN else "") for each in made.steps if each.phase == phase]
+    return "\n".join(f"[{each.namespace}] {each.kind}: {each.text} {given}".rstrip() for each, given in steps)
 
 
 ON_FUNCTIONS = {"sriov", "sriov-ovs-dpdk", "sriov-vpp"}
@@ -357,8 +359,8 @@ def test_frames_for_the_software_tester_are_addressed_to_its_own_ports(first_lab
     ports = PortSettings("enp3s0f0"), PortSettings("enp3s0f1", "cabled")
     tester = replace(first_lab.tester, kind=SoftwareSettings(), left=ports[0], right=ports[1])
     made = text(plan(replace(first_lab, tester=tester), Chain("linux-bridge", 1), SMALL))
-    assert "lladdr '<MAC of enp3s0f0>' dev net1" in made
-    assert "lladdr '<MAC of enp3s0f1 in cabled>' dev net2" in made
+    assert "lladdr <MAC of enp3s0f0> dev net1" in made
+    assert "lladdr <MAC of enp3s0f1 in cabled> dev net2" in made
 
 
 OWN_TREX = "trex: {server: {directory: /opt/trex, options: [--mlx5-so], low_end: no}, client: /c, interpreter: /py}"
@@ -433,7 +435,7 @@ def test_what_was_set_up_is_taken_down_in_the_opposite_order() -> None:
 
 def test_what_only_the_host_knows_has_a_name() -> None:
     made = text(plan(topology("local"), Chain("linux-bridge", 1), SMALL))
-    assert "lladdr '<MAC of left in tester>' dev net1" in made
+    assert "lladdr <MAC of left in tester> dev net1" in made
     assert "02:00:5e" not in made
     assert "taskset --cpu-list --pid 7 '<thread 1 of those named napi/w-left-*>'" in made
     assert "1000000" not in made
@@ -455,7 +457,7 @@ def test_the_command_line_shows_the_plan(capsys: pytest.CaptureFixture[str]) -> 
     assert main([str(TOPOLOGIES / "local.yaml"), "--plan", "macvlan", "--pods", "2"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("macvlan, 2 pods, on local: what a run would do")
-    assert "[pod2] sysctl -eqw net.ipv4.ip_forward=1" in shown
+    assert "[pod2] sh -c <script of step 6> sh net/ipv4/ip_forward=1" in shown
     with pytest.raises(PodperfError, match=r"--plan: found 'brigde'; allowed: all, wire, .*; near: linux-bridge"):
         main([str(TOPOLOGIES / "local.yaml"), "--plan", "brigde"])
     assert main([str(TOPOLOGIES / "appendix_c_multi_pod.yaml"), "--plan", "ovs-dpdk", "--scenario", "S6"]) == 0

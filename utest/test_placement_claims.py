@@ -37,6 +37,8 @@ HERE = [
     "af-xdp-busy-polling",
     "af-xdp-descriptors",
     "af-xdp-buffers",
+    "af-xdp-neighbour-cpu-time",
+    "af-xdp-neighbour-memory",
 ]  # what a worker with one CPU for the pod can have
 
 

@@ -504,6 +504,20 @@ def test_latest_stays_where_nothing_is_measured(with_robot: Machine) -> None:
     assert len(list((with_robot.root / "results").iterdir())) == 4, "a dry run has no results"
 
 
+@pytest.mark.parametrize("given", [["--dryrun"], ["--dryrun", "--include", "no-such-tag"]])
+def test_a_reader_who_has_seen_enough_does_not_change_the_exit_code(with_robot: Machine, given: list[str]) -> None:
+    """As `podperf run --dryrun 2>&1 | head -1` does."""
+    code = with_robot.podperf("run", *given).returncode
+    command = [with_robot.root / "podperf", "run", *given]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(command, env=with_robot.environment, stdout=writing, stderr=writing, check=False)
+    finally:
+        os.close(writing)
+    assert done.returncode == code
+
+
 def test_what_the_user_gives_comes_last_and_wins(with_robot: Machine, tmp_path: Path) -> None:
     done = with_robot.podperf(
         "run", "--variable", "TOPOLOGY:mine.yaml", "--outputdir", str(tmp_path / "out"), "-x", "NONE"

@@ -140,7 +140,7 @@ def test_every_claim_is_judged_in_its_sections() -> None:
 
 def test_every_isolation_level_is_measured_under_its_tags() -> None:
     rows = [test for test in SUITE.all_tests if test.template == "Isolation Should Be Judged"]
-    assert len(rows) == 8
+    assert len(rows) == 12
     for test in rows:
         data_plane, neighbour, *levels = map(str, test.body[0].args)
         claim = IsolationClaim(

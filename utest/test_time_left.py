@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,24 @@ def test_the_line_names_stage_test_and_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert out.getvalue().splitlines()[-1] == "utest [2/2] 5:20 left | test_a.py: two"
 
 
+def test_tests_that_run_beside_each_other_take_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time_left_line.time.monotonic", lambda: now)
+    names = [f"utest/test_a.py::test_{number}" for number in range(4)]
+    line = TimeLeft(io.StringIO(), "utest", Expected({"atest": 300}, dict.fromkeys(names, 10)), STAGES)
+    line.plan(names, workers=2)
+    assert line.seconds_left == 320
+    for name in names[:2]:
+        line.pytest_runtest_logstart(name)
+    now = 4.0
+    assert line.seconds_left == 316
+    now = 10.0
+    line.pytest_runtest_logfinish(names[1])
+    line.pytest_runtest_logfinish(names[0])
+    assert line.seconds_left == 310
+    assert Expected({"utest": 30}, {names[0]: 10}).of(names, "utest", STAGES, workers=2)[names[1]] == 50 / 3
+
+
 def test_written() -> None:
     assert [written(seconds) for seconds in (0, 59.9, 60, 605)] == ["0:00", "0:59", "1:00", "10:05"]
 
@@ -157,6 +176,13 @@ def test_a_failure_is_named_when_it_happens_and_there_are_no_dots(tests: pytest.
     assert lines[first].endswith(" left | test_some.py: quick")
     assert "FAILED test_some.py::test_wrong (call)" in lines[first:]
     assert not any(set(line) <= set(".sF%[] 0123456789") and line.strip() for line in lines)
+
+
+@pytest.mark.skipif(find_spec("xdist") is None, reason="pytest-xdist is not installed")
+def test_the_line_is_shown_once_where_several_processes_run_the_tests(tests: pytest.Pytester) -> None:
+    lines = tests.runpytest_subprocess("-n", "2").outlines
+    assert [line[:12] for line in lines if "[1/" in line] == ["tests [1/2] "], lines
+    assert lines.count("FAILED test_some.py::test_wrong (call)") == 1
 
 
 def test_the_times_of_this_project_are_for_tests_that_exist() -> None:

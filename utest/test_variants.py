@@ -23,6 +23,7 @@ from podperf.comparisons.result import ComparisonOutcome, VariantResult, exact_o
 from podperf.errors import PodperfError, Unavailable
 from podperf.history.runs import read_history
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.threads import threads_named
 from podperf.metrics import METRICS, Measured
 from podperf.model import Chain, FrameSize, Placement
 from podperf.ownership import Owner
@@ -39,6 +40,7 @@ from podperf.testbed.machines import WorkerMachine
 from podperf.topology import WorkerSettings
 from podperf.verdicts.before_after import VariantVerdict
 from scripted_host import ScriptedHost
+from test_hostile_answers import Hostile
 from test_report_page import BEYOND_THE_EDGE, CONTRASTS, SMALLEST_TEXT
 from test_run import counted, run, simulated  # fixtures, too
 
@@ -265,6 +267,20 @@ def test_a_mistake_in_the_file_is_told_and_nothing_is_begun(tmp_path: Path, caps
         f"podperf: {tmp_path}/wrong.yaml:3: variants: found 2; allowed: a list of 2 to 8\n"
     )
     assert not (tmp_path / "results").exists()
+
+
+def test_a_worker_that_says_a_word_where_a_number_belongs_costs_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compare(*_: object) -> list[int]:
+        host: Any = Hostile("much\x1b[2J")
+        return threads_named(host, "napi/")
+
+    monkeypatch.setattr(compare_command, "compare", compare)
+    assert command(str(COMPARISON_SCHEMA.parent / "gro.yaml"), "--output", str(tmp_path / "results")) == 1
+    said = capsys.readouterr().err
+    line = r"podperf: ValueError: invalid literal for int\(\) .*much.* \(threads\.py, line \d+\)\n"
+    assert re.fullmatch(line, said) and "\x1b" not in said
 
 
 def test_a_wrong_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,11 +50,15 @@ class Expected:
                 tests |= {str(name): _finite(seconds) for name, seconds in found["tests"].items()}
         return cls(stages, tests)
 
-    def of(self, tests: Sequence[str], stage: str, stages: Sequence[str]) -> dict[str, float]:
-        """Seconds of each test. In a planned stage, unknown tests share the seconds that known tests leave."""
+    def of(self, tests: Sequence[str], stage: str, stages: Sequence[str], workers: int = 1) -> dict[str, float]:
+        """Seconds of each test. In a planned stage, unknown tests share the seconds that known tests leave.
+
+        With several `workers`, as many tests run at a time.
+        """
         unknown = [each for each in tests if each not in self.tests]
         known = sum(self.tests[each] for each in tests if each in self.tests)
-        share = max(0.0, self.stage(stage) - known) / max(1, len(unknown)) if stage in stages else UNKNOWN_TEST
+        left = max(0.0, workers * self.stage(stage) - known)
+        share = left / max(1, len(unknown)) if stage in stages else UNKNOWN_TEST
         return {each: self.tests.get(each, share) for each in tests}
 
     def later_stages(self, stage: str, stages: Sequence[str]) -> float:

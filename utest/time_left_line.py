@@ -31,8 +31,10 @@ class TimeLeft:
         self._later = expected.later_stages(stage, stages)
         self._expected_seconds: dict[str, float] = {}  # of each test of this stage
         self._seconds: dict[str, float] = {}  # of each test that has ended
+        self._workers = 1  # processes that share the tests (pytest-xdist)
         self._current = ""
-        self._began = self._test_began = self._last_line = time.monotonic()
+        self._began = self._last_line = time.monotonic()
+        self._running: dict[str, float] = {}  # when each running test began
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._clock = threading.Thread(target=self._watch, daemon=True)
@@ -40,24 +42,38 @@ class TimeLeft:
     # --- pytest's hooks ----------------------------------------------------------------------------------------------
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.plan([each.nodeid for each in session.items if not is_left_out(each)])
-        self._began = self._test_began = time.monotonic()
+        self._begin([each.nodeid for each in session.items if not is_left_out(each)], workers=1)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:
+        """A worker of pytest-xdist has found the tests. Each of them finds all."""
+        if self._expected_seconds:
+            self.plan(ids, self._workers + 1)
+        else:
+            self._begin(ids, workers=1)
+
+    def _begin(self, tests: Sequence[str], workers: int) -> None:
+        self.plan(tests, workers)
+        self._began = time.monotonic()
         self._last_line = self._began - LINE_INTERVAL
         self._clock.start()
 
-    def plan(self, tests: Sequence[str]) -> None:
-        """These tests will run. Others, which are skipped, take no time and are not counted."""
-        self._expected_seconds = self._expected.of(tests, self._stage, self._stages)
+    def plan(self, tests: Sequence[str], workers: int = 1) -> None:
+        """So many processes will run these tests. Others, which are skipped, take no time and are not counted."""
+        self._expected_seconds = self._expected.of(tests, self._stage, self._stages, workers)
+        self._workers = workers
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         with self._lock:
-            self._current, self._test_began = nodeid, time.monotonic()
+            self._current = nodeid
+            self._running[nodeid] = time.monotonic()
         self._show()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         with self._lock:
-            if nodeid in self._expected_seconds:
-                self._seconds[nodeid] = time.monotonic() - self._test_began
+            began = self._running.pop(nodeid, None)
+            if began is not None and nodeid in self._expected_seconds:
+                self._seconds[nodeid] = time.monotonic() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -84,11 +100,13 @@ class TimeLeft:
     @property
     def seconds_left(self) -> float:
         """The remaining seconds of all that `podperf test` runs. A late test is expected to end now."""
-        done = sum(self._expected_seconds[each] for each in self._seconds)
-        spent = sum(self._seconds.values())
-        here = sum(each for name, each in self._expected_seconds.items() if name not in self._seconds)
-        in_this = min(time.monotonic() - self._test_began, self._expected_seconds.get(self._current, 0.0))
-        return max(0.0, estimate(here + self._later, spent, done) - in_this)
+        now = time.monotonic()
+        done = sum(self._expected_seconds[each] for each in self._seconds) / self._workers
+        spent = sum(self._seconds.values()) / self._workers
+        here = sum(each for name, each in self._expected_seconds.items() if name not in self._seconds) / self._workers
+        running = list(self._running.items())  # a copy: another thread may call this
+        begun = sum(min(now - began, self._expected_seconds.get(name, 0.0)) for name, began in running) / self._workers
+        return max(0.0, estimate(here + self._later, spent, done) - begun)
 
     def _line(self) -> str:
         file, _, test = self._current.partition("::")
@@ -121,7 +139,8 @@ def is_left_out(test: pytest.Item) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take over from pytest's dots. The output is pytest's own, also while a test's output is captured."""
-    if config.option.verbose <= 0 and not config.option.collectonly:
+    worker = hasattr(config, "workerinput")  # of pytest-xdist: the process that started it shows its tests
+    if config.option.verbose <= 0 and not config.option.collectonly and not worker:
         stream = os.fdopen(os.dup(sys.__stdout__.fileno() if sys.__stdout__ else 1), "w")
         stage = os.environ.get("TOX_ENV_NAME", "tests")
         plugin = TimeLeft(stream, stage, Expected.read(USUAL, LEARNED), planned_stages())

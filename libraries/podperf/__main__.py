@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from podperf.errors import PodperfError
+from podperf.terminal import to_nobody
 
 # A module is imported when its command is called: `clean` must work where `report` cannot.
 COMMANDS = {
@@ -34,8 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of the output (head, less) has ended. Without this, Python would print an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nobody(sys.stdout)
         return 0
     return code
 

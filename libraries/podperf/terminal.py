@@ -22,3 +22,11 @@ def columns(stream: TextIO) -> int:
 def wants_colour(stream: TextIO) -> bool:
     """Whether the stream is a terminal, and NO_COLOR is unset or empty (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def to_nobody(stream: TextIO) -> None:
+    """The reader of this stream (head, less) has ended, so its output goes nowhere.
+
+    Without this, Python would print an error when it exits, and its exit code would be 120.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

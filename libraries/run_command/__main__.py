@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from robot.errors import DataError, Information
 
 from podperf.errors import PodperfError
 from podperf.printable import printable
+from podperf.terminal import to_nobody
 from run_command.arguments import FILES, RESULTS, ROOT, Command
 from run_command.chosen_names import ChosenNames
 from run_command.last_words import LastWords
@@ -102,8 +103,21 @@ def uses_virtual_worker(variables: Sequence[str]) -> bool:
 
 def say(text: str) -> None:
     """Print to standard error, where the table and the progress of a run go, too."""
-    print(printable(text), file=sys.stderr, flush=True)
+    try:
+        print(printable(text), file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        to_nobody(sys.stderr)
+
+
+def end(code: int) -> NoReturn:
+    """Exit with this code, also where nobody reads the output any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            to_nobody(stream)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -47,6 +48,10 @@ def main(arguments: Sequence[str]) -> int:
     except PodperfError as error:
         for line in str(error).splitlines():
             _say(f"podperf: {line}")
+        return NOT_MEASURED
+    except (ValueError, LookupError, TypeError) as error:  # for example a word of a worker where a number belongs
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        _say(f"podperf: {type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})")
         return NOT_MEASURED
     except KeyboardInterrupt:
         return INTERRUPTED

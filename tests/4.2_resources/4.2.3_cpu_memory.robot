@@ -4,6 +4,7 @@ Documentation    CPU and memory allocation (draft section 4.2.3): a chain with s
 ...              skipped. docs/cpus-and-memory.md explains allocations and figures.
 
 Resource         ../../resources/finding.resource
+Resource         ../../resources/comparison.resource
 
 Test Template    Placement Should Be Judged
 Test Tags        sec-4.2.3    finding
@@ -30,3 +31,7 @@ OVS-DPDK, a CPU for the poller over none        ovs-dpdk-dedicated-poller
     [Tags]    user-space    ovs-dpdk    64B    resources
 OVS-DPDK, 1, 2 and 4 pollers                    ovs-dpdk-pollers
     [Tags]    user-space    ovs-dpdk    64B    resources
+VPP bridge domain, latency with 1, 2 and 4 cores
+    [Tags]    user-space    vpp-bridge-domain    64B
+    [Template]    Variants Should Be Compared
+    ${CURDIR}/../../comparisons/vpp-cores.yaml

@@ -22,7 +22,9 @@ from podperf.testbed.scenarios import SCENARIOS
 from podperf.topology import TopologyError
 from podperf.topology.disagreements import Sound
 from podperf.verdicts.before_after import fewest_rounds
+from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS
 
+_SCENARIOS = {**SCENARIOS, **SCENARIOS_OF_CLAIMS}
 COMPARISON_SCHEMA = Path(__file__).resolve().parents[3] / "comparisons" / "comparison.schema.json"
 
 
@@ -36,7 +38,7 @@ class ComparisonError(PodperfError):
 
 def comparison_schema() -> Mapping[str, Any]:
     """The JSON Schema of comparison files, with every metric, data plane and scenario of this podperf."""
-    return _schema_with(tuple(METRICS), tuple(DATA_PLANES), tuple(SCENARIOS))
+    return _schema_with(tuple(METRICS), tuple(DATA_PLANES), tuple(_SCENARIOS))
 
 
 @cache
@@ -192,7 +194,7 @@ def _variant(data: Mapping[str, Any], common: Mapping[str, Any], path: Path) -> 
         data["name"],
         Chain(chain["data_plane"], chain.get("pods", 1), chain.get("forwarder"), chain.get("workers", 1)),
         VariantPlacement(
-            SCENARIOS.get(placement.get("scenario", "")),
+            _SCENARIOS.get(placement.get("scenario", "")),
             _cpus(placement.get("cpus")),
             _cpus(placement.get("switch_cpus")),
         ),

@@ -23,7 +23,7 @@ from podperf.dataplanes.base import RunningDataPlane, Worker, WorkerPort
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import static_address
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, static_neighbour, sysctl
+from podperf.hosts.linux import configure, static_neighbour, sysctl
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment
 from podperf.pods.cni import CniPlugins
@@ -63,8 +63,8 @@ class Docker(KernelPods):
             next_left = tester_left if number == 1 else left_of(number - 1)
             next_right = tester_right if number == last else right_of(number)
             translate(pod, next_left, next_right, masquerade=True)
-            route_via(pod, f"{tester_left}/32", NextHop("net1", gateway_of(number - 1)))
-            route_via(pod, f"{tester_right}/32", NextHop("net2", gateway_of(number)))
+            to_left, to_right = NextHop("net1", gateway_of(number - 1)), NextHop("net2", gateway_of(number))
+            route_via(pod, {f"{tester_left}/32": to_left, f"{tester_right}/32": to_right})
         entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, outside_left, SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, outside_right, SERVICE_PORT),
@@ -72,9 +72,12 @@ class Docker(KernelPods):
         return running_pods(worker, pods, entries, lambda: self.rules(worker.host))
 
     def _join(self, worker: Worker, port: WorkerPort, address: str, tester: str) -> None:
-        ip(worker.host, "address", "add", f"{address}/32", "dev", port.interface)
-        ip(worker.host, "route", "add", f"{tester}/32", "dev", port.interface, "scope", "link")
-        static_neighbour(worker.host, port.interface, tester, port.peer_mac)
+        configure(
+            worker.host,
+            ("address", "add", f"{address}/32", "dev", port.interface),
+            ("route", "add", f"{tester}/32", "dev", port.interface, "scope", "link"),
+            static_neighbour(port.interface, tester, port.peer_mac),
+        )
 
     def _network(
         self, worker: Worker, interface: str, segment: int, address: str, published_on: str | None

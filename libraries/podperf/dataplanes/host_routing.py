@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK, gateway_of, left_of, right_of
 from podperf.dataplanes.base import Worker
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, static_neighbour, sysctl
+from podperf.hosts.linux import configure, static_neighbour
 from podperf.model import Direction, Entry
 
 FIRST_TABLE = 100
@@ -24,10 +24,11 @@ class HostSide:
 
 def prepare_worker(worker: Worker, segments: int) -> None:
     """Switch forwarding on, give each port an address, and make the tester a fixed neighbour."""
-    sysctl(worker.host, net__ipv4__ip_forward=1)
+    changes: list[Sequence[str]] = []
     for port, segment, tester in ((worker.left, 0, left_of(0)), (worker.right, segments, right_of(segments))):
-        ip(worker.host, "address", "add", f"{gateway_of(segment)}/32", "dev", port.interface)
-        static_neighbour(worker.host, port.interface, tester, port.peer_mac)
+        changes.append(("address", "add", f"{gateway_of(segment)}/32", "dev", port.interface))
+        changes.append(static_neighbour(port.interface, tester, port.peer_mac))
+    configure(worker.host, *changes, net__ipv4__ip_forward=1)
 
 
 def route_chain(worker: Worker, pods: Sequence[tuple[HostSide, HostSide]]) -> Mapping[Direction, Entry]:
@@ -46,13 +47,18 @@ def route_pairs(host: Host, sides: Sequence[HostSide]) -> None:
 
     One interface can belong to two pairs. The destination address tells which pair a frame is for.
     """
+    changes: list[Sequence[str]] = []
     for place in range(0, len(sides), 2):
         left, right = sides[place : place + 2]
-        _route(host, FIRST_TABLE + place, left, right, RIGHT_NETWORK)
-        _route(host, FIRST_TABLE + place + 1, right, left, LEFT_NETWORK)
+        changes += _route(FIRST_TABLE + place, left, right, RIGHT_NETWORK)
+        changes += _route(FIRST_TABLE + place + 1, right, left, LEFT_NETWORK)
+    configure(host, *changes)
 
 
-def _route(host: Host, table: int, arriving: HostSide, leaving: HostSide, network: str) -> None:
-    ip(host, "rule", "add", "iif", arriving.interface, "to", network, "lookup", str(table))
+def _route(table: int, arriving: HostSide, leaving: HostSide, network: str) -> list[Sequence[str]]:
+    """The arguments of `ip` that route the frames that arrive at one interface to another one."""
     hop = ("via", leaving.pod_address, "onlink") if leaving.pod_address else ()
-    ip(host, "route", "add", "default", *hop, "dev", leaving.interface, "table", str(table))
+    return [
+        ("rule", "add", "iif", arriving.interface, "to", network, "lookup", str(table)),
+        ("route", "add", "default", *hop, "dev", leaving.interface, "table", str(table)),
+    ]

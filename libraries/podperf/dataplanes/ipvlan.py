@@ -48,8 +48,9 @@ class Ipvlan(KernelPods):
         for number, pod in enumerate(pods, start=1):
             next_left, next_right = service_from_right(number - 1), service_from_left(number + 1)
             translate(pod, next_left, next_right, masquerade=False)
-            route_via(pod, f"{next_left}/32", NextHop("net1", next_left, macs[number - 1]))
-            route_via(pod, f"{next_right}/32", NextHop("net2", next_right, macs[number]))
+            to_left = NextHop("net1", next_left, macs[number - 1])
+            to_right = NextHop("net2", next_right, macs[number])
+            route_via(pod, {f"{next_left}/32": to_left, f"{next_right}/32": to_right})
         entries = {
             Direction.LEFT_TO_RIGHT: Entry(worker.left.mac, service_from_left(1), SERVICE_PORT),
             Direction.RIGHT_TO_LEFT: Entry(worker.right.mac, service_from_right(chain.pods), SERVICE_PORT),

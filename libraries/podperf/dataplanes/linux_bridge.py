@@ -10,7 +10,7 @@ from podperf.dataplanes.base import RunningDataPlane, Worker
 from podperf.dataplanes.kernel_state import KernelPods, running_pods
 from podperf.dataplanes.segments import forward_along_each, start_pods, static_address
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip
+from podperf.hosts.linux import configure
 from podperf.model import Chain
 from podperf.pods.base import Pod
 from podperf.pods.cni import CniPlugins
@@ -37,8 +37,11 @@ class LinuxBridge(KernelPods):
             return [bridge | {"ipam": static_address(address)}]
 
         pods = start_pods(worker, chain, plugins, undo)
-        ip(worker.host, "link", "set", worker.left.interface, "master", "br0")
-        ip(worker.host, "link", "set", worker.right.interface, "master", f"br{chain.pods}")
+        configure(
+            worker.host,
+            ("link", "set", worker.left.interface, "master", "br0"),
+            ("link", "set", worker.right.interface, "master", f"br{chain.pods}"),
+        )
         entries, *further = forward_along_each(chain, pods, worker)
         if further:
             _know_all_macs(worker, pods)

@@ -15,7 +15,7 @@ from typing import Any
 
 from podperf.addressing import PREFIX_LENGTH, RIGHT_NETWORK, chain_from_right, left_of, right_of
 from podperf.dataplanes.base import Worker
-from podperf.hosts.linux import add_veth, ip, sysctl
+from podperf.hosts.linux import add_veth, ip
 from podperf.model import Chain, Direction, Entry
 from podperf.pods.base import Attachment, Pod
 from podperf.pods.forwarders.kernel import NextHop, forward, route_via
@@ -166,16 +166,16 @@ def _forward_by_common_pod(chain: Chain, pods: Sequence[Pod], worker: Worker) ->
     """
     common, found = pods[-1], list[Mapping[Direction, Entry]]()
     unchecked = {f"net__ipv4__conf__{name}__rp_filter": 0 for name in ("all", *common.interfaces)}
-    sysctl(common.host, net__ipv4__ip_forward=1, **unchecked)
-    route_via(common, RIGHT_NETWORK, NextHop("net2", right_of(chain.pods), worker.right.peer_mac))
+    hops = {RIGHT_NETWORK: NextHop("net2", right_of(chain.pods), worker.right.peer_mac)}
     for line in parallel_chains(chain):
         own, into, destination = line.pods(pods), line.into_common, chain_from_right(line.number)
         left_macs = [worker.left.peer_mac, *(pod.interfaces["net2"].mac for pod in own)]
         right_macs = [*(pod.interfaces["net1"].mac for pod in own), common.interfaces[into].mac]
         _forward(own, line.segments[0], left_macs, right_macs)
-        route_via(common, f"{destination}/32", NextHop(into, left_of(line.segments[-2]), left_macs[-1]))
+        hops[f"{destination}/32"] = NextHop(into, left_of(line.segments[-2]), left_macs[-1])
         back = Entry(mac=common.interfaces["net2"].mac, address=destination)
         found.append({Direction.LEFT_TO_RIGHT: Entry(mac=right_macs[0]), Direction.RIGHT_TO_LEFT: back})
+    route_via(common, hops, **unchecked)
     return found
 
 

@@ -39,6 +39,7 @@ class CommandFailed(PodperfError):
         said = output.strip()
         detail = f": {'… ' if len(said) > _MOST_TOLD else ''}{said[-_MOST_TOLD:]}" if said else ""
         super().__init__(f"on {host}, `{shown(command)}` {how}{detail}")
+        self.host = host
         self.exit_code = exit_code
         self.output = output
 

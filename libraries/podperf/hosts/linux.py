@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
+from podperf.hosts.base import CommandFailed, Host, Process
 from podperf.hosts.json_answer import json_answer
 from podperf.hosts.shell_script import shell_script
 
 LONGEST_SOCKET_PATH = 107  # bytes
+_FAILED_LINE = re.compile(r"^Command failed -:(\d+)$", re.MULTILINE)  # of `ip -batch`
 CARRIER_PATIENCE = 15  # seconds; when a link comes up, its two ends negotiate speed and other settings
 
+_CONFIGURE = shell_script("configure.sh", beside=__file__)
 _UNTIL_SUCCESS = shell_script("until_success.sh", beside=__file__)
 
 # `sh -c` runs this with an interface as $1.
@@ -29,6 +32,24 @@ _READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
 def ip(host: Host, *arguments: str) -> None:
     """Change something with `ip`."""
     host.do("ip", *arguments)
+
+
+def configure(host: Host, *changes: Sequence[str], **settings: int) -> None:
+    """Set kernel parameters, as `sysctl` does, and then change several things, all with one command.
+
+    Each change is the arguments of `ip`. Changes end at the first one that fails. The error is then that of this change
+    alone. A command costs milliseconds, so a chain is set up with few of them.
+    """
+    given = "".join(f"{' '.join(each)}\n" for each in changes)
+    parameters = [f"{name.replace('__', '/')}={value}" for name, value in settings.items()]
+    try:
+        host.do(*(["sh", "-c", _CONFIGURE, "sh", *parameters] if parameters else ["ip", "-batch", "-"]), stdin=given)
+    except CommandFailed as error:
+        failed = _FAILED_LINE.search(error.output)
+        if failed is None:
+            raise
+        said = error.output[: failed.start()]
+        raise CommandFailed(error.host, ["ip", *changes[int(failed[1]) - 1]], error.exit_code, said) from None
 
 
 def ip_json(host: Host, *arguments: str, check: bool = True) -> Any:
@@ -72,15 +93,15 @@ def add_veth(
     host: Host, *, near: str, far: str, mtu: int, near_namespace: str | None = None, far_namespace: str | None = None
 ) -> None:
     """A veth pair with both ends up. An end without a namespace stays in the namespace of the host."""
-    command = ["link", "add", "name", near, "mtu", str(mtu)]
-    if near_namespace:
-        command += ["netns", near_namespace]
-    command += ["type", "veth", "peer", "name", far, "mtu", str(mtu)]
-    if far_namespace:
-        command += ["netns", far_namespace]
-    ip(host, *command)
-    for namespace, interface in ((near_namespace, near), (far_namespace, far)):
-        ip(host, *(["-n", namespace] if namespace else []), "link", "set", "dev", interface, "up")
+    in_near, in_far = (["netns", each] if each else [] for each in (near_namespace, far_namespace))
+    peer = ["peer", "name", far, "mtu", str(mtu), *in_far]
+    pair = ["link", "add", "name", near, "mtu", str(mtu), "up", *in_near, "type", "veth", *peer]
+    up = ["link", "set", "dev", far, "up"]  # the kernel makes the far end before the near one, so not up
+    if far_namespace is None:
+        configure(host, pair, up)
+    else:
+        ip(host, *pair)
+        ip(host, "-n", far_namespace, *up)
 
 
 def write_attribute(host: Host, interface: str, attribute: str, value: int) -> None:
@@ -110,9 +131,9 @@ def unix_socket(directory: str, name: str) -> str:
     return path
 
 
-def static_neighbour(host: Host, interface: str, address: str, mac: str) -> None:
-    """Add a static MAC for an address, so that no ARP disturbs a trial."""
-    ip(host, "neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
+def static_neighbour(interface: str, address: str, mac: str) -> Sequence[str]:
+    """The arguments of `ip` that add a static MAC for an address, so that no ARP disturbs a trial."""
+    return ("neigh", "replace", address, "lladdr", mac, "dev", interface, "nud", "permanent")
 
 
 def missing_link_type(host: Host, kind: str, *settings: str) -> str | None:

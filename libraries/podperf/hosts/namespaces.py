@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from podperf.hosts.base import Host
-from podperf.hosts.linux import ip, sysctl
+from podperf.hosts.linux import configure, ip
 from podperf.hosts.network_namespace import NetworkNamespace
 
 PREFIX = "podperf-"
@@ -34,9 +34,9 @@ def _of_ours(host: Host, undo: ExitStack, how: str, name: str, *process: str) ->
     namespace = NetworkNamespace(name, host)
     ip(host, "netns", how, name, *process)
     undo.callback(remove_namespace, host, namespace.namespace)
-    ip(namespace, "link", "set", "lo", "up")
-    sysctl(
+    configure(
         namespace,
+        ("link", "set", "lo", "up"),
         net__ipv6__conf__all__disable_ipv6=1,
         net__ipv6__conf__default__disable_ipv6=1,
         net__ipv4__conf__all__rp_filter=0,

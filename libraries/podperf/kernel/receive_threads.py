@@ -34,6 +34,12 @@ def dedicate_receive_processing(host: Host, interface: str, cpu: int, *further: 
         )
 
 
+def receive_at_once(host: Host, *interfaces: str) -> None:
+    """Let the sender's CPU do all the work for a frame that arrives at these veths, before it sends the next one."""
+    for interface in interfaces:
+        host.do("ethtool", "-K", interface, "gro", "on")  # gives the veth a NAPI context, which receives XDP frames
+
+
 def _hold(host: Host, thread: int, cpu: int) -> str | None:
     """Pin a thread to a CPU, with precedence over ordinary processes. Returns the reason of a refusal, or None."""
     for command in (("taskset", "--cpu-list", "--pid", str(cpu)), ("chrt", "--rr", "--pid", "1")):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from podperf.allocation import PodLimits
 from podperf.cpu_lists import format_cpu_list
 from podperf.figures import count
 from podperf.pods.forwarders import MIXED, USUAL
@@ -91,7 +92,11 @@ def _cpu_isolation(found: SetUp) -> str | None:
     if found.shared:
         beside = f"the scheduler may move the pods among CPU {_list(found.shared)}"
     if neighbour := found.description.get("neighbour"):
+        limits = neighbour.get("limits") or {}
+        memory = limits.get("memory_mib")
+        limited = str(PodLimits(limits.get("cpu"), None if memory is None else round(memory))) if limits else ""
         beside += f"; a neighbour ({neighbour['kind']}) competes on CPU {', '.join(neighbour['held_to'])}"
+        beside += f" with {limited}" if limited else ""
     return f"{beside}; isolated by the kernel (isolcpus): {f'CPU {isolated}' if isolated else 'none'}"
 
 

@@ -134,7 +134,8 @@ SECTIONS = (
         "4.2.1",
         "CPU Isolation / NUMA Affinity",
         "Pinned and isolated CPUs keep noisy neighbours away; crossing NUMA nodes costs.",
-        "A pod on CPUs of its own, shared or any, alone and beside a neighbour that computes or fills memory. Pods on "
+        "A pod on CPUs of its own, shared or any, alone and beside a neighbour: a computing program, "
+        "one that fills memory, or another chain under load. A neighbour with and without limits. Pods on "
         "the NIC's NUMA node or another, and in the order that was published.",
         suites=("4.2.1_cpu_isolation_numa.robot", "A_contiv_vpp.robot", "B_sriov_dpdk.robot", "C_multi_pod.robot"),
     ),
@@ -152,8 +153,8 @@ SECTIONS = (
         "CPU Cores and Memory Allocation",
         "CPUs and RAM a pod has, cores for poll-mode drivers and the vSwitch.",
         "A pod with steps of CPU time, memory and descriptors, AF_XDP busy polling or none; where the worker has the "
-        "CPUs, 1, 2 and 4 CPUs a pod, 1, 2 and 4 pollers of OVS-DPDK, and a poller with or without its own CPU. Not "
-        "the latency of VPP.",
+        "CPUs, 1, 2 and 4 CPUs a pod, 1, 2 and 4 pollers of OVS-DPDK, a poller with or without its own CPU, "
+        "and the latency of VPP with 1, 2 and 4 cores.",
         suites=("4.2.3_cpu_memory.robot",),
     ),
     Section(

@@ -55,6 +55,7 @@ def compare(
         "flows": {name: each.flows for name, each in traffics.items()},
         "cpus_of_neighbours": contenders.cpus_of_neighbours,
         "limits_of_pods": contenders.limits_of_pods,
+        "limits_of_neighbours": contenders.limits_of_neighbours,
         "memory": {
             name: {process: pages.as_record() for process, pages in found.items()}
             for name, found in contenders.memory.items()

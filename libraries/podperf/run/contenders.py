@@ -36,6 +36,9 @@ class Contenders:
     limits_of_pods: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """By contender whose pods have limits: what each pod took of them, each time that the chain stood."""
 
+    limits_of_neighbours: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """By contender whose neighbour has limits: what the neighbour took of them, each time that the chain stood."""
+
     memory: dict[str, Mapping[str, MappedPages]] = field(default_factory=dict)
     """By contender: the pages of each process that handles frames, read when the chain stood for the first time."""
 
@@ -70,6 +73,8 @@ class Contenders:
             yield sut
             if sut.neighbour is not None:
                 self.cpus_of_neighbours.setdefault(name, []).append(sut.neighbour.cpus_taken())
+                if taken := sut.neighbour.read_limits():
+                    self.limits_of_neighbours.setdefault(name, []).append(taken)
             if taken := sut.read_limits():
                 self.limits_of_pods.setdefault(name, []).append(taken)
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from podperf.counted_machine.bridges import widen_bridges
 from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
@@ -112,6 +113,7 @@ def closed_loops(
 ) -> Iterator[StandingChain]:
     """Closed loops across what `build` sets up, while the context lasts."""
     with build() as sut:
+        widen_bridges(sut)
         there = addressed(traffic, sut)
         sut.probe(there)
         yield _Chain(test, sut, there, phase, ChainProfiler(profiler))

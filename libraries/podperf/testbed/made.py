@@ -11,7 +11,7 @@ from podperf.dataplanes.wire import Wire
 from podperf.hosts.linux import add_veth, mac_address
 from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.kernel.receive_threads import dedicate_receive_processing
+from podperf.kernel.receive_threads import dedicate_receive_processing, receive_at_once
 from podperf.model import Chain
 from podperf.testbed.kernel_settings import apply_to_chain
 from podperf.testbed.machines import Machines
@@ -68,7 +68,7 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
             mtu=mtu,
         )
     if machine.settings.counts_instructions:
-        _receive_at_once(host, "w-left", "w-right")
+        receive_at_once(host, "w-left", "w-right")  # a closed loop needs this
     else:
         # The SUT's CPUs do the work for frames that arrive at the worker, not the tester's CPUs.
         for port, cpu in (("left", cpus.receives_left), ("right", cpus.receives_right)):
@@ -79,9 +79,3 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
         for port in ("left", "right")
     )
     return machines.worker(machine, host, left, right, cpus, mtu)
-
-
-def _receive_at_once(host: NetworkNamespace, *interfaces: str) -> None:
-    """Let the sender's CPU do the SUT's work for a frame before it sends the next one. A closed loop needs this."""
-    for interface in interfaces:
-        host.do("ethtool", "-K", interface, "gro", "on")  # gives the veth a NAPI context, which receives XDP frames

@@ -1,7 +1,8 @@
 """The neighbour: work on the worker that competes with a chain on purpose, on the CPUs that an isolation level leaves.
 
-The work is that of two programs that every Linux host has (GNU coreutils). Each CPU gets one process. The processes are
-children of the run like all others, and end with it, also after a kill.
+The work is that of two programs that every Linux host has (GNU coreutils), or another chain under load. Each CPU gets
+one process, or one such chain. The processes are children of the run like all others, and end with it, also after a
+kill. A control group can limit what all of them take together.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
+from podperf.allocation import UNLIMITED, PodLimits
 from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.host_facts import parse_meminfo
 from podperf.hosts.linux import await_success
+from podperf.hosts.namespaces import PREFIX
+from podperf.kernel.control_groups import ControlGroup, make_group, missing
 from podperf.kernel.thread_time import run_times
 from podperf.kernel.threads import held_to, scheduling
+from podperf.testbed.neighbour_chain import PROGRAM, START_TIMEOUT, start_loaded_chain
 
 HOG_MIB = 256  # of one memory hog: more than the caches of a server's CPU
 SPARE_MIB = 1024  # that a memory hog leaves to the chain and to everything else
-START_TIMEOUT = 30.0  # seconds, on a CPU that a poller keeps busy
 
 
 class NeighbourKind(StrEnum):
@@ -32,27 +35,40 @@ class NeighbourKind(StrEnum):
 
     BUSY = "busy"
     MEMORY_HOG = "memory hog"
-
-
-# A hash of endless zeros takes all the CPU time that it gets, and little memory. dd fills its block again and again.
-COMMANDS: Mapping[NeighbourKind, Sequence[str]] = MappingProxyType(
-    {
-        NeighbourKind.BUSY: ("sha256sum", "/dev/zero"),
-        NeighbourKind.MEMORY_HOG: ("dd", "if=/dev/zero", "of=/dev/null", f"bs={HOG_MIB}M"),
-    }
-)
+    CHAIN = "chain under load"
 
 
 @dataclass(frozen=True)
 class NeighbourPlan:
-    """A neighbour that competes with a chain: what it does, and the CPUs on which its processes may run."""
+    """A neighbour that competes with a chain: what it does, and the CPUs on which its processes may run.
+
+    All of its processes together have `limits`.
+    """
 
     kind: NeighbourKind
     cpus: tuple[int, ...]
+    limits: PodLimits = UNLIMITED
+
+    @property
+    def command(self) -> Sequence[str]:
+        """The command line of a neighbour that is a program.
+
+        A hash of endless zeros takes all the CPU time that it gets, and little memory. dd fills its block again and
+        again. With a limit of memory, the blocks of all processes are half of the limit, so that the kernel ends none.
+        """
+        if self.kind is NeighbourKind.BUSY:
+            return ("sha256sum", "/dev/zero")
+        return ("dd", "if=/dev/zero", "of=/dev/null", f"bs={self.block_mib}M")
+
+    @property
+    def block_mib(self) -> int:
+        """The MiB that each memory hog fills."""
+        limit = self.limits.memory
+        return HOG_MIB if limit is None else max(1, min(HOG_MIB, limit // (2 * len(self.cpus))))
 
     def as_record(self) -> dict[str, Any]:
         """The plan, as records have it."""
-        return {"kind": self.kind, "cpus": list(self.cpus)}
+        return {"kind": self.kind, "cpus": list(self.cpus), "limits": self.limits.as_record()}
 
 
 @dataclass(frozen=True)
@@ -64,6 +80,7 @@ class Neighbour:
     processes: Sequence[Process]
     since: float
     before: float
+    group: ControlGroup | None = None
 
     def check(self) -> None:
         """Raises PodperfError if a process of the neighbour has ended. The chain was then alone."""
@@ -76,41 +93,68 @@ class Neighbour:
         """The number of CPUs that the neighbour has kept busy since it began: 0.5 is half a CPU, 2 are two CPUs."""
         return (_cpu_seconds(self.host, self.processes) - self.before) / (time.monotonic() - self.since)
 
+    def read_limits(self) -> Mapping[str, Any]:
+        """The limits, and what the neighbour took of them so far, read back from the kernel. Empty without limits.
+
+        Raises PodperfError if the limits do not hold for all of its processes.
+        """
+        found = {} if self.group is None else self.group.describe()
+        if found and found["processes"] < len(self.processes):
+            held = f"for {found['processes']} of its {len(self.processes)} processes"
+            raise PodperfError(f"the limits of the neighbour on {self.host.name} hold only {held}")
+        return found
+
     def describe(self) -> Mapping[str, Any]:
-        """The program. Read back from the kernel: CPUs and scheduling of its processes."""
+        """The program. Read back from the kernel: CPUs, scheduling and limits of its processes."""
         numbers = [each.pid for each in self.processes]
+        limits = self.read_limits()
         return {
             "kind": self.plan.kind,
-            "program": " ".join(COMMANDS[self.plan.kind]),
+            "program": PROGRAM if self.plan.kind is NeighbourKind.CHAIN else " ".join(self.plan.command),
             "processes": len(numbers),
             "held_to": held_to(self.host, numbers),
             "scheduling": scheduling(self.host, numbers),
+            **({"limits": limits} if limits else {}),
         }
 
 
 def start_neighbour(host: Host, plan: NeighbourPlan, undo: ExitStack) -> Neighbour:
     """Start a neighbour on the worker, until `undo`. Returns when all of its processes work."""
-    command = COMMANDS[plan.kind]
+    group = make_group(host, f"{PREFIX}neighbour", plan.limits, undo) if plan.limits else None
+    launcher = [] if group is None else group.joining([])
+    if plan.kind is NeighbourKind.CHAIN:
+        numbers = range(1, len(plan.cpus) + 1)
+        processes = [start_loaded_chain(host, number, plan.cpus, launcher, undo) for number in numbers]
+    else:
+        processes = _start_programs(host, plan, launcher, undo)
+    return Neighbour(plan, host, processes, time.monotonic(), _cpu_seconds(host, processes), group)
+
+
+def _start_programs(host: Host, plan: NeighbourPlan, launcher: Sequence[str], undo: ExitStack) -> list[Process]:
     processes = []
     for _ in plan.cpus:
-        process = host.spawn(*command, cpus=plan.cpus)
+        process = host.spawn(*launcher, *plan.command, cpus=plan.cpus)
         undo.callback(process.stop)
         processes.append(process)
+    program = plan.command[0]
     for process in processes:  # until then the process may be taskset, which may still run on any CPU
-        if not await_success(host, process, START_TIMEOUT, "grep", "-qx", command[0], f"/proc/{process.pid}/comm"):
-            raise PodperfError(f"the neighbour did not start on {host.name}: {process.errors().strip() or command[0]}")
-    return Neighbour(plan, host, processes, time.monotonic(), _cpu_seconds(host, processes))
+        if not await_success(host, process, START_TIMEOUT, "grep", "-qx", program, f"/proc/{process.pid}/comm"):
+            raise PodperfError(f"the neighbour did not start on {host.name}: {process.errors().strip() or program}")
+    return processes
 
 
-def refuse_too_large(host: Host, plan: NeighbourPlan) -> None:
-    """Raises Unavailable if the memory of the worker does not suffice for this neighbour."""
+def refuse_neighbour(host: Host, plan: NeighbourPlan) -> None:
+    """Raises Unavailable if the worker cannot limit this neighbour, or has too little memory for it."""
+    if plan.limits and (reason := missing(host, plan.limits)) is not None:
+        raise Unavailable(reason)
     if plan.kind is not NeighbourKind.MEMORY_HOG:
         return
-    wanted = HOG_MIB * len(plan.cpus) + SPARE_MIB
+    blocks = plan.block_mib * len(plan.cpus)
+    wanted = blocks + SPARE_MIB
     found = parse_meminfo(host.get("/proc/meminfo").decode()).get("MemAvailable", 0) >> 20
     if found < wanted:
         raise Unavailable(
-            f"a memory hog on CPU {format_cpu_list(plan.cpus)} takes {HOG_MIB * len(plan.cpus)} MiB, and "
+            f"a memory hog on CPU {format_cpu_list(plan.cpus)} takes {blocks} MiB, and "
             f"{SPARE_MIB} MiB must be left; {host.name} has {found} MiB"
         )
 

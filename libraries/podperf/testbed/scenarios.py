@@ -13,7 +13,7 @@ from itertools import chain, cycle, islice
 from types import MappingProxyType
 from typing import Any
 
-from podperf.allocation import USUAL_ALLOCATION, PodAllocation
+from podperf.allocation import UNLIMITED, USUAL_ALLOCATION, PodAllocation, PodLimits
 from podperf.cpu_lists import format_cpu_list
 from podperf.cpu_plan import CpuPlan, give_roles, roles_as_record
 from podperf.errors import Unavailable
@@ -45,9 +45,11 @@ class CpuIsolation(StrEnum):
 class Scenario:
     """One placement. If a chain has more pods than `pods`, further pods have the place of the last one.
 
-    With a `neighbour`, work competes with the chain on all CPUs that the isolation leaves to it. If `precedence` is
-    False, pods that share CPUs do so as ordinary processes: nothing gives their pollers turns. A limit of CPU time does
-    not hold for processes with real-time priority, so pods with such a limit are ordinary processes, too.
+    With a `neighbour`, work competes with the chain on all CPUs that the isolation leaves to it, within its limits.
+
+    If `precedence` is False, pods that share CPUs do so as ordinary processes: nothing gives their pollers turns. A
+    limit of CPU time does not hold for processes with real-time priority, so pods with such a limit are ordinary
+    processes, too.
 
     A user-space switch polls on `pollers` CPUs (None: as many as the topology gives it). If it is not `switch_alone`,
     it polls on the CPUs of the pods.
@@ -58,6 +60,7 @@ class Scenario:
     pods: tuple[Node, ...]
     isolation: CpuIsolation = CpuIsolation.EXCLUSIVE
     neighbour: NeighbourKind | None = None
+    neighbour_limits: PodLimits = UNLIMITED
     precedence: bool = True
     allocation: PodAllocation = USUAL_ALLOCATION
     pollers: int | None = None
@@ -188,7 +191,7 @@ def _neighbour(
             f"scenario {scenario.name} wants a CPU for the neighbour, and the chain has all "
             f"{count(len(cpus.usable), 'CPU')} of the worker that are not isolated"
         )
-    return NeighbourPlan(scenario.neighbour, tuple(sorted(beside)))
+    return NeighbourPlan(scenario.neighbour, tuple(sorted(beside)), scenario.neighbour_limits)
 
 
 class _Choice:

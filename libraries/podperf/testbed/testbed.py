@@ -22,7 +22,7 @@ from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
-from podperf.testbed.neighbour import refuse_too_large, start_neighbour
+from podperf.testbed.neighbour import refuse_neighbour, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
 from podperf.testbed.system_under_test import SystemUnderTest
@@ -117,7 +117,7 @@ class LiveTestbed(Machines):
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
         self._demand_allocation(scenario.allocation, chain, worker.host)
         if placed.neighbour is not None:
-            refuse_too_large(worker.host, placed.neighbour)
+            refuse_neighbour(worker.host, placed.neighbour)
         return placed
 
     def _demand_allocation(self, allocation: PodAllocation, chain: Chain, host: Host) -> None:

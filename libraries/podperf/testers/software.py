@@ -9,15 +9,18 @@ from typing import Any, ClassVar, Self
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process
 from podperf.hosts.programs import on_host
-from podperf.model import Direction, DirectionResult, Latency, Trial, TrialResult
+from podperf.model import Direction, DirectionResult, Latency, TrafficProfile, Trial, TrialResult
 from podperf.testers.answers import receive_answer
-from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
+from podperf.testers.base import UNPACED, Ability, PortFacts, Site, TesterFacts
 from podperf.testers.validity import Account, judged
 from podperf.topology import Engine, SoftwareSettings
 
 TESTER_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-tester"
 NAME = "podperf software tester"
 START_TIMEOUT = 15.0  # seconds until the front has loaded its programs
+_A_DAY = 86400.0  # seconds: the longest trial of the front
+# Without this capability nothing can give itself precedence (capabilities(7)).
+_ORDINARY = ("setpriv", "--bounding-set=-sys_nice", "--")
 ANSWER_TIMEOUT = 10.0  # seconds that an answer may take beyond the trial itself
 
 
@@ -47,15 +50,20 @@ class SoftwareTester:
         right_namespace: str | None = None,
         settle: float = 0.05,
         engine_remark: str | None = None,
+        ordinary: bool = False,
+        launcher: Sequence[str] = (),
     ) -> None:
+        """An `ordinary` tester has no precedence over other processes, and runs on any of `cpus`. Only its load counts
+        then, and not its figures. `launcher` are the words of a command line that starts the rest of it."""
         self._settle, self._asked = settle, engine
         self._ready: Mapping[str, Any] = {}
         self._remark = engine_remark
         ports = ["--left", _port(left, left_namespace), "--right", _port(right, right_namespace)]
-        pinned = ["--cpu", str(cpus[0])] if cpus else []
+        pinned = ["--cpu", str(cpus[0])] if cpus and not ordinary else []
+        started = [*launcher, *(_ORDINARY if ordinary else ()), binary, *ports, *pinned]
         self._process: Process | None = None
         for name in ("xdp", "packet-ring") if engine == "auto" else (engine,):
-            self._process = host.spawn(binary, *ports, *pinned, "--engine", name, cpus=cpus)
+            self._process = host.spawn(*started, "--engine", name, cpus=cpus)
             try:
                 answer = self._answer(START_TIMEOUT)
             except BaseException:
@@ -99,6 +107,13 @@ class SoftwareTester:
         if "trial" not in answer:
             raise PodperfError(f"the software tester refused a trial: {answer['error']}")
         return trial_result(trial, answer["trial"])
+
+    def send_without_end(self, traffic: TrafficProfile) -> Process:
+        """Send as fast as the tester can for a day, or until `close`. Returns the process, which counts nothing."""
+        if self._process is None:
+            raise PodperfError("the software tester was stopped; make a new one")
+        self._process.send(request_line(Trial(traffic, UNPACED, _A_DAY), self._settle))
+        return self._process
 
     @property
     def broken(self) -> bool:

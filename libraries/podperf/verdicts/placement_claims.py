@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from podperf.allocation import PodAllocation, PodLimits
+from podperf.allocation import UNLIMITED, PodAllocation, PodLimits
 from podperf.errors import PodperfError
 from podperf.model import DRAFT, Chain, FrameSize
-from podperf.testbed.scenarios import Node, Scenario
+from podperf.testbed.neighbour import NeighbourKind
+from podperf.testbed.scenarios import CpuIsolation, Node, Scenario
 from podperf.verdicts.findings import Contender
 
 _SMALL, _LARGE = FrameSize("64B", (64,)), FrameSize("1518B", (1518,))
@@ -104,6 +105,12 @@ def _of_nodes(name: str, near: Contender, far: Contender, caveat: str = "") -> P
     return PlacementClaim(name, _NUMA, (near, far), f"{DRAFT}, section 4.2.1", ("4.2.1",), caveat=caveat)
 
 
+def _beside(kind: NeighbourKind, label: str, limits: PodLimits = UNLIMITED) -> Contender:
+    """A pod on any CPU, as an ordinary process, beside a neighbour with these limits."""
+    scenario = Scenario(label, Node.ANY, (Node.ANY,), CpuIsolation.NONE, kind, limits, precedence=False)
+    return Contender(Chain("af-xdp", 1), _SMALL, scenario, label)
+
+
 _CLAIMS = (
     _of_nodes(
         "af-xdp-numa",
@@ -121,6 +128,27 @@ _CLAIMS = (
         _on_nodes("ovs-dpdk", "switch and pod on the NIC's node", Node.NIC, Node.NIC),
         _on_nodes("ovs-dpdk", "switch on another node", Node.OTHER, Node.NIC),
         caveat="S2 and S4 of appendix C.3, with one pod",
+    ),
+    PlacementClaim(
+        "af-xdp-neighbour-cpu-time",
+        "A pod that shares its CPU forwards more if its neighbour has a limit of CPU time",
+        (
+            _beside(NeighbourKind.BUSY, "neighbour with 25 % of a CPU", PodLimits(cpu=0.25)),
+            _beside(NeighbourKind.BUSY, "neighbour without a limit"),
+        ),
+        sections=("4.2.1",),
+        caveat="pod and neighbour are ordinary processes on the same CPUs",
+    ),
+    PlacementClaim(
+        "af-xdp-neighbour-memory",
+        "A pod forwards more if its neighbour has a limit of memory, and so takes less of the cache",
+        (
+            _beside(NeighbourKind.MEMORY_HOG, "memory hog with 16 MiB", PodLimits(memory=16)),
+            _beside(NeighbourKind.MEMORY_HOG, "memory hog without a limit"),
+        ),
+        sections=("4.2.1",),
+        caveat="pod and neighbour are ordinary processes on the same CPUs; with the limit, the neighbour fills half of "
+        "it again and again",
     ),
     PlacementClaim(
         "af-xdp-cpu-time",

@@ -7,7 +7,6 @@ destination of each frame (nftables NAT).
 from __future__ import annotations
 
 from podperf.addressing import SERVICE_PORT
-from podperf.hosts.linux import sysctl
 from podperf.pods.base import Pod
 
 # Rules match the interface where a frame arrives: net1 from the left, net2 from the right.
@@ -29,9 +28,8 @@ table ip podperf {{
 def translate(pod: Pod, next_left: str, next_right: str, *, masquerade: bool) -> None:
     """Send frames that arrive on net1 to `next_right`, and frames that arrive on net2 to `next_left`.
 
-    With `masquerade`, the pod's own address becomes their source.
+    With `masquerade`, the pod's own address becomes their source. The pod needs routes, too (`kernel.route_via`).
     """
-    sysctl(pod.host, net__ipv4__ip_forward=1)
     source_rule = 'oifname { "net1", "net2" } masquerade' if masquerade else ""
     rules = _RULES.format(port=SERVICE_PORT, next_left=next_left, next_right=next_right, source_rule=source_rule)
     pod.host.do("nft", "-f", "-", stdin=rules)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from podperf.addressing import LEFT_NETWORK, RIGHT_NETWORK
-from podperf.hosts.linux import ip, static_neighbour, sysctl
+from podperf.hosts.linux import configure, static_neighbour
 from podperf.pods.base import Pod
 
 
@@ -20,13 +21,14 @@ class NextHop:
 
 def forward(pod: Pod, to_left: NextHop, to_right: NextHop) -> None:
     """Route the tester's left network to `to_left`, and its right network to `to_right`."""
-    sysctl(pod.host, net__ipv4__ip_forward=1)
-    for network, hop in ((LEFT_NETWORK, to_left), (RIGHT_NETWORK, to_right)):
-        route_via(pod, network, hop)
+    route_via(pod, {LEFT_NETWORK: to_left, RIGHT_NETWORK: to_right})
 
 
-def route_via(pod: Pod, network: str, hop: NextHop) -> None:
-    """One route of a pod, with its neighbour."""
-    if hop.mac is not None:
-        static_neighbour(pod.host, hop.interface, hop.address, hop.mac)
-    ip(pod.host, "route", "replace", network, "via", hop.address, "dev", hop.interface, "onlink")
+def route_via(pod: Pod, hops: Mapping[str, NextHop], **settings: int) -> None:
+    """Let a pod forward to these networks, and set further kernel parameters (see `sysctl`)."""
+    changes: list[Sequence[str]] = []
+    for network, hop in hops.items():
+        if hop.mac is not None:
+            changes.append(static_neighbour(hop.interface, hop.address, hop.mac))
+        changes.append(("route", "replace", network, "via", hop.address, "dev", hop.interface, "onlink"))
+    configure(pod.host, *changes, net__ipv4__ip_forward=1, **settings)

@@ -1,0 +1,169 @@
+"""The neighbour that is another chain under load, and the limits of a neighbour: what is configured and read back."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_up import ENVIRONMENT, TOPOLOGY, write
+from podperf.allocation import UNLIMITED, PodLimits
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.kernel.control_groups import ControlGroup, Controller
+from podperf.kernel.cpus import Cpus
+from podperf.model import Chain, FrameSize, Placement
+from podperf.preflight.plan import Plan, plan
+from podperf.preflight.recording import Kind
+from podperf.records import TestRecord, read_record, schema_errors
+from podperf.testbed.neighbour import HOG_MIB, Neighbour, NeighbourKind, NeighbourPlan, refuse_neighbour
+from podperf.testbed.scenarios import CpuIsolation, Node, Scenario, place_scenario
+from podperf.topology import SCHEMA_PATH, load_topology
+from podperf.verdicts.isolation_claim import IsolationClaim
+from podperf.verdicts.placement_claims import PLACEMENT_CLAIMS
+from scripted_host import ScriptedHost
+
+BUSY, HOG, CHAIN = NeighbourKind.BUSY, NeighbourKind.MEMORY_HOG, NeighbourKind.CHAIN
+QUARTER = PodLimits(cpu=0.25)
+SMALL = FrameSize.parse(64)
+
+
+def planned(kind: NeighbourKind, limits: PodLimits = UNLIMITED, number: int = 2) -> Plan:
+    """A pod on any CPU of a machine with so many CPUs, beside this neighbour."""
+    topology = load_topology(SCHEMA_PATH.parent / "local.yaml", DATA_PLANES)
+    scenario = Scenario("x", Node.ANY, (Node.ANY,), CpuIsolation.NONE, kind, limits, precedence=False)
+    return plan(topology, Chain("af-xdp", 1), SMALL, Cpus(tuple(range(number)), tuple(range(number))), scenario)
+
+
+# --- another chain ----------------------------------------------------------------------------------------------------
+
+
+def test_another_chain_has_pods_ports_and_a_tester_of_its_own() -> None:
+    made = planned(CHAIN)
+    texts = [each.text for each in made.steps]
+    (started,) = (each for each in made.steps if each.kind is Kind.START and "neighbour1-tester" in each.text)
+    assert started.text.startswith("setpriv --bounding-set=-sys_nice -- ")
+    assert "--left left@podperf-neighbour1-tester --right right@podperf-neighbour1-tester" in started.text
+    assert "--cpu" not in started.text, "any of its CPUs will do"
+    assert started.text.endswith("(on CPU 1)")
+    (told,) = (each for each in made.steps if each.kind is Kind.TELL and "duration=86400" in each.content)
+    assert "load=0.0" in told.content
+    assert "directions=left-to-right,right-to-left" in told.content
+    assert "left-to-right.mac=<MAC of n-left in neighbour1-worker>" in told.content
+    in_pod = [each for each in made.steps if each.namespace == "podperf-neighbour1-pod1"]
+    assert any("route replace 198.19.0.0/16" in each.content for each in in_pod)
+    assert not [text for text in texts if "napi/n-left" in text], "no thread receives: the sender's CPU does"
+    added = [text.split()[-1] for text in texts if text.startswith("ip netns add")]
+    removed = [text.split()[-1] for text in texts if text.startswith("ip netns del")]
+    assert added == removed[::-1]
+    assert len(added) == 6
+
+
+@given(st.integers(2, 5))
+def test_each_cpu_of_the_neighbour_has_a_chain(number: int) -> None:
+    started = [each.text for each in planned(CHAIN, number=number).steps if each.kind is Kind.START]
+    testers = [text for text in started if "neighbour" in text]
+    assert len(testers) == number - 1  # the tester of the chain under test has one CPU
+    assert all(text.endswith(f"(on CPU {','.join(map(str, range(1, number)))})") for text in testers)
+
+
+def test_the_claim_has_the_neighbour_in_its_name() -> None:
+    claim = IsolationClaim("af-xdp", CHAIN, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
+    assert claim.name == "isolation-af-xdp-chain-under-load-exclusive-none"
+    assert [str(each) for each in claim.contenders][1] == "exclusive, beside a chain under load"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(NeighbourKind))
+def test_a_neighbour_with_limits_starts_in_a_group(kind: NeighbourKind) -> None:
+    made = planned(kind, PodLimits(cpu=0.25, memory=64))
+    texts = [each.text for each in made.steps]
+    folder = "/sys/fs/cgroup/podperf-neighbour"
+    start = next(number for number, text in enumerate(texts) if f"1 {folder} " in text)
+    assert texts.index(f"mkdir {folder}") < texts.index(f"tee {folder}/cpu.max") < start
+    assert [each.content for each in made.steps if each.text == f"tee {folder}/cpu.max"] == ["25000 100000"]
+    assert not any(folder in each.text for each in planned(kind).steps)
+
+
+@given(st.one_of(st.none(), st.integers(1, 4096)), st.integers(1, 16))
+def test_memory_hogs_fill_half_of_their_limit_at_most(limit: int | None, cpus: int) -> None:
+    plan = NeighbourPlan(HOG, tuple(range(cpus)), PodLimits(memory=limit))
+    assert 1 <= plan.block_mib <= HOG_MIB
+    assert plan.command[-1] == f"bs={plan.block_mib}M"
+    if limit is None:
+        assert plan.block_mib == HOG_MIB
+    elif limit >= 2 * cpus:
+        assert plan.block_mib * cpus * 2 <= limit
+
+
+def test_limits_that_the_worker_cannot_have_are_refused() -> None:
+    host = ScriptedHost({"/proc/mounts": "proc /proc proc rw 0 0\n"}, patient=True)
+    with pytest.raises(Unavailable, match="has no cpu controller of control groups"):
+        refuse_neighbour(host, NeighbourPlan(BUSY, (0,), QUARTER))
+    refuse_neighbour(host, NeighbourPlan(BUSY, (0,)))
+
+
+def test_limits_that_do_not_hold_fail_the_test(tmp_path: Path) -> None:
+    for name, text in {"cgroup.procs": "", "cpu.max": "25000 100000", "cpu.stat": "nr_periods 7"}.items():
+        (tmp_path / name).write_text(text)
+    group = ControlGroup(LocalHost(), {Controller("cpu", 2, "/"): str(tmp_path)})
+    with ExitStack() as undo:
+        process = LocalHost().spawn("cat")
+        undo.callback(process.stop)
+        neighbour = Neighbour(NeighbourPlan(BUSY, (0,), QUARTER), LocalHost(), [process], 0, 0, group)
+        with pytest.raises(PodperfError, match="hold only for 0 of its 1 processes"):
+            neighbour.describe()
+        (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+        assert neighbour.describe()["limits"]["cpu"] == 0.25
+        assert neighbour.read_limits()["periods"] == 7
+
+
+@pytest.mark.parametrize("name", ["af-xdp-neighbour-cpu-time", "af-xdp-neighbour-memory"])
+def test_the_claims_differ_in_the_limit_only(name: str) -> None:
+    claim = PLACEMENT_CLAIMS[name]
+    limited, free = (each.scenario for each in claim.contenders)
+    assert claim.sections == ("4.2.1",)
+    assert limited is not None and free is not None
+    assert (limited.neighbour, limited.isolation) == (free.neighbour, free.isolation) != (None, None)
+    assert limited.neighbour_limits and not free.neighbour_limits
+
+
+def test_the_record_has_the_limits(tmp_path: Path) -> None:
+    claim = PLACEMENT_CLAIMS["af-xdp-neighbour-cpu-time"]
+    machine = Cpus((0, 1), (0, 1))
+    placed = {
+        str(each): place_scenario(
+            each.scenario, 1, Placement((0,), (1,)), machine, nic_node=0, taken=(0,), with_switch=False
+        )
+        for each in claim.contenders
+        if each.scenario is not None
+    }
+    limited = str(claim.contenders[0])
+    taken: dict[str, Any] = {"processes": 1, "cpu_version": 2, "cpu": 0.25, "throttled_seconds": 1.5}
+    record = TestRecord("x", "AF_XDP, limit", "s", ["sec-4.2.1"], 1, 2, "passed", topology=TOPOLOGY)
+    record.methods = {
+        "comparison": {
+            "rates": {name: [1e5] * 10 for name in placed},
+            "placements": {name: each.as_record() for name, each in placed.items()},
+            "cpus_of_neighbours": {name: [0.25] for name in placed},
+            "limits_of_neighbours": {limited: [taken]},
+        }
+    }
+    record.environment = ENVIRONMENT
+    record.contenders = {name: (Chain("af-xdp", 1, "testpmd"), each) for name, each in placed.items()}
+    told = {"kind": "busy", "held_to": ["1"]}
+    record.data_plane = {name: {"neighbour": told} for name in placed}
+    record.data_plane = {**record.data_plane, limited: {"neighbour": {**told, "limits": taken}}}
+    found = dict(read_record(write(tmp_path, record)))
+    assert schema_errors(found) == []
+    assert found["methods"]["comparison"]["placements"][limited]["neighbour"]["limits"] == QUARTER.as_record()
+    isolation = found["parameters"]["cpu_isolation"]
+    assert isolation.count("a neighbour (busy) competes on CPU 1 with the time of 0.25 CPU") == 1
