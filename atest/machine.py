@@ -36,6 +36,7 @@ FOLDERS = (
     "/run/dpdk",
     "/var/lib/cni",
     "/var/lib/podperf",
+    "/var/lib/podperf-cluster",
     "/dev/shm",
     "/sys/fs/bpf",
 )

@@ -14,13 +14,14 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase
 
 from podperf import __version__
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.ssh_login import log_in
 from podperf.model import BOTH_DIRECTIONS, Chain, Direction, FrameSize
 from podperf.progress import Progress
 from podperf.records import Outcome
 from podperf.run import MachineRole, Run, Session, TestIdentity
 from podperf.testbed.known_topology import read_topology
+from podperf.testers.kubernetes_settings import Destination, KubernetesSettings
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
@@ -133,6 +134,26 @@ class Testbed:
         chain = Chain(data_plane, pods, forwarder, workers)
         self.run.begin_test(running_test(), chain, size, _directions(directions), flows)
         logger.info(f"{chain} forwards {size.name} frames")
+
+    @keyword
+    def pods_of_the_tester_should_be_on(self, nodes: int, destination: Destination = "pod") -> None:
+        """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
+
+        Frames must go to the address of the other `pod`, or to that of a `service` before it.
+
+        ```robotframework
+        Pods Of The Tester Should Be On    1
+        ```
+        """
+        kind = self.run.session.topology.tester.kind
+        if not isinstance(kind, KubernetesSettings):
+            raise Unavailable("this test needs a topology whose tester is two pods (topologies/kubernetes.yaml)")
+        if kind.nodes != nodes:
+            raise Unavailable(f"tester.settings.nodes of the topology is {kind.nodes}, and this test needs {nodes}")
+        if kind.destination != destination:
+            raise Unavailable(
+                f"tester.settings.destination of the topology is {kind.destination}, and this test needs {destination}"
+            )
 
     @keyword
     def tear_down_chain(self) -> None:

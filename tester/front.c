@@ -2,10 +2,13 @@
 /*
  * podperf-tester: sends test frames on two ports and counts the frames that come back.
  *
- *     podperf-tester --left IF[@NETNS] --right IF[@NETNS] [--engine xdp|packet-ring] [--cpu N]
+ *     podperf-tester --left IF[@NETNS] --right IF[@NETNS] [--engine xdp|packet-ring] [--cpu N] [--discard N]
  *
  * It prints {"ready": ...} or {"error": ...}. Then it answers each request line on standard input (see request.c) with
  * a line {"trial": ...} or {"error": ...}. It ends at the end of standard input, or by SIGTERM.
+ *
+ * With one port only, another process has the other one, for example in another pod. The engine is packet-ring then.
+ * --discard N lets the kernel drop what arrives for UDP port N, so that it does not answer that nobody listens there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -115,11 +118,16 @@ static void print_error(void)
 
 static void print_ready(const struct engine *engine, const struct port ports[2])
 {
+	const char *comma = "";
+
 	printf("{\"ready\":{\"version\":\"%s\",\"engine\":\"%s\",\"ports\":{", VERSION, engine->name);
 	for (int i = 0; i < 2; i++) {
 		const unsigned char *mac = ports[i].mac;
 
-		printf("%s\"%s\":{\"interface\":", i ? "," : "", ports[i].name);
+		if (ports[i].absent)
+			continue;
+		printf("%s\"%s\":{\"interface\":", comma, ports[i].name);
+		comma = ",";
 		print_string(ports[i].interface);
 		printf(",\"namespace\":");
 		print_string(ports[i].namespace);
@@ -188,6 +196,8 @@ static void judge_ports(const struct port ports[2], const struct port_events bef
 	for (int i = 0; i < 2; i++) {
 		struct port_events after = before[i];
 
+		if (ports[i].absent)
+			continue;
 		if (port_ready(&ports[i], largest) || port_events(&ports[i], &after)) {
 			strcpy(outcome->unready, complaint);
 			continue;
@@ -218,11 +228,13 @@ static int run_trial(const struct engine *engine, const struct port ports[2], ch
 		trial = clock_ns(CLOCK_REALTIME) >> 20; /* frames of an earlier process must not look like ours */
 	if (!++trial)
 		trial = 1;
+	if (request.trial)
+		trial = request.trial;
 	started = clock_ns(CLOCK_REALTIME);
 	began = clock_ns(CLOCK_MONOTONIC);
 	plan_make(plan, &request, ports, trial);
 	for (int i = 0; i < 2; i++)
-		if (port_ready(&ports[i], plan->largest) || port_events(&ports[i], &events[i]))
+		if (!ports[i].absent && (port_ready(&ports[i], plan->largest) || port_events(&ports[i], &events[i])))
 			return -1;
 	memset(&outcome, 0, sizeof(outcome));
 	counters_reset(&outcome.counters[0]);
@@ -274,12 +286,34 @@ static void handle_signals(void)
 	sigaction(SIGALRM, &alarm, NULL);
 }
 
-static int read_arguments(int argc, char **argv, struct port ports[2], const struct engine **engine, int *cpu)
+struct arguments {
+	const struct engine *engine;
+	int cpu;                  /* -1: any */
+	unsigned int discard;     /* UDP port; 0: none */
+};
+
+static int open_ports(const char *const specification[2], const struct engine *engine, struct port ports[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (!specification[i] && specification[!i] && engine == &packet_ring_engine) {
+			ports[i] = (struct port){ .name = port_name[i], .namespace_fd = -1, .absent = 1 };
+			continue;
+		}
+		if (!specification[i])
+			return complain(BROKEN, "--%s INTERFACE is missing", port_name[i]);
+		if (port_open(&ports[i], port_name[i], specification[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static int read_arguments(int argc, char **argv, struct port ports[2], struct arguments *arguments)
 {
 	static const struct option options[] = { { "left", required_argument, NULL, 'l' },
 						 { "right", required_argument, NULL, 'r' },
 						 { "engine", required_argument, NULL, 'e' },
 						 { "cpu", required_argument, NULL, 'c' },
+						 { "discard", required_argument, NULL, 'd' },
 						 { 0 } };
 	const char *specification[2] = { NULL, NULL };
 	int option;
@@ -291,21 +325,22 @@ static int read_arguments(int argc, char **argv, struct port ports[2], const str
 		else if (option == 'r')
 			specification[RIGHT] = optarg;
 		else if (option == 'c')
-			*cpu = atoi(optarg);
+			arguments->cpu = atoi(optarg);
+		else if (option == 'd')
+			arguments->discard = atoi(optarg);
 		else if (option == 'e' && !strcmp(optarg, xdp_engine.name))
-			*engine = &xdp_engine;
+			arguments->engine = &xdp_engine;
 		else if (option == 'e' && !strcmp(optarg, packet_ring_engine.name))
-			*engine = &packet_ring_engine;
+			arguments->engine = &packet_ring_engine;
 		else
 			return complain(BROKEN, "cannot use `%s`: --left IF[@NETNS] --right IF[@NETNS] "
-					"[--engine xdp|packet-ring] [--cpu N]", argv[optind - 1]);
+					"[--engine xdp|packet-ring] [--cpu N] [--discard N]", argv[optind - 1]);
 	}
-	for (int i = 0; i < 2; i++) {
-		if (!specification[i])
-			return complain(BROKEN, "--%s INTERFACE is missing", port_name[i]);
-		if (port_open(&ports[i], port_name[i], specification[i]))
+	if (open_ports(specification, arguments->engine, ports))
+		return -1;
+	for (int i = 0; arguments->discard && i < 2; i++)
+		if (!ports[i].absent && port_discard(&ports[i], arguments->discard))
 			return -1;
-	}
 	return 0;
 }
 
@@ -340,16 +375,17 @@ static int settle_on_cpu(int cpu)
 int main(int argc, char **argv)
 {
 	static struct port ports[2];
-	const struct engine *engine = &xdp_engine;
+	struct arguments arguments = { .engine = &xdp_engine, .cpu = -1 };
+	const struct engine *engine;
 	char *line = NULL;
 	size_t size = 0;
-	int cpu = -1;
 
 	handle_signals();
-	if (read_arguments(argc, argv, ports, &engine, &cpu) || settle_on_cpu(cpu)) {
+	if (read_arguments(argc, argv, ports, &arguments) || settle_on_cpu(arguments.cpu)) {
 		print_error();
 		return 1;
 	}
+	engine = arguments.engine;
 	if (engine->open(ports)) {
 		print_error();
 		engine->close();

@@ -24,6 +24,10 @@
 #define BLOCK_TIMEOUT_MS 1
 #define SEND_BUFFER_BYTES (256 << 20) /* large, because frames in the SUT still count as unsent */
 #define BURST 32
+#define UDP_SOURCE 34         /* the place of the UDP source port in a frame */
+#define FIRST_FLOW_PORT 49184 /* 0xc020: of the first flow, as in RFC 2544 appendix C.2.6.4 */
+#define FLOW_PORTS 16352      /* up to 65535 */
+#define LONGEST_PAUSE_MS 1
 
 struct ring_port {
 	struct port *port;
@@ -59,6 +63,14 @@ static int bind_to(int fd, const struct port *port, int protocol)
 	return bind(fd, (struct sockaddr *)&address, sizeof(address));
 }
 
+/* Without CAP_NET_ADMIN, as in most pods, the kernel's own limit bounds the buffer. */
+static int send_buffer(int socket, int bytes)
+{
+	if (!setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		return 0;
+	return errno == EPERM ? setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) : -1;
+}
+
 static int open_sender(struct ring_port *side)
 {
 	int one = 1, bytes = SEND_BUFFER_BYTES;
@@ -66,8 +78,8 @@ static int open_sender(struct ring_port *side)
 	side->sender = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (side->sender < 0)
 		return failed(side->port, "opening a packet socket");
-	if (setsockopt(side->sender, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) ||
-	    setsockopt(side->sender, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) || bind_to(side->sender, side->port, 0))
+	if (setsockopt(side->sender, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) || send_buffer(side->sender, bytes) ||
+	    bind_to(side->sender, side->port, 0))
 		return failed(side->port, "preparing the sending socket");
 	for (int i = 0; i < BURST; i++) {
 		side->vectors[i].iov_base = side->frames[i];
@@ -103,7 +115,13 @@ static int open_receiver(struct ring_port *side)
 static int hand_work_to_peer(struct ring_port *side)
 {
 	side->tso_was_on = port_is_veth(side->port) && port_tso(side->port);
-	return side->tso_was_on ? port_set_tso(side->port, 0) : 0;
+	if (!side->tso_was_on || !port_set_tso(side->port, 0))
+		return 0;
+	side->tso_was_on = 0;
+	if (errno != EPERM)
+		return -1;
+	side->port->mode = "packet-ring, in the sender's context"; /* a pod may not change its interface */
+	return 0;
 }
 
 static void packet_ring_close(void)
@@ -119,6 +137,8 @@ static int packet_ring_open(struct port ports[2])
 		int bad;
 
 		sides[i].port = &ports[i];
+		if (ports[i].absent)
+			continue;
 		ports[i].mode = "packet-ring";
 		if (port_enter(&ports[i]))
 			return -1;
@@ -153,6 +173,9 @@ static void account_block(struct tpacket_block_desc *block, int direction)
 static void receive(void)
 {
 	for (int i = 0; i < 2; i++) {
+		if (sides[i].port->absent)
+			continue;
+
 		struct tpacket_block_desc *block = (void *)(sides[i].ring + (size_t)sides[i].block * BLOCK_BYTES);
 
 		if (!(__atomic_load_n(&block->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
@@ -192,12 +215,12 @@ static int send_out(struct ring_port *side)
 	return 0;
 }
 
-static int send_all(void)
+static int send_all(const struct request *request)
 {
 	while (!plan_finished(&plan) && !stopping) {
 		int direction = next_stream(&plan, clock_ns(CLOCK_REALTIME));
 		struct ring_port *side = &sides[direction & 1];
-		uint32_t length;
+		uint32_t length, flow;
 
 		if (direction < 0) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
@@ -207,9 +230,12 @@ static int send_all(void)
 		}
 		length = next_length(&plan, &plan.stream[direction]);
 		side->vectors[side->filled].iov_len = length;
+		flow = plan.stream[direction].flow;
 		if (write_frame(&plan, &plan.stream[direction], direction, side->frames[side->filled],
 				side->frames[side->filled] + length, length, clock_ns(CLOCK_REALTIME)))
 			return complain(BROKEN, "the sender could not build a frame of %u bytes", length);
+		if (request->entry[direction][0].has_source && flow) /* the UDP checksum is 0: there is none */
+			STORE(uint16_t, side->frames[side->filled] + UDP_SOURCE, htons(FIRST_FLOW_PORT + flow % FLOW_PORTS));
 		if (++side->filled == BURST) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
@@ -219,10 +245,35 @@ static int send_all(void)
 	return send_out(&sides[LEFT]) || send_out(&sides[RIGHT]);
 }
 
+/* Count what arrives until the line `sent=N` says that another process has sent all frames, which are so many. */
+static int count_until_sent(const struct request *request)
+{
+	struct ring_port *side = &sides[sides[LEFT].port->absent ? RIGHT : LEFT];
+	struct pollfd awaited[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = side->receiver, .events = POLLIN } };
+	char line[64];
+
+	plan.stream[0].due = plan.stream[1].due = FINISHED;
+	printf("{\"counting\":%u}\n", request->trial);
+	fflush(stdout);
+	while (!stopping && !(awaited[0].revents & POLLIN)) {
+		receive();
+		poll(awaited, 2, LONGEST_PAUSE_MS);
+	}
+	for (int direction = 0; direction < 2 && !stopping; direction++) {
+		if (!request->directions[direction])
+			continue;
+		if (!fgets(line, sizeof(line), stdin) || sscanf(line, "sent=%llu", &plan.stream[direction].sent) != 1)
+			return complain(BAD_REQUEST, "request: the number of sent frames must follow, as sent=N");
+	}
+	return 0;
+}
+
 /* The number of frames that did not fit into the ring since the last call. */
 static uint64_t ring_drops(struct ring_port *side)
 {
 	struct tpacket_stats_v3 statistics = { 0 };
+	if (side->port->absent)
+		return 0;
 	socklen_t length = sizeof(statistics);
 
 	getsockopt(side->receiver, SOL_PACKET, PACKET_STATISTICS, &statistics, &length);
@@ -241,11 +292,12 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		sides[i].unsent = sides[i].filled = 0;
 		ring_drops(&sides[i]);
 	}
-	if (send_all())
+	if (request->part == COUNT ? count_until_sent(request) : send_all(request))
 		return -1;
 	for (int i = 0; i < 2; i++) /* the direction with this number starts at the port with this number */
 		plan.stream[i].sent -= sides[i].unsent;
-	wait_for_arrivals(&plan, request, arrived);
+	if (request->part != SEND)
+		wait_for_arrivals(&plan, request, arrived);
 	for (int i = 0; i < 2; i++) {
 		uint64_t drops = ring_drops(&sides[i]);
 

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -170,4 +172,22 @@ int port_set_tso(const struct port *port, int on)
 	struct ifreq answer = { .ifr_data = (void *)&value };
 
 	return ask(port, SIOCETHTOOL, &answer);
+}
+
+/* Frames for a UDP port without a socket cost the kernel an ICMP answer. This socket drops them by a filter. */
+int port_discard(const struct port *port, unsigned int udp_port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(udp_port) };
+	struct sock_filter none = { .code = BPF_RET | BPF_K, .k = 0 };
+	struct sock_fprog filter = { .len = 1, .filter = &none };
+	int discarding, bad;
+
+	if (port_enter(port))
+		return -1;
+	discarding = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bad = discarding < 0 || setsockopt(discarding, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+	      bind(discarding, (struct sockaddr *)&address, sizeof(address));
+	if (bad)
+		complain(BROKEN, "port %s: cannot discard what comes to UDP port %u: %s", port->name, udp_port, strerror(errno));
+	return port_leave(port) || bad ? -1 : 0;
 }

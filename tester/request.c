@@ -11,6 +11,10 @@
  * With train=32, so many frames are due together. For a closed loop, with load=0: burst=32 windows=32 warm-up=512
  * With frames=500, so many frames leave at this load. `duration` is then the longest time.
  * With overload=200000 overload-duration=2, frames leave at this load first, and then at `load` for `duration`.
+ *
+ * A trial of two processes, each with one port, has the same trial=7 in both requests. The request of the one that sends
+ * has part=send, and its direction has the addresses of both ends: left-to-right.source=10.244.1.5. The request of the
+ * other one has part=count, and a line sent=50000 follows when all frames are sent.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,6 +31,7 @@
 #define TTL 64
 #define UDP_SOURCE_PORT 0xc020 /* both as in RFC 2544 appendix C.2.6.4 */
 #define UDP_DESTINATION_PORT 7
+#define ADDRESS "an IPv4 address in 198.18.0.0/15"
 
 static int bad(const char *key, const char *value, const char *allowed)
 {
@@ -101,9 +106,15 @@ static int read_entry(const char *key, const char *value, const char *what, stru
 		return 0;
 	}
 	if (!strcmp(what, "address")) {
-		if (inet_pton(AF_INET, value, &entry->address) != 1 || (ntohl(entry->address) >> 17) != LEFT_NETWORK >> 1)
-			return bad(key, value, "an IPv4 address in 198.18.0.0/15");
+		if (inet_pton(AF_INET, value, &entry->address) != 1)
+			return bad(key, value, ADDRESS);
 		entry->has_address = 1;
+		return 0;
+	}
+	if (!strcmp(what, "source")) {
+		if (inet_pton(AF_INET, value, &entry->source) != 1)
+			return bad(key, value, "an IPv4 address");
+		entry->has_source = 1;
 		return 0;
 	}
 	if (!strcmp(what, "udp-port")) {
@@ -136,6 +147,12 @@ static int read_burst(const char *key, const char *value, unsigned int *frames)
 	return WINDOW % *frames ? bad(key, value, "a power of two") : 0;
 }
 
+static int read_part(const char *key, const char *value, enum part *part)
+{
+	*part = !strcmp(value, "send") ? SEND : COUNT;
+	return *part == COUNT && strcmp(value, "count") ? bad(key, value, "send or count") : 0;
+}
+
 static int read_word(char *key, char *value, struct request *request)
 {
 	char *dot = strchr(key, '.');
@@ -163,6 +180,10 @@ static int read_word(char *key, char *value, struct request *request)
 			return -1;
 		return request->warm_up % WINDOW ? bad(key, value, "a multiple of 64") : 0;
 	}
+	if (!strcmp(key, "part"))
+		return read_part(key, value, &request->part);
+	if (!strcmp(key, "trial"))
+		return read_whole(key, value, 1, 65535, "1 to 65535", &request->trial);
 	if (!strcmp(key, "flows"))
 		return read_whole(key, value, 1, MAX_FLOWS, "1 to 65536", &request->flows);
 	if (!strcmp(key, "groups"))
@@ -207,6 +228,20 @@ int request_parse(char *line, struct request *request)
 					request->groups);
 	if (request->train > 1 && !request->load)
 		return complain(BAD_REQUEST, "request: a train needs a load");
+	for (int i = 0; i < 2 * MAX_GROUPS; i++) {
+		const struct entry *entry = &request->entry[i / MAX_GROUPS][i % MAX_GROUPS];
+		int direction = i / MAX_GROUPS;
+		char text[INET_ADDRSTRLEN];
+
+		if (entry->has_source && (!entry->has_address || request->groups > 1))
+			return complain(BAD_REQUEST, "request: a source needs an address, and goes with one group");
+		/* Frames must not leave the testbed. Only a sender that knows both ends may use other addresses. */
+		if (entry->has_address && !entry->has_source && ntohl(entry->address) >> 17 != LEFT_NETWORK >> 1)
+			return bad(direction ? "right-to-left.address" : "left-to-right.address",
+				   inet_ntop(AF_INET, &entry->address, text, sizeof(text)), ADDRESS);
+	}
+	if (request->part != WHOLE && (request->burst || !request->trial || request->directions[0] + request->directions[1] > 1))
+		return complain(BAD_REQUEST, "request: a part needs a trial and one direction, and goes with no closed loop");
 	if (!request->burst != !request->windows || (request->burst && request->load))
 		return complain(BAD_REQUEST, "request: a closed loop needs burst and windows, and load=0");
 	return 0;
@@ -238,6 +273,8 @@ static struct header header_make(const struct entry *entry, const struct port *f
 	header[23] = IPPROTO_UDP;
 	memcpy(header + 26, &network[direction], 2);
 	memcpy(header + 30, &network[!direction], 2);
+	if (entry->has_source)
+		memcpy(header + 26, &entry->source, 2); /* the table of hosts has the rest */
 	if (entry->has_address)
 		memcpy(header + 30, &entry->address, 4);
 	memcpy(header + 34, ports, 4);
@@ -288,6 +325,7 @@ static void stream_pace(struct stream *stream, const struct request *request, in
 
 void plan_make(struct plan *plan, const struct request *request, const struct port ports[2], uint16_t trial)
 {
+	const struct entry *entry = &request->entry[!request->directions[0]][0];
 	double grace = request->load ? fmax(request->duration / 200, 0.002) : 0; /* to make up for a stall near the end */
 
 	plan->start = 0;
@@ -309,7 +347,7 @@ void plan_make(struct plan *plan, const struct request *request, const struct po
 			plan->largest = plan->length[i];
 	}
 	for (unsigned int flow = 0; flow < MAX_FLOWS; flow++)
-		plan->host[flow] = flow_host(flow);
+		plan->host[flow] = entry->has_source ? htons(ntohl(entry->source) & 0xffff) : flow_host(flow);
 	for (int direction = 0; direction < 2; direction++) {
 		struct stream *stream = &plan->stream[direction];
 

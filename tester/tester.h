@@ -35,6 +35,7 @@ struct port {
 	unsigned char mac[6];
 	char driver[32];
 	const char *mode; /* how the engine uses the port: native, generic, packet-ring */
+	int absent;       /* another process, with which this one shares its trials, has the port */
 };
 
 int port_open(struct port *port, const char *name, const char *specification);
@@ -53,14 +54,18 @@ struct port_events {
 int port_events(const struct port *port, struct port_events *events);
 int port_tso(const struct port *port);            /* is TCP segmentation offload on? */
 int port_set_tso(const struct port *port, int on);
+int port_discard(const struct port *port, unsigned int udp_port); /* let the kernel drop what comes to this UDP port */
 
 /* requests */
 struct entry {
-	int given, has_mac, has_address;
+	int given, has_mac, has_address, has_source;
 	unsigned char mac[6];
-	uint32_t address; /* network order */
+	uint32_t address, source; /* network order; with a source, flows differ in their UDP source ports */
 	uint16_t udp_port;
 };
+
+/* What this process does in a trial. In a trial of two processes, one of them sends, and the other one counts. */
+enum part { WHOLE, SEND, COUNT };
 
 struct request {
 	double load; /* frames/s and direction; 0: as fast as possible */
@@ -71,6 +76,8 @@ struct request {
 	unsigned int burst, windows; /* of a closed loop: frames in a burst, and windows to measure; 0: none */
 	unsigned int warm_up;        /* frames of a closed loop before the first window */
 	int directions[2];
+	enum part part;
+	unsigned int trial; /* its number, which all frames carry; 0: the process chooses it */
 	unsigned int flows, groups, sizes;
 	uint16_t size[MAX_SIZES];            /* with FCS */
 	struct entry entry[2][MAX_GROUPS];   /* by direction */

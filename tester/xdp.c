@@ -316,6 +316,8 @@ static int xdp_run(const struct request *request, struct outcome *outcome)
 {
 	int error;
 
+	if (request->part != WHOLE)
+		return complain(BAD_REQUEST, "request: the engine xdp has both ports of a trial");
 	*running = (struct running){ plan->trial, plan->groups };
 	for (int i = 0; i < 2 * cpus; i++)
 		counters_reset(&counters[i]);

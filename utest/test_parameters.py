@@ -14,7 +14,7 @@ from podperf.hosts.base import Process
 from podperf.kernel.cpus import Cpus
 from podperf.kernel.poller_sharing import TurnsOnCpu
 from podperf.model import Chain, Placement
-from podperf.records import schema_errors
+from podperf.records import TestRecord, schema_errors
 from podperf.records.parameters import PARAMETERS, parameters_of, special_capabilities
 from podperf.records.schema import SCHEMA_PATH
 from podperf.records.set_ups import SetUp
@@ -53,6 +53,13 @@ ENVIRONMENT = {**made_up.ENVIRONMENT, "cpu": {**made_up.ENVIRONMENT["cpu"], "iso
 def told(description: Any, chain: Chain, **others: Any) -> dict[str, str | None]:
     cpus = plan_cpus(Placement((0,), (1,)), chain.pods, with_switch=False)
     return parameters_of({"": SetUp(chain, cpus, (), description, INTERFACES, ENVIRONMENT, **others)})
+
+
+def test_the_cluster_of_the_testers_pods_is_told() -> None:
+    tester = {"name": "two pods", "cluster": {"server": "https://x", "version": "v1.34.4", "namespace": "n"}}
+    record = TestRecord("id", "name", "suite", tester=tester)
+    assert record._set_ups[""].environment["cluster"]["version"] == "v1.34.4"
+    assert parameters_of(record._set_ups)["orchestration"] == "Kubernetes v1.34.4"
 
 
 def test_a_chain_in_the_kernel_tells_every_parameter() -> None:

@@ -42,6 +42,13 @@ TEMPLATES = {
     "Chain Should Forward": ("data_plane", "pods", "frame", "directions"),
     "Path Should Forward": ("data_plane", "frame"),
     "Chain On Two Workers Should Forward": ("data_plane", "pods", "frame"),
+    "Cluster Network Should Forward": ("nodes", "frame"),
+    "Cluster Service Should Forward": ("nodes", "frame"),
+}
+WITHOUT_PODS = {
+    "Path Should Forward": {"pods": "0"},
+    "Cluster Network Should Forward": {"pods": "0", "data_plane": "external"},
+    "Cluster Service Should Forward": {"pods": "0", "data_plane": "external"},
 }
 
 
@@ -50,7 +57,7 @@ def measured(test: TestCase) -> Measured:
     cells = [str(each) for each in test.body[0].args]
     places = iter(TEMPLATES[test.template])
     said = dict(cell.split("=", 1) if "=" in cell else (next(places), cell) for cell in cells)
-    said = {"pods": "0"} | said if test.template == "Path Should Forward" else said
+    said = WITHOUT_PODS.get(test.template, {}) | said
     options = frozenset(
         f"{name}={value}" for name, value in said.items() if name not in TEMPLATES["Chain Should Forward"]
     )

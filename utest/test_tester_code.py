@@ -180,6 +180,18 @@ def test_a_mix_of_sizes_is_sent_in_its_order(code: Code) -> None:
     assert [len(frame) + 4 for frame in code.frames(24)] == list(IMIX.sequence) * 2
 
 
+@given(source=st.ip_addresses(v=4), destination=st.ip_addresses(v=4), size=st.sampled_from([64, 570, 1518]))
+def test_frames_between_two_pods_have_the_addresses_of_the_pods(
+    code: Code, source: ipaddress.IPv4Address, destination: ipaddress.IPv4Address, size: int
+) -> None:
+    ends = f"left-to-right.source={source} left-to-right.address={destination}"
+    assert code.begin(f"load=0 duration=1 sizes={size} flows=3 trial=7 part=send {ends}") is None
+    for frame in code.frames(4):
+        assert addresses(frame) == (source, destination)
+        assert checksum_is_right(frame)
+        assert code.receive(frame)
+
+
 @pytest.mark.parametrize("flows", [1, 2, 254, 255, 65024, 65536])
 def test_every_flow_has_its_own_addresses_within_the_benchmark_network(code: Code, flows: int) -> None:
     code.begin(f"load=0 duration=1 flows={flows}")
@@ -480,6 +492,13 @@ def test_the_last_lost_frame_is_known(code: Code, lost: set[int]) -> None:
         ("load=1 duration=1 directions=up", "directions=up: must be left-to-right"),
         ("load=1 duration=1 left-to-right.mac=02:00", "left-to-right.mac=02:00: must be a MAC address"),
         ("load=1 duration=1 left-to-right.address=10.0.0.1", "must be an IPv4 address in 198.18.0.0/15"),
+        ("load=1 duration=1 left-to-right.address=x", "must be an IPv4 address in 198.18.0.0/15"),
+        ("load=1 duration=1 left-to-right.source=x", "left-to-right.source=x: must be an IPv4 address"),
+        ("load=1 duration=1 left-to-right.source=10.0.0.1", "a source needs an address"),
+        ("load=1 duration=1 trial=7 part=both", "part=both: must be send or count"),
+        ("load=1 duration=1 trial=0", "trial=0: must be 1 to 65535"),
+        ("load=1 duration=1 part=send", "a part needs a trial and one direction"),
+        (f"load=1 duration=1 part=send trial=7 {BOTH}", "a part needs a trial and one direction"),
         ("load=0 duration=1 frames=64 burst=32 windows=2", "frames goes with neither a closed loop nor an overload"),
         ("load=0 duration=1 frames=0", "frames=0: must be 1 to 1e9"),
         ("load=1 duration=1 overload=2", "overload needs a duration and a load that follows"),

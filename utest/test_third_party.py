@@ -201,7 +201,8 @@ def test_settings_that_are_left_out_have_the_defaults_of_their_schema(tmp_path: 
 HERE = "acme-lab.yaml:4: tester"
 WRONG = {
     "{type: acme-generatr}": (
-        f"{HERE}.type: found 'acme-generatr'; allowed: acme-generator, software, trex; did you mean 'acme-generator'?"
+        f"{HERE}.type: found 'acme-generatr'; allowed: acme-generator, kubernetes, software, trex; "
+        "did you mean 'acme-generator'?"
     ),
     "{type: acme-generator, settings: {right_cart: 2}}": (
         f"{HERE}.settings.right_cart: unknown key; allowed: left_card, right_card; did you mean 'right_card'?"

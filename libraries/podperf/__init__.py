@@ -5,6 +5,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     __main__                   `python -m podperf`: the commands that a user types
     run                        one run of the suites: its machines, limits and baselines, and the test that runs now
     cleanup, preflight         the commands `clean` and `check`
+    cluster                    a Kubernetes cluster on this machine, and the image of podperf's pods
     counted_machine            the machine in QEMU whose clock counts instructions
     report, virtual_worker     reports from records; a worker in QEMU
     history                    figures of many runs: trends, change points, bounds for thresholds
@@ -15,6 +16,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     dataplanes                 one file a data plane
     pods, testers              pod runtimes and forwarders; the senders and receivers of test traffic
     kernel, quietness          features of a host's kernel; foreign work on the measuring CPUs
+    kubernetes                 the API of a cluster, and the objects of a run there
     hosts                      the places where a command runs
     topology                   the values of a topology file
     cpu_plan, documents        the CPUs of each role; YAML checked against a schema

@@ -1,4 +1,4 @@
-"""The commands `check`, `report`, `thresholds` and `clean`: `python -m podperf COMMAND …`."""
+"""The commands `check`, `report`, `thresholds`, `clean`, `cluster` and `image`: `python -m podperf COMMAND …`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ COMMANDS = {
     "report": "podperf.report.command",
     "thresholds": "podperf.report.thresholds_command",
     "clean": "podperf.cleanup",
+    "cluster": "podperf.cluster.command",
+    "image": "podperf.cluster.pod_image",
 }
 
 

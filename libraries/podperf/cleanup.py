@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
+from podperf.cluster.lifecycle import forget_killed as forget_cluster
+from podperf.cluster.parts import forget as forget_programs
+from podperf.cluster.pod_image import forget as forget_pod_images
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -16,11 +19,14 @@ from podperf.hosts.namespaces import end_processes, namespaces_named, remove_nam
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
+from podperf.kubernetes.api import log_in
+from podperf.kubernetes.run_namespace import forget_killed
 from podperf.ownership import hand_over_killed
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testers import TESTERS
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import forget as forget_images
 
@@ -98,6 +104,15 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
     return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
 
 
+def _forget_pods(topology: Topology | None) -> list[str]:
+    """Delete the pods that killed runs left in the cluster of a topology."""
+    if topology is None or not isinstance(topology.tester.kind, KubernetesSettings):
+        return []
+    settings = topology.tester.kind
+    with closing(log_in(settings.kubeconfig, settings.context)) as api:
+        return [f"{each} of {api.where}" for each in forget_killed(api, settings.namespace)]
+
+
 def _say(text: str) -> None:
     print(f"podperf: {printable(text)}", file=sys.stderr, flush=True)
 
@@ -106,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     """`podperf clean`: exit code 0 if this machine, and the machines of a topology, are as they were."""
     parser = argparse.ArgumentParser("podperf clean", description="Put the machine back, also after a killed run.")
     parser.add_argument("topology", nargs="?", metavar="TOPOLOGY", help="whose other machines are put back, too")
-    parser.add_argument("--all", action="store_true", help="remove the image of the virtual worker, too")
+    parser.add_argument("--all", action="store_true", help="remove cached images and programs, too")
     wanted = parser.parse_args(arguments)
     take_password()
     topology = load_topology(wanted.topology, testers=TESTERS) if wanted.topology else None
@@ -115,6 +130,10 @@ def main(arguments: Sequence[str]) -> int:
         removed = _each_of(
             partial(put_back, here),
             partial(forget_images, here, wanted.all),
+            partial(forget_pod_images, here, wanted.all),
+            partial(forget_programs, here, wanted.all),
+            forget_cluster,
+            lambda: _forget_pods(topology),
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
         for results in hand_over_killed(RESULTS):

@@ -42,8 +42,7 @@ class ControlGroup:
 
     def joining(self, command: Sequence[str]) -> list[str]:
         """The command line that runs `command` in this group."""
-        folders = list(dict.fromkeys(self.folders.values()))
-        return ["sh", "-c", _JOIN, "sh", str(len(folders)), *folders, *command]
+        return joining(list(dict.fromkeys(self.folders.values())), command)
 
     def processes(self) -> int:
         """The number of processes in the group now: the least of all controllers."""
@@ -67,8 +66,13 @@ class ControlGroup:
         return self.host.ask("cat", f"{folder}/{name}", check=False).stdout.splitlines()
 
 
+def joining(folders: Sequence[str], command: Sequence[str]) -> list[str]:
+    """The command line that runs `command` in the groups with these folders."""
+    return ["sh", "-c", _JOIN, "sh", str(len(folders)), *folders, *command]
+
+
 def joined(command: Sequence[str]) -> Sequence[str]:
-    """The command that a command line of `ControlGroup.joining` runs in its group. Another command line stays as it is.
+    """The command that a command line of `joining` runs in its group. Another command line stays as it is.
 
     So a plan shows which program runs.
     """

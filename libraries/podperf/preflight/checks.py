@@ -25,6 +25,7 @@ from podperf.model import PageSize, Placement
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
+from podperf.preflight.cluster_checks import check_cluster
 from podperf.preflight.measuring import check_measuring
 from podperf.preflight.mistakes import look_for_mistakes
 from podperf.preflight.observation import NEEDS_ROOT, Observation, State, of_worker
@@ -34,6 +35,7 @@ from podperf.testbed.known_topology import read_topology
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
@@ -88,6 +90,8 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, *workers = machines
+    if isinstance(topology.tester.kind, KubernetesSettings):
+        yield from check_cluster(topology.tester.kind)
     if tester is not host and tester not in workers:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
     placements = []

@@ -8,8 +8,11 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+import yaml
+
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.base import Cabling
+from podperf.dataplanes.external import External
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import read_cpus
@@ -21,6 +24,8 @@ from podperf.preflight.plan import render as render_plan
 from podperf.preflight.table import render
 from podperf.testbed.known_topology import read_topology
 from podperf.testbed.scenarios import SCENARIOS
+from podperf.testers.kubernetes_plan import planned
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import SCHEMA_PATH
 from podperf.verdicts.placement_claims import SCENARIOS_OF_CLAIMS
 
@@ -71,6 +76,8 @@ def _show_plans(options: argparse.Namespace) -> int:
         raise PodperfError(f"--plan: found {options.plan!r}; allowed: {names}{proposal(options.plan, DATA_PLANES)}")
     for line in topology.outdated:
         print(f"podperf: {line}", file=sys.stderr)
+    if isinstance(topology.tester.kind, KubernetesSettings):
+        return _show_manifests(topology.tester.kind, options.plan)
     cpus = read_cpus(LocalHost()) if topology.workers[0].connection == "local" else None
     scenario = _SCENARIOS[options.scenario] if options.scenario else None
 
@@ -94,6 +101,14 @@ def _show_plans(options: argparse.Namespace) -> int:
             text = f"no plan: {' '.join(str(reason).split())}"
         print(f"=== {name}\n\n{text}\n")
     return int(not planned)
+
+
+def _show_manifests(settings: KubernetesSettings, data_plane: str) -> int:
+    """Show the objects that a run would make in a cluster. No cluster is asked."""
+    if data_plane not in {ALL, External.name}:
+        raise PodperfError(f"the tester's ports are pods of a cluster: only {External.name} is measured between them")
+    print(yaml.safe_dump_all(planned(settings), sort_keys=False), end="")
+    return 0
 
 
 def _frame(text: str) -> FrameSize:

@@ -48,7 +48,9 @@ def _distribution(found: SetUp) -> str | None:
 
 
 def _orchestration(found: SetUp) -> str | None:
-    kind = found.runtime.get("kind")
+    kind, cluster = found.runtime.get("kind"), found.environment.get("cluster")
+    if cluster:
+        return f"Kubernetes {cluster['version']}"
     return f"none; pods are {kind}" if kind else None
 
 

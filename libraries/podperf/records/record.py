@@ -135,6 +135,8 @@ class TestRecord:
     def _set_ups(self) -> dict[str, SetUp]:
         """The chains of this test: its own chain, or all chains of a comparison. Without the tester's interfaces."""
         environment, descriptions = self.environment or {}, self.data_plane or {}
+        if cluster := (self.tester or {}).get("cluster"):  # the tester's ports are pods of it
+            environment = {**environment, "cluster": cluster}
         if not self.contenders:
             own = {name: each for name, each in self.interfaces.items() if not name.startswith("tester ")}
             return on_each_worker(self.chain, self.cpu_plans, (), descriptions, own, environment)

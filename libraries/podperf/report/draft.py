@@ -72,7 +72,13 @@ SECTIONS = (
         informative=True,
     ),
     Section("4", "Benchmarking Considerations", "Networking models and resource configuration change the result."),
-    Section("4.1", "Networking Models", "The way from NIC to pod decides the performance: five models."),
+    Section(
+        "4.1",
+        "Networking Models",
+        "The way from NIC to pod decides the performance: five models.",
+        "The five models. The network of a Kubernetes cluster, of whichever model: between two pods, and through a "
+        "Service.",
+    ),
     Section(
         "4.1.1",
         "Kernel-space non-Acceleration Model",

@@ -81,6 +81,8 @@ class Equipment:
 
 def _watch(testbed: LiveTestbed, suts: Sequence[Collection[int]], undo: ExitStack) -> Quietness:
     tester = testbed.tester_host
+    if testbed.topology.in_a_cluster:  # other work on this machine does not disturb the nodes, which nobody watches
+        return watch(tester, undo=undo)
     workers = [(each.host, sorted(sut)) for each, sut in zip(testbed.workers, suts, strict=False)]
     own = () if testbed.topology.tester.kind.runs_already else testbed.tester_cpus
     beside_tester = [cpu for host, sut in workers if host is tester for cpu in sut]
@@ -90,6 +92,8 @@ def _watch(testbed: LiveTestbed, suts: Sequence[Collection[int]], undo: ExitStac
 
 def _environment(testbed: LiveTestbed, here: Host) -> dict[str, Any]:
     tester, workers = testbed.tester_host, testbed.workers
+    if testbed.topology.in_a_cluster:  # the tester's pods tell about their nodes
+        return {"host": "nodes of a cluster", "podperf": podperf_version(here)}
     return {
         **as_record({each.host.name: _facts(each) for each in workers}),
         "podperf": podperf_version(here),

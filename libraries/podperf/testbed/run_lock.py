@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 FOLDER = "/run/podperf-lock"  # only root can open it
 FILE = f"{FOLDER}/lock"  # the holder writes its line here: its process number, RUN or another purpose, and OVER_SSH
-RUN, CHECK, CLEAN = "run", "check", "clean"
+RUN, CHECK, CLEAN, CLUSTER = "run", "check", "clean", "cluster"
 OVER_SSH = "ssh"  # the mark of a lock that a run on another machine holds
 CHECK_PATIENCE = 30.0  # seconds to wait for a check, which takes some seconds
 _START_PATIENCE = 1.0  # seconds in which a new holder writes its line
@@ -31,6 +31,7 @@ _LOOK_AGAIN = 0.1  # seconds
 _DOES = {
     CHECK: "`podperf check` is looking at {machine}",
     CLEAN: "`podperf clean` is putting {machine} back",
+    CLUSTER: "`podperf cluster` is starting a cluster on {machine}",
 }
 _DOES_USUALLY = "another podperf run is measuring on {machine}"
 

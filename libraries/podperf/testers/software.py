@@ -210,7 +210,7 @@ def trial_result(trial: Trial, answer: Mapping[str, Any]) -> TrialResult:
     result = TrialResult(
         trial=trial,
         started=answer["started"],
-        directions=tuple(_direction_result(each) for each in answer["directions"]),
+        directions=tuple(direction_result(each) for each in answer["directions"]),
         stray=answer["stray"],
         own_drops=answer["own_drops"],
         elapsed=answer["elapsed"],
@@ -230,7 +230,7 @@ def _why_open(result: TrialResult, answer: Mapping[str, Any]) -> str:
     return ""
 
 
-def _direction_result(answer: Mapping[str, Any]) -> DirectionResult:
+def direction_result(answer: Mapping[str, Any]) -> DirectionResult:
     latency = None
     if "latency" in answer:
         found = answer["latency"]

@@ -211,6 +211,11 @@ class Topology:
         return self.existing_ports and not any(each.left for each in self.workers)
 
     @property
+    def in_a_cluster(self) -> bool:
+        """True if tester and system under test are on nodes of a cluster, and not on this machine."""
+        return self.tester.kind.type == "kubernetes"
+
+    @property
     def one_machine(self) -> bool:
         """True if tester and worker share a machine, or if there is no worker because a black box is measured."""
         return self.external or not (self.virtual or any(each.ssh != self.tester.ssh for each in self.workers))

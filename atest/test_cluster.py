@@ -1,0 +1,354 @@
+"""A cluster on this machine, for real: it starts, leaves nothing, and two of its pods measure its network.
+
+Without its programs these tests are skipped, because building them takes ten minutes of CPU time: `sudo ./podperf
+cluster up` once, or PODPERF_CLUSTER=1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from machine import once_as, snapshot
+from podperf.cluster.hierarchies import of_this_machine, processes
+from podperf.cluster.layout import FOLDER, SERVICES
+from podperf.cluster.lifecycle import GROUPS
+from podperf.cluster.parts import are_ready, ready_parts
+from podperf.cluster.pod_image import ready_image
+from podperf.cpu_lists import parse_cpu_list
+from podperf.errors import Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.kubernetes import manifests
+from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_SERVICES, allowed
+from podperf.kubernetes.run_namespace import RunNamespace
+from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.kubernetes_pods import KubernetesTester
+from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from robot_run import ROOT, Robot, podperf
+
+KUBECONFIG = FOLDER / "kubeconfig"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
+]
+READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
+START_TIMEOUT = 120.0  # seconds
+# A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
+# its namespace. The pods of five runs fill the node.
+KILLED_AFTER = (5.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.6, 0.3, 0.1, 0.0)  # seconds after the namespace is there
+MEASURING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from podperf.kubernetes.manifests import PodWishes
+from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.kubernetes_pods import KubernetesTester
+from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], destination="service"))
+while True:
+    tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
+"""
+ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
+
+
+def started(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`podperf cluster up`, which must succeed."""
+    done = podperf("cluster", "up", *arguments, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (seconds,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
+    assert float(seconds) < READY_IN * (2 if "2" in arguments else 1)
+    return done
+
+
+@pytest.fixture(scope="module", autouse=True)
+def machine_as_before() -> Iterator[None]:
+    """The machine is as before all of these tests."""
+    here = LocalHost()
+    try:
+        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(here):
+            pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
+        of_this_machine()
+        ready_parts(here, print)
+        ready_image(here, print)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    podperf("cluster", "down")
+    before = snapshot()
+    yield
+    podperf("cluster", "down")
+    assert once_as(before, snapshot) == before
+    assert not FOLDER.exists()
+
+
+class TestUpAndDown:
+    def test_two_nodes_are_ready_in_time_and_memory(self) -> None:
+        before = snapshot()
+        said = started("--nodes", "2").stdout
+        try:
+            assert "node1: ready; node2: ready" in said
+            (megabytes,) = re.findall(r"(\d+) MB of memory", podperf("cluster", "status").stdout)
+            assert float(megabytes) * 1e6 < MEMORY
+            while_up = snapshot()
+            for part in ("namespaces", "links", "settings", "packet filter", "mounts", "bpf programs"):
+                assert while_up[part] == before[part], part
+            settings = KubernetesSettings(PodWishes(IMAGE, cpus=1), str(KUBECONFIG), nodes=2)
+            with closing(KubernetesTester(settings)) as tester:
+                result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=10), 2000.0, 0.5))
+                assert result.sent == 1000
+                assert result.lost < 100
+                pods = tester.describe()["pods"]
+                assert {each["node"] for each in pods.values()} == {"node1", "node2"}
+                for each in pods.values():  # CPU 0 is the node's
+                    assert each["cpus"] not in {None, "0"} and each["cpus_of_threads"] == [each["cpus"]]
+                    assert len(parse_cpu_list(each["cpus"])) == 1
+            again = podperf("cluster", "up", check=False)
+            assert again.returncode == 1
+            assert "a cluster runs already" in again.stderr
+        finally:
+            podperf("cluster", "down")
+        assert once_as(before, snapshot) == before
+        assert podperf("cluster", "status", check=False).returncode == 1
+
+    @pytest.mark.parametrize("seconds", [1.0, 3.0, 6.0])
+    def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, seconds: float) -> None:
+        before = snapshot()
+        starting = subprocess.Popen([sys.executable, "-m", "podperf", "cluster", "up"], cwd=ROOT / "libraries")
+        deadline = time.monotonic() + START_TIMEOUT
+        while not FOLDER.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(seconds)
+        starting.send_signal(signal.SIGKILL)
+        starting.wait()
+        podperf("cluster", "down")
+        assert once_as(before, snapshot) == before
+        assert not FOLDER.exists()
+
+
+@pytest.fixture(scope="class")
+def api() -> Iterator[Api]:
+    """The API of a cluster of one node."""
+    started()
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+
+
+def topology(folder: Path, **settings: Any) -> Path:
+    """The topology of the project, with further settings of the tester."""
+    content = yaml.safe_load((ROOT / "topologies/kubernetes.yaml").read_text())
+    content["tester"]["settings"] |= {"kubeconfig": str(KUBECONFIG), **settings}
+    content["method"]["mrr"] = {"trials": 2, "duration": 0.3}
+    path = folder / "cluster.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def apply(api: Api, file: str) -> None:
+    """Make the objects of a file of the project."""
+    paths = {
+        "Namespace": "/api/v1/namespaces",
+        "ServiceAccount": "/api/v1/namespaces/podperf/serviceaccounts",
+        "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
+        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
+    }
+    for each in yaml.safe_load_all((ROOT / file).read_text()):
+        api.ask("POST", paths[each["kind"]], each)
+
+
+def namespaces(api: Api) -> set[str]:
+    """The namespaces of the cluster that are not about to be gone."""
+    found = api.ask("GET", "/api/v1/namespaces")["items"]
+    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+
+
+class TestMeasuring:
+    """One cluster for all of these tests."""
+
+    def test_two_pods_measure_the_network_between_them(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed"
+        assert record["results"]["mrr"]["frames_per_second"] > 10_000
+        pods = record["tester"]["pods"]
+        assert pods["left"]["node"] == pods["right"]["node"] == "node1"
+        assert pods["left"]["image"].startswith(("sha256:", "localhost/podperf/pod"))
+        assert namespaces(api) == before
+
+    def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
+        plan = podperf("check", str(topology(tmp_path, namespace="default")), "--plan", "external").stdout
+        paths = {"ConfigMap": "/api/v1/namespaces/default/configmaps", "Pod": "/api/v1/namespaces/default/pods"}
+        objects = list(yaml.safe_load_all(plan))
+        assert [each["kind"] for each in objects] == ["ConfigMap", "Pod", "Pod"]
+        strictly = [("dryRun", "All"), ("fieldValidation", "Strict")]
+        for each in objects:
+            api.ask("POST", paths[each["kind"]], each, query=strictly)
+        assert not api.ask("GET", paths["Pod"])["items"]
+
+    def test_the_rights_of_the_file_are_enough(self, api: Api, tmp_path: Path) -> None:
+        apply(api, NAMESPACED_FILE)
+        path = "/api/v1/namespaces/podperf/serviceaccounts/podperf/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = api.ask("POST", path, request)["status"]["token"]
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        content["users"][0]["user"] = {"token": token}
+        limited = tmp_path / "kubeconfig"
+        limited.write_text(yaml.safe_dump(content))
+        with closing(log_in(str(limited), None)) as login:
+            assert all(allowed(login, each, "podperf") for each in (*OF_A_RUN, *OF_SERVICES))
+            assert not any(allowed(login, each, None) for each in (*OF_A_RUN, *OF_SERVICES, *OF_NAMESPACES))
+            with pytest.raises(ApiError, match="forbidden"):
+                login.ask("GET", "/api/v1/namespaces/kube-system/pods")
+        settings = {"kubeconfig": str(limited), "namespace": "podperf"}
+        said = podperf("check", str(topology(tmp_path, **settings)), check=False)
+        assert "all that a run needs, with namespace podperf" in said.stdout, said.stdout + said.stderr
+        assert "podperf software tester in two pods" in said.stdout
+        assert not api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+
+    def test_frames_reach_a_pod_through_a_service(self, api: Api) -> None:
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), destination="service")
+        with closing(KubernetesTester(settings)) as tester:
+            result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=100), 2000.0, 0.5))
+            assert ip_address(tester.describe()["services"]["right"]) in ip_network(SERVICES)
+        assert result.sent == 1000
+        assert result.lost < 100
+        assert result.directions[0].latency is not None
+
+    def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
+        trial = Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)
+        with closing(KubernetesTester(settings)) as other:
+            with closing(KubernetesTester(settings)) as one, ThreadPoolExecutor() as pool:
+                results = list(pool.map(lambda tester: tester.measure(trial), (one, other)))
+                # The senders share CPUs, so each may be late. ARP is stray, too, but hundreds of frames are not ARP.
+                assert all(each.sent > 100 and each.received > 0.9 * each.sent for each in results)
+                assert all(each.stray < 50 for each in results)
+                assert not podperf("clean", str(topology(tmp_path))).stdout.count("namespace podperf-")
+            assert len(namespaces(api) - before) == 1
+            assert other.measure(trial).received > 100
+        assert namespaces(api) == before
+
+    def test_clean_deletes_what_runs_left_that_were_killed_at_any_step(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        for seconds in KILLED_AFTER:
+            known = namespaces(api)
+            run = subprocess.Popen([sys.executable, "-c", MEASURING, str(ROOT / "libraries"), str(KUBECONFIG)])
+            deadline = time.monotonic() + START_TIMEOUT
+            while namespaces(api) == known and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(seconds)
+            run.kill()
+            run.wait()
+        assert len(namespaces(api) - before) == len(KILLED_AFTER)
+        podperf("clean", str(topology(tmp_path)))
+        assert namespaces(api) == before
+
+    def test_clean_deletes_what_a_killed_run_left(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        path = topology(tmp_path)
+        run = Robot(tmp_path, *ONE_ROW, topology=path.read_text())
+        deadline = time.monotonic() + START_TIMEOUT
+        while namespaces(api) == before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        (left,) = namespaces(api) - before
+        run.process.send_signal(signal.SIGKILL)
+        run.process.wait()
+        assert f"namespace {left}" in podperf("clean", str(path)).stdout
+        assert namespaces(api) == before
+
+    @pytest.mark.parametrize(
+        ("labels", "quota", "cause"),
+        [
+            ({"pod-security.kubernetes.io/enforce": "restricted"}, None, 'violates PodSecurity "restricted'),
+            ({}, {"pods": "0"}, "exceeded quota: none"),
+        ],
+    )
+    def test_a_refused_pod_has_the_cause_and_leaves_nothing(
+        self, api: Api, labels: dict[str, str], quota: dict[str, str] | None, cause: str
+    ) -> None:
+        name = f"refusing-{len(labels)}"
+        api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        if quota is not None:
+            body = {"metadata": {"name": "none"}, "spec": {"hard": quota}}
+            path = f"/api/v1/namespaces/{name}/resourcequotas"
+            api.ask("POST", path, body)
+            assert once_as(True, lambda: "hard" in api.ask("GET", f"{path}/none").get("status", {}))
+        began = time.monotonic()
+        with pytest.raises(ApiError, match=cause):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
+        assert time.monotonic() - began < 30
+        for kind in ("pods", "configmaps"):
+            found = api.ask("GET", f"/api/v1/namespaces/{name}/{kind}")["items"]
+            assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
+
+    @pytest.mark.parametrize(
+        ("wishes", "command", "cause"),
+        [
+            ({"node_selector": {"zone": "moon"}}, ["sleep", "60"], "no node takes it (0/1 nodes are available"),
+            ({"cpus": 64}, ["sleep", "60"], "Insufficient cpu"),
+            ({"memory": "16Mi"}, ["tail", "/dev/zero"], "its program ended with exit code 137 (OOMKilled)"),
+            ({}, ["nothing-of-this-name"], '"nothing-of-this-name": executable file not found'),
+        ],
+    )
+    def test_a_pod_that_does_not_run_has_the_clusters_cause(
+        self, api: Api, wishes: dict[str, Any], command: list[str], cause: str
+    ) -> None:
+        place = RunNamespace(api)
+        try:
+            place.start(manifests.pod("p", place.run, place.owners, command, PodWishes(IMAGE, **wishes)))
+
+            def found() -> bool:
+                return cause in why_not_running(place.pod("p"))[0]
+
+            assert once_as(True, found), place.pod("p")["status"]
+        finally:
+            place.close()
+
+    def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
+        groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+        commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
+        (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
+        with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
+            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
+            time.sleep(2)  # in the middle of the trial
+            os.kill(server, signal.SIGSTOP)
+            try:
+                time.sleep(2)
+            finally:
+                os.kill(server, signal.SIGCONT)
+            assert measuring.result().received > 1000
+
+    def test_a_login_that_is_refused_is_named(self, tmp_path: Path, api: Api) -> None:
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        content["users"][0]["user"] = {"token": "nonsense"}
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        with pytest.raises(ApiError, match="refuses `GET /version`: Unauthorized"):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))
+
+    def test_an_image_that_is_not_there_is_named_at_once(self, api: Api, tmp_path: Path) -> None:
+        path = topology(tmp_path, image="localhost/nobody/has:this", pull_policy="Never")
+        began = time.monotonic()
+        said = podperf("check", str(path), check=False).stdout
+        assert "ErrImageNeverPull" in said
+        assert time.monotonic() - began < 60

@@ -1,0 +1,120 @@
+"""A trial of two processes of the tester, each with one port: one of them sends, the other one counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from podperf.hosts.base import Process
+from podperf.hosts.linux import ip, mac_address
+from podperf.testers.pod_port import DISCARDED
+from test_software_tester import BINARY, Lab, ScriptedSut, eventually
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes network namespaces"),
+    pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason=f"{BINARY} is not built"),
+]
+LEFT, RIGHT = "10.9.0.1", "10.9.0.2"
+
+
+class TwoProcesses:
+    """The processes, at the two ends of a lab."""
+
+    def __init__(self, lab: Lab, undo: ExitStack) -> None:
+        self.mac = mac_address(lab.right, "p1")
+        self._sender = self._start(lab.left.spawn(BINARY, "--left", "p0", "--engine", "packet-ring"), undo)
+        options = ("--engine", "packet-ring", "--discard", str(DISCARDED))
+        self._counter = self._start(lab.right.spawn(BINARY, "--right", "p1", *options), undo)
+
+    @staticmethod
+    def _start(process: Process, undo: ExitStack) -> Process:
+        undo.callback(process.stop)
+        ready = json.loads(process.receive(10))["ready"]
+        assert len(ready["ports"]) == 1
+        return process
+
+    def measure(
+        self, words: str = "", trial: int = 7, counted: int | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The answers of the one that sends and of the one that counts. `counted` is the trial of the latter."""
+        request = f"load=5000 duration=0.2 {words}"
+        entry = f"left-to-right.mac={self.mac} left-to-right.udp-port={DISCARDED}"
+        ends = f"left-to-right.source={LEFT} left-to-right.address={RIGHT}"
+        self._counter.send(f"{request} trial={counted or trial} part=count")
+        assert json.loads(self._counter.receive(10)) == {"counting": counted or trial}
+        self._sender.send(f"{request} {entry} {ends} trial={trial} part=send")
+        (sent,) = json.loads(self._sender.receive(10))["trial"]["directions"]
+        self._counter.send(f"sent={sent['sent']}")
+        found = json.loads(self._counter.receive(10))["trial"]
+        return sent, {**found, **found["directions"][0]}
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """The tester's ports in their namespaces."""
+    with ExitStack() as undo:
+        yield Lab(undo)
+
+
+@pytest.fixture
+def both(lab: Lab) -> Iterator[TwoProcesses]:
+    """Both processes."""
+    with ExitStack() as undo:
+        yield TwoProcesses(lab, undo)
+
+
+def test_what_one_sends_the_other_one_counts(lab: Lab, both: TwoProcesses) -> None:
+    lab.forward()
+
+    def whole() -> bool:
+        sent, counted = both.measure("sizes=64,1518")
+        assert sent["sent"] == sent["intended"] == 1000
+        return bool(counted["received"] == 1000 and not counted["duplicated"] and counted["latency"]["min"] > 0)
+
+    assert eventually(whole)
+
+
+def test_what_is_lost_between_them_is_missing(lab: Lab, both: TwoProcesses) -> None:
+    lab.forward("limit rate 1/day burst 300 packets drop")
+    sent, counted = both.measure()
+    assert (sent["sent"], counted["received"]) == (1000, 700)
+
+
+def test_frames_of_another_trial_are_strays(lab: Lab, both: TwoProcesses) -> None:
+    lab.forward()
+    _, counted = both.measure(trial=8, counted=9)
+    assert (counted["received"], counted["corrupted"]) == (0, 0)
+    assert counted["stray"] >= 900
+
+
+def test_flows_differ_in_their_udp_source_port(lab: Lab, both: TwoProcesses) -> None:
+    with ScriptedSut(lab, lambda frame: [frame]) as sut:
+        both.measure("flows=100")
+    frames = [each for each in sut.frames if each[23:24] == b"\x11"]
+    assert len({each[34:36] for each in frames}) == 100
+    ends = {(socket.inet_ntoa(each[26:30]), socket.inet_ntoa(each[30:34]), each[36:38]) for each in frames}
+    assert ends == {(LEFT, RIGHT, DISCARDED.to_bytes(2, "big"))}
+
+
+def test_the_kernel_does_not_answer_that_nobody_listens(lab: Lab, both: TwoProcesses) -> None:
+    ip(lab.right, "address", "add", f"{RIGHT}/24", "dev", "p1")
+    ip(lab.right, "neigh", "replace", LEFT, "lladdr", mac_address(lab.left, "p0"), "dev", "p1")
+    lab.forward()
+    _, counted = both.measure()
+    assert counted["received"] > 900
+    assert json.loads(lab.right.ask("nstat", "--json", "-az", "IcmpOutDestUnreachs").stdout)["kernel"] == {
+        "IcmpOutDestUnreachs": 0
+    }
+
+
+def test_without_a_number_of_sent_frames_the_counter_complains(both: TwoProcesses) -> None:
+    both._counter.send("load=1 duration=0.1 trial=3 part=count")
+    both._counter.receive(10)
+    both._counter.send("nonsense")
+    assert "sent=N" in json.loads(both._counter.receive(10))["error"]

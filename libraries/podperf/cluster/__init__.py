@@ -1,0 +1,1 @@
+"""A Kubernetes cluster on this machine, in namespaces of its own."""

@@ -1,0 +1,44 @@
+#!/bin/sh
+# First process of a node, in a network namespace, with namespaces of its own for mounts, host name, IPC and control
+# groups: makes the node look like a machine, and becomes the command.
+# $1: name of the node; $2: folder of the cluster; further arguments: the command, which is containerd.
+set -eu
+name=$1 folder=$2
+shift 2
+hostname "$name"
+mount -t sysfs sysfs /sys
+# The hierarchies of control groups, as seen from the node: its own group is the root of each.
+mount -t tmpfs -o mode=755 groups /sys/fs/cgroup
+while IFS=: read -r _ controllers _; do
+    case $controllers in
+        '') continue ;; # version 2
+        name=*) at=/sys/fs/cgroup/${controllers#name=} options=none,$controllers ;;
+        *) at=/sys/fs/cgroup/$controllers options=$controllers ;;
+    esac
+    mkdir "$at"
+    mount -t cgroup -o "$options" groups "$at"
+    for each in $(echo "$controllers" | tr , ' '); do
+        [ -e "/sys/fs/cgroup/$each" ] || [ "$at" = "/sys/fs/cgroup/${each#name=}" ] || ln -s "$at" "/sys/fs/cgroup/$each"
+    done
+done </proc/self/cgroup
+# Folders in which programs of a node write. The folder of the cluster stays where it is, also below /var/lib.
+mount -t tmpfs -o mode=755 run /run
+mkdir /run/cluster /run/netns
+mount --bind "$folder" /run/cluster
+mount -t tmpfs -o mode=755 lib /var/lib
+mkdir -p "$folder" /var/lib/kubelet
+mount --move /run/cluster "$folder"
+mkdir -p "$folder/$name/log" "$folder/$name/settings" "$folder/$name/tmp"
+mount --bind "$folder/$name/log" /var/log
+# A kubelet writes these settings of the kernel. Here they are files of the node, and the kernel keeps its own.
+for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+    kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+    path=${setting%=*}
+    [ -e "/proc/sys/$path" ] || continue
+    file=$folder/$name/settings/$(echo "$path" | tr / _)
+    echo "${setting#*=}" >"$file"
+    mount --bind "$file" "/proc/sys/$path"
+done
+mount --make-rshared /
+export TMPDIR="$folder/$name/tmp"
+exec "$@"

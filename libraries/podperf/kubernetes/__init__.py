@@ -1,0 +1,1 @@
+"""A Kubernetes cluster that exists: its API, the namespace of a run, and the pods in it."""

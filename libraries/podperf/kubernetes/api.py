@@ -1,0 +1,153 @@
+"""The API server of a cluster, asked for JSON. Answers are plain data, so that newer servers may add fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from podperf.errors import PodperfError
+
+TIMEOUT = 10.0  # seconds for one request
+
+
+class ApiError(PodperfError):
+    """The API server refused a request, or did not answer (`status` 0)."""
+
+    def __init__(self, what: str, status: int, message: str) -> None:
+        super().__init__(f"the Kubernetes API {'refuses' if status else 'does not answer'} `{what}`: {message}")
+        self.status, self.message = status, message
+
+
+class Api:
+    """One login to one cluster."""
+
+    def __init__(self, client: Any, where: str, namespace: str | None = None) -> None:
+        """`client` is an ApiClient of the package kubernetes. `namespace` is that of the kubeconfig's context."""
+        self._client, self.where, self.namespace = client, where, namespace
+        # For exec: the package replaces a method of its client while it opens a WebSocket.
+        self._client_of_streams = type(client)(client.configuration)
+
+    def ask(self, method: str, path: str, body: object = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        """One request. The answer is data. Raises ApiError with the server's message."""
+        from kubernetes.client import ApiException  # noqa: PLC0415 — its import takes a second
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        try:
+            answer = self._client.call_api(
+                path,
+                method,
+                query_params=list(query),
+                header_params={"Accept": "application/json", "Content-Type": kind},
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=TIMEOUT,
+            )
+        except ApiException as error:
+            raise ApiError(f"{method} {path}", error.status or 0, _message(error.body) or str(error.reason)) from error
+        except (HTTPError, OSError) as error:
+            raise ApiError(f"{method} {path}", 0, f"{self.where}: {_cause(error)}") from error
+        return json.loads(answer.data)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at this path."""
+        try:
+            self.ask("GET", path)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete an object, at once, with all objects that it owns. It may be gone already."""
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        try:
+            self.ask("DELETE", path, options)
+        except ApiError as error:
+            if error.status not in {404, 409}:  # gone, or about to be
+                raise
+
+    def open_stream(self, pod: str, namespace: str, command: Sequence[str]) -> Any:
+        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes)."""
+        from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
+        from kubernetes.stream import stream  # noqa: PLC0415
+
+        call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
+        streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
+        try:
+            return stream(
+                call, pod, namespace, command=list(command), _preload_content=False, _request_timeout=TIMEOUT, **streams
+            )
+        except ApiException as error:
+            raise ApiError(
+                f"exec in pod {pod}", error.status or 0, _message(error.body) or str(error.reason)
+            ) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+        self._client_of_streams.close()
+
+
+def log_in(kubeconfig: str | None, context: str | None) -> Api:
+    """The cluster of a kubeconfig's context; of KUBECONFIG or ~/.kube/config by default; or that of the pod in which
+    podperf runs. PodperfError if there is none of these."""
+    from kubernetes import client, config  # noqa: PLC0415
+
+    try:
+        if kubeconfig is None and context is None and _in_a_pod():
+            configuration = client.Configuration()
+            config.load_incluster_config(configuration)
+            return Api(_client(configuration), "the cluster of this pod", _namespace_of_this_pod())
+        contexts, active = config.list_kube_config_contexts(kubeconfig)
+        chosen = next((each for each in contexts if each["name"] == context), None) if context else active
+        configuration = client.Configuration()
+        config.load_kube_config(kubeconfig, context, configuration)
+    except (config.ConfigException, OSError) as error:
+        raise PodperfError(
+            f"no cluster: {error}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
+            "on this machine: sudo ./podperf cluster up"
+        ) from error
+    return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))
+
+
+_OF_THIS_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def _in_a_pod() -> bool:
+    return (_OF_THIS_POD / "token").exists()
+
+
+def _namespace_of_this_pod() -> str | None:
+    with suppress(OSError):
+        return (_OF_THIS_POD / "namespace").read_text(encoding="utf-8").strip()
+    return None
+
+
+def _client(configuration: Any) -> Any:
+    from kubernetes import client  # noqa: PLC0415
+
+    configuration.retries = 0  # the caller knows whether a request may be repeated
+    return client.ApiClient(configuration)
+
+
+def _message(body: object) -> str:
+    """The message in the API server's answer (a Status object)."""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
+    with suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, Mapping):
+            return str(found.get("message", ""))
+    return text[:200]
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason of a connection that failed."""
+    reason = getattr(error, "reason", None)
+    return _cause(reason) if isinstance(reason, BaseException) else str(error)

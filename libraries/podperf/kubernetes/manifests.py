@@ -1,0 +1,137 @@
+"""The objects of a run, as data. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MANAGER, RUN = "app.kubernetes.io/managed-by", "podperf/run"  # labels of each object
+POD = "podperf/pod"  # a further label of each pod, by which a Service finds it
+ANCHOR = "podperf-run"  # the object that owns all others of a run
+PREFIX = "podperf-"  # of namespaces
+# The tester needs root and CAP_NET_RAW, which containers have by default. The pod security level `baseline` does not
+# let a pod ask for CAP_NET_RAW. So pods drop the other capabilities that containers have by default.
+_DROPPED = (
+    *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
+    *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+)
+_SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": list(_DROPPED)},
+    "readOnlyRootFilesystem": True,
+}
+_SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
+
+
+@dataclass(frozen=True)
+class PodWishes:
+    """What the topology says of all pods of a run."""
+
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secret: str | None = None
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Mapping[str, Any]] = ()
+    runtime_class: str | None = None
+    cpus: int = 0  # whole CPUs that are the pod's alone; 0: it shares all CPUs of the node, without a limit
+    memory: str = "256Mi"
+    longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
+
+
+@dataclass(frozen=True)
+class NodeOf:
+    """The node of another pod. A pod goes to this node or, with `other`, to any other one."""
+
+    name: str
+    other: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The operator of a node affinity."""
+        return "NotIn" if self.other else "In"
+
+
+@dataclass(frozen=True)
+class PodEndpoint:
+    """A UDP port of a pod, to which a Service leads."""
+
+    pod: str
+    port: int
+
+
+def labels(run: str) -> dict[str, str]:
+    """The labels of all objects of a run."""
+    return {MANAGER: "podperf", RUN: run}
+
+
+def namespace(name: str, run: str) -> dict[str, Any]:
+    """A namespace for one run."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels(run)}}
+
+
+def anchor(run: str, alive: Mapping[str, str]) -> dict[str, Any]:
+    """The owner of all objects of a run. Deleting it deletes them. `alive` tells who runs, and since when."""
+    metadata = {"name": f"{ANCHOR}-{run}", "labels": labels(run)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(alive)}
+
+
+def owned_by(anchor_name: str, uid: str) -> list[dict[str, Any]]:
+    """The owner references of an object that the anchor owns."""
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": anchor_name, "uid": uid}]
+
+
+def service(
+    name: str, run: str, owners: Sequence[Mapping[str, Any]], endpoint: PodEndpoint, port: int
+) -> dict[str, Any]:
+    """A Service (ClusterIP) whose UDP port leads to one pod of the run."""
+    metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
+    ports = [{"name": "frames", "protocol": "UDP", "port": port, "targetPort": endpoint.port}]
+    spec = {"type": "ClusterIP", "selector": {RUN: run, POD: endpoint.pod}, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def pod(
+    name: str,
+    run: str,
+    owners: Sequence[Mapping[str, Any]],
+    command: Sequence[str],
+    wishes: PodWishes,
+    place: NodeOf | None = None,
+) -> dict[str, Any]:
+    """A pod with one container. With CPUs of its own it is Guaranteed. `place` relates its node to another pod's."""
+    memory = {"memory": wishes.memory}
+    requests = memory | {"cpu": str(wishes.cpus) if wishes.cpus else _SHARED_CPU}
+    limits = requests if wishes.cpus else memory  # a limit below a whole CPU would stop the tester in each 100 ms
+    container = {
+        "name": "main",
+        "image": wishes.image,
+        "imagePullPolicy": wishes.pull_policy,
+        "command": list(command),
+        "resources": {"requests": requests, "limits": limits},
+        "securityContext": _SECURITY,
+        "volumeMounts": [{"name": "run", "mountPath": "/run/podperf"}],
+    }
+    spec: dict[str, Any] = {
+        "containers": [container],
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": wishes.longest_run,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "dnsPolicy": "Default",
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "nodeSelector": dict(wishes.node_selector),
+        "tolerations": list(wishes.tolerations),
+        "volumes": [{"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+    }
+    if place is not None:
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": place.operator, "values": [place.name]}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        spec["affinity"] = {"nodeAffinity": required}
+    if wishes.pull_secret is not None:
+        spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
+    if wishes.runtime_class is not None:
+        spec["runtimeClassName"] = wishes.runtime_class
+    metadata = {"name": name, "labels": labels(run) | {POD: name}, "ownerReferences": list(owners)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,0 +1,74 @@
+"""The CPUs that a pod really has, as its container reads them, beside those that it asked for. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+
+# Prints lines of a name and a value: the CPUs of the container's group (version 2, then version 1 of control groups),
+# those of each thread of its program and of each NUMA node, and how often the group waited for CPU time.
+READ = """
+for each in cpuset.cpus.effective cpuset/cpuset.effective_cpus cpuset/cpuset.cpus; do
+    [ -r /sys/fs/cgroup/$each ] && echo "group $(cat /sys/fs/cgroup/$each)" && break
+done
+for each in /proc/1/task/*; do
+    echo "thread $(sed -n 's/^Cpus_allowed_list:[^0-9]*//p' $each/status)"
+done
+for each in /sys/devices/system/node/node*; do
+    [ -r $each/cpulist ] && echo "node ${each##*/node} $(cat $each/cpulist)"
+done
+for each in cpu.stat cpu/cpu.stat cpu,cpuacct/cpu.stat; do
+    [ -r /sys/fs/cgroup/$each ] && sed -n 's/^nr_throttled/throttled/p' /sys/fs/cgroup/$each && break
+done
+:
+"""
+
+
+@dataclass(frozen=True)
+class PodPlacement:
+    """The CPUs of a pod, and how often it waited because it had used up its CPU time.
+
+    None stands for what the container cannot see. `group` has the CPUs of its control group, and `threads` those
+    of the threads of its program. `nodes` are the NUMA nodes of these CPUs.
+    """
+
+    group: tuple[int, ...] | None
+    threads: tuple[tuple[int, ...], ...]
+    nodes: tuple[int, ...]
+    throttled: int | None
+
+    @classmethod
+    def of(cls, said: str) -> PodPlacement:
+        """The placement in the output of READ. ValueError for a list of CPUs that is none."""
+        words = [line.split() for line in said.splitlines() if line.strip()]
+        values = {kind: [each[1:] for each in words if each[0] == kind] for kind in ("group", "thread", "node")}
+        groups, threads = ([parse_cpu_list(" ".join(each)) for each in values[kind]] for kind in ("group", "thread"))
+        group = groups[0] if groups else None
+        cpus = set(group if group is not None else (cpu for each in threads for cpu in each))
+        nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
+        waits = [int(each[1]) for each in words if each[0] == "throttled"]
+        return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None)
+
+    def differs(self, cpus: int) -> str | None:
+        """What the pod asked for and what it got, if they differ. It asked for so many CPUs alone; 0: for none."""
+        asked = f"it asked for {cpus} {'CPU' if cpus == 1 else 'CPUs'} alone"
+        if not cpus:
+            return None
+        if self.group is not None and len(self.group) != cpus:
+            return f"{asked}, and its control group has the CPUs {format_cpu_list(self.group)}"
+        for each in self.threads:
+            if len(each) != cpus or (self.group is not None and each != self.group):
+                return f"{asked}, and a thread of its program has the CPUs {format_cpu_list(each)}"
+        return None
+
+    def describe(self) -> Mapping[str, Any]:
+        """For a record."""
+        return {
+            "cpus": None if self.group is None else format_cpu_list(self.group),
+            "cpus_of_threads": sorted({format_cpu_list(each) for each in self.threads}),
+            "numa_nodes": list(self.nodes),
+            "throttled": self.throttled,
+        }

@@ -1,0 +1,69 @@
+"""Waits for a pod, and finds the reason why it does not run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.kubernetes.run_namespace import RunNamespace
+
+START_TIMEOUT = 120.0  # seconds; the image may have to be fetched
+_LOOK_AGAIN = 0.2  # seconds
+_HOPELESS = {
+    *(
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    ),
+    *("ErrImagePull", "ImagePullBackOff"),
+}
+
+
+class PodDidNotStart(PodperfError):
+    """A pod does not run, with the cause that the cluster gives."""
+
+    def __init__(self, name: str, cause: str, events: Sequence[str]) -> None:
+        said = f"; events: {' | '.join(events[-3:])}" if events else ""
+        super().__init__(f"pod {name} does not run: {cause}{said}")
+
+
+def await_running(place: RunNamespace, name: str, timeout: float = START_TIMEOUT) -> dict[str, Any]:
+    """The pod when it runs. PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`."""
+    deadline = time.monotonic() + timeout
+    while True:
+        pod = place.pod(name)
+        if pod["status"].get("phase") == "Running":
+            return pod
+        cause, hopeless = why_not_running(pod)
+        if hopeless or time.monotonic() > deadline:
+            raise PodDidNotStart(name, cause, place.events(name))
+        time.sleep(_LOOK_AGAIN)
+
+
+def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
+    """The reason why a pod does not run, and whether waiting is useless."""
+    status = pod["status"]
+    if status.get("phase") in {"Failed", "Succeeded"}:
+        return f"{_reason(status)}{_ended(status)}" or f"it is {status['phase']}", True
+    for each in status.get("containerStatuses", ()):
+        waiting = each.get("state", {}).get("waiting")
+        if waiting and waiting.get("reason") in _HOPELESS:
+            return _reason(waiting), True
+    for each in status.get("conditions", ()):
+        if each["type"] == "PodScheduled" and each["status"] == "False":
+            return f"no node takes it ({each.get('message', each.get('reason'))})", False
+    return "it has not started yet", False
+
+
+def _reason(status: Mapping[str, Any]) -> str:
+    return ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+
+
+def _ended(status: Mapping[str, Any]) -> str:
+    """How the containers of a pod ended."""
+    ended = (each.get("state", {}).get("terminated") for each in status.get("containerStatuses", ()))
+    return "; ".join(f"its program ended with exit code {each['exitCode']} ({_reason(each)})" for each in ended if each)

@@ -1,0 +1,53 @@
+"""The rights that a run needs in a cluster, and whether the login has them (SelfSubjectAccessReview)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podperf.kubernetes.api import Api
+
+NAMESPACED_FILE, READER_FILE = "topologies/kubernetes/namespaced.yaml", "topologies/kubernetes/reader.yaml"
+
+
+@dataclass(frozen=True)
+class Right:
+    """One verb on one resource of the core API. With `cluster`, it is not bound to a namespace."""
+
+    verb: str
+    resource: str
+    subresource: str = ""
+    cluster: bool = False
+
+    @property
+    def name(self) -> str:
+        """The right in words: `create pods/exec`."""
+        return f"{self.verb} {self.resource}" + (f"/{self.subresource}" if self.subresource else "")
+
+
+# Of each run, in its namespace. The client opens exec by GET; newer servers also ask for `create`.
+OF_A_RUN = (
+    *(Right(verb, "pods") for verb in ("create", "get", "list", "delete")),
+    *(Right(verb, "pods", "exec") for verb in ("create", "get")),
+    *(Right(verb, "configmaps") for verb in ("create", "get", "list", "patch", "delete")),
+    Right("list", "events"),
+)
+# Of a run whose frames go to a Service.
+OF_SERVICES = tuple(Right(verb, "services") for verb in ("create", "delete"))
+# Of a run that makes its own namespace.
+OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
+# Without these, `check` does not read what they show.
+OF_A_READER = tuple(Right(verb, "nodes", cluster=True) for verb in ("get", "list"))
+
+
+def allowed(api: Api, right: Right, namespace: str | None) -> bool:
+    """Whether the login has a right, in a namespace or, with None, in all."""
+    attributes = {"verb": right.verb, "resource": right.resource, "subresource": right.subresource}
+    if not right.cluster and namespace is not None:
+        attributes["namespace"] = namespace
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = api.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])

@@ -1,0 +1,141 @@
+"""Checks a cluster whose pods are the tester's ports: its API, the rights of the login, nodes and add-ons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from podperf.errors import PodperfError
+from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.rights import (
+    NAMESPACED_FILE,
+    OF_A_READER,
+    OF_A_RUN,
+    OF_NAMESPACES,
+    OF_SERVICES,
+    READER_FILE,
+    allowed,
+)
+from podperf.preflight.observation import Observation, State
+from podperf.testers.kubernetes_settings import KubernetesSettings
+
+_MULTUS = "/apis/k8s.cni.cncf.io/v1"
+_LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def check_cluster(settings: KubernetesSettings) -> Iterator[Observation]:
+    """The observations about the cluster of a topology."""
+    try:
+        api = log_in(settings.kubeconfig, settings.context)
+    except PodperfError as error:
+        yield Observation("cluster", "login", State.MISSING, str(error), needed=True)
+        return
+    with closing(api):
+        try:
+            version = api.ask("GET", "/version")["gitVersion"]
+        except ApiError as error:
+            yield Observation("cluster", "API server", State.MISSING, str(error), needed=True)
+            return
+        yield Observation("cluster", "API server", State.OK, f"Kubernetes {version} at {api.where}")
+        yield from _check_rights(api, settings)
+        yield from _check_namespace(api, settings.namespace)
+        yield from _check_nodes(api, settings)
+        yield _check_multus(api)
+
+
+def _check_rights(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
+    namespace = settings.namespace
+    of_services = OF_SERVICES if settings.destination == "service" else ()
+    wanted = (*OF_A_RUN, *of_services, *(() if namespace is not None else OF_NAMESPACES))
+    lacking = [each.name for each in wanted if not allowed(api, each, namespace)]
+    where = "a namespace for each run" if namespace is None else f"namespace {namespace}"
+    if not lacking:
+        yield Observation("cluster", "rights", State.OK, f"all that a run needs, with {where}")
+        return
+    own = namespace is None and not {each.name for each in OF_NAMESPACES}.isdisjoint(lacking)
+    remedy = f"an administrator applies {NAMESPACED_FILE}"
+    remedy += "; name its namespace in tester.settings.namespace" if own else ""
+    yield Observation("cluster", "rights", State.MISSING, f"not allowed: {', '.join(lacking)}", remedy, needed=True)
+
+
+def _check_namespace(api: Api, namespace: str | None) -> Iterator[Observation]:
+    """The namespace of the topology, and its pod security level. Pods of podperf satisfy `baseline`."""
+    if namespace is None:
+        return
+    try:
+        labels = api.ask("GET", f"/api/v1/namespaces/{namespace}")["metadata"].get("labels", {})
+    except ApiError as error:
+        state = State.MISSING if error.status == 404 else State.UNCHECKED
+        yield Observation("cluster", f"namespace {namespace}", state, error.message, needed=state is State.MISSING)
+        return
+    level = labels.get(_LEVEL, "privileged")
+    if level == "restricted":
+        detail = (
+            "its pod security level is `restricted`, and the tester's pods need CAP_NET_RAW, which `baseline` allows"
+        )
+        yield Observation("cluster", f"namespace {namespace}", State.MISSING, detail, needed=True)
+    else:
+        yield Observation("cluster", f"namespace {namespace}", State.OK, f"its pod security level is `{level}`")
+
+
+def _check_nodes(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
+    lacking = [each.name for each in OF_A_READER if not allowed(api, each, None)]
+    if lacking:
+        detail = f"not read: the login may not {', '.join(lacking)}"
+        yield Observation("cluster", "nodes", State.UNCHECKED, detail, f"optional: {READER_FILE}")
+        return
+    selector = ",".join(f"{key}={value}" for key, value in settings.wishes.node_selector.items())
+    nodes = api.ask("GET", "/api/v1/nodes", query=[("labelSelector", selector)] if selector else [])["items"]
+    if not nodes:
+        yield Observation("cluster", "nodes", State.MISSING, f"none has the labels {selector}", needed=True)
+    for each in nodes:
+        yield observe_node(each, settings)
+
+
+def observe_node(node: Mapping[str, Any], settings: KubernetesSettings) -> Observation:
+    """What a node offers, and why pods of the topology would not start there."""
+    status = node["status"]
+    offered = status.get("allocatable", {})
+    pages = [f"{name}: {amount}" for name, amount in offered.items() if name.startswith("hugepages-") and amount != "0"]
+    devices = [f"{name}: {amount}" for name, amount in offered.items() if "/" in name]
+    runtime = status.get("nodeInfo", {}).get("containerRuntimeVersion", "unknown runtime")
+    facts = [runtime, f"CPUs: {offered.get('cpu', '?')}", *pages, *devices]
+    why = list(_why_not(node, settings))
+    state = State.WARNING if why else State.OK
+    return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why]))
+
+
+def _why_not(node: Mapping[str, Any], settings: KubernetesSettings) -> Iterator[str]:
+    conditions = {each["type"]: each for each in node["status"].get("conditions", ())}
+    ready = conditions.get("Ready", {})
+    if ready.get("status") != "True":
+        yield f"not ready ({ready.get('message', 'it does not say why')})"
+    tolerated = settings.wishes.tolerations
+    for taint in node["spec"].get("taints", ()):
+        if taint["effect"] != "PreferNoSchedule" and not _tolerates(tolerated, taint):
+            yield f"taint {taint['key']}:{taint['effect']}, which tester.settings.tolerations do not tolerate"
+    images = [name for each in node["status"].get("images", ()) for name in each.get("names") or ()]
+    if settings.wishes.pull_policy == "Never" and images and settings.wishes.image not in images:
+        yield f"the image {settings.wishes.image} is not there"
+
+
+def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
+    """Whether one of the tolerations tolerates a taint (Kubernetes, taints and tolerations)."""
+    for each in tolerations:
+        same_key = each.get("key") in {None, "", taint["key"]}
+        same_effect = each.get("effect") in {None, "", taint["effect"]}
+        same_value = each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", "")
+        if same_key and same_effect and same_value:
+            return True
+    return False
+
+
+def _check_multus(api: Api) -> Observation:
+    try:
+        found = api.exists(_MULTUS)
+    except ApiError as error:
+        return Observation("cluster", "Multus", State.UNCHECKED, error.message)
+    if found:
+        return Observation("cluster", "Multus", State.OK, "NetworkAttachmentDefinitions can be made")
+    return Observation("cluster", "Multus", State.SKIPPED, "not installed; no test needs it yet")

@@ -1,0 +1,211 @@
+"""The tester whose two ports are pods of a cluster. The system under test is the cluster's own network between them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import Any, ClassVar, Self
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.kubernetes import manifests
+from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.placement import READ, PodPlacement
+from podperf.kubernetes.pods import await_running
+from podperf.kubernetes.run_namespace import RunNamespace
+from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
+from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
+from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod
+from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
+from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
+from podperf.testers.software import request_line
+from podperf.testers.two_processes import combined
+
+NAME = "podperf software tester in two pods"
+SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
+ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
+SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
+MOST_FLOWS = 16_352  # UDP source ports from 49184 on
+_SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
+_CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
+
+
+class KubernetesTester:
+    """Starts two pods, on one node or on two, measures between them, and deletes them."""
+
+    shortest_trial: ClassVar[float] = 0.0
+    settings_schema: ClassVar[Mapping[str, Any]] = SCHEMA
+
+    def __init__(self, settings: KubernetesSettings) -> None:
+        self._undo = ExitStack()
+        self._broken = False
+        try:
+            self._api: Api = log_in(settings.kubeconfig, settings.context)
+            self._undo.callback(self._api.close)
+            self._server = self._api.ask("GET", "/version")["gitVersion"]
+            place = RunNamespace(self._api, settings.namespace)
+            self._undo.callback(place.close)
+            self._place = place
+            self.ports = self._start(settings)
+            self._trial = random.randrange(1, 65536)
+            self._services = self._start_services() if settings.destination == "service" else {}
+            self._entries = {
+                Direction.LEFT_TO_RIGHT: self._way("left", "right"),
+                Direction.RIGHT_TO_LEFT: self._way("right", "left"),
+            }
+            if self._services:
+                self._await_services()
+        except BaseException:
+            self._undo.close()
+            raise
+
+    @classmethod
+    def read_settings(cls, tester: Mapping[str, Any]) -> KubernetesSettings:
+        """See TesterType."""
+        return KubernetesSettings.read(tester["settings"])
+
+    @classmethod
+    def at(cls, site: Site) -> Self:
+        """The tester of a topology."""
+        assert isinstance(site.settings.kind, KubernetesSettings)
+        return cls(site.settings.kind)
+
+    def _start(self, settings: KubernetesSettings) -> Mapping[str, PodPort]:
+        """Both pods. The scheduler chooses the node of the first one. The second one goes there, or to another node."""
+        ports: dict[str, PodPort] = {}
+        node = None
+        for side in SIDES:
+            pod = tester_pod(side, self._place.run, self._place.owners, settings.wishes, node)
+            name = pod["metadata"]["name"]
+            self._place.start(pod)
+            facts = PodFacts.of(await_running(self._place, name))
+            node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
+            ports[side] = PodPort(self._api, self._place.name, side, facts)
+            if differs := _placement(ports[side]).differs(settings.wishes.cpus):
+                raise PodperfError(
+                    f"pod {name} on {facts.node} is not placed as the topology says: {differs}; the CPU manager of the "
+                    "node must be `static`"
+                )
+        return ports
+
+    def _start_services(self) -> Mapping[str, IPv4Address]:
+        """A Service for each pod. Returns their addresses by the side of the pod."""
+        run, owners = self._place.run, self._place.owners
+        pods = {side: port.facts.name for side, port in self.ports.items()}
+        return {side: self._place.start_service(service(side, pod, run, owners)) for side, pod in pods.items()}
+
+    def _way(self, source: str, destination: str) -> Entry:
+        if self._services:
+            to, port = self._services[destination], SERVICE_PORT
+        else:
+            to, port = self.ports[destination].facts.address, DISCARDED
+        return Entry(self.ports[source].next_hop(to), str(to), port)
+
+    def _await_services(self) -> None:
+        """Wait until frames reach both pods by the addresses of their Services."""
+        deadline = time.monotonic() + SERVICE_TIMEOUT
+        for direction in Direction:
+            probe = Trial(TrafficProfile(FrameSize.parse(64), (direction,)), PROBES_A_SECOND, PROBE_TIME)
+            while not self._measure(probe).received:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
+                        f"{self._entries[direction].address}: does the cluster have kube-proxy, or what replaces it?"
+                    )
+
+    def measure(self, trial: Trial) -> TrialResult:
+        """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
+        if self._broken:
+            raise PodperfError("the tester's pods are gone; make a new tester")
+        if trial.traffic.groups > 1:
+            self.facts.demand(Ability.GROUPS)
+        if trial.loop is not None or trial.overload is not None or len(trial.traffic.directions) > 1:
+            raise Unavailable("the tester in two pods sends in one direction at a time, and at one load")
+        if trial.traffic.flows > MOST_FLOWS:
+            raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
+        try:
+            return self._measure(trial)
+        except BaseException:  # also Ctrl-C: the next answer would belong to this trial
+            self._broken = True
+            raise
+
+    def _measure(self, trial: Trial) -> TrialResult:
+        (direction,) = trial.traffic.directions
+        sender, counter = (
+            self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
+        )
+        self._trial = self._trial % 65535 + 1
+        whole, addressed = (
+            f"{request_line(replace(trial, traffic=replace(trial.traffic, entries=each)), SETTLE)} trial={self._trial}"
+            for each in ({}, self._entries)
+        )
+        counter.request(f"{whole} part=count")
+        counter.answer({"counting"}, ANSWER_TIMEOUT)
+        sender.request(f"{addressed} {direction}.source={sender.facts.address} part=send")
+        time.sleep(trial.longest)
+        sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        (sending,) = sent["directions"]
+        counter.request(f"sent={sending['sent']}")
+        counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
+        # Clocks of two machines differ by more than a frame takes.
+        return combined(trial, sent, counted, same_clock=sender.facts.node == counter.facts.node)
+
+    @property
+    def broken(self) -> bool:
+        """See `testers.base.Tester`."""
+        return self._broken
+
+    @property
+    def facts(self) -> TesterFacts:
+        """See `testers.base.TesterFacts`."""
+        left, right = (PortFacts(self.ports[side].mac, link_up=True) for side in SIDES)  # else it would not be ready
+        ready = self.ports["left"].ready
+        return TesterFacts(
+            NAME,
+            ready["version"],
+            ready["engine"],
+            left,
+            right,
+            copies=True,
+            server=f"{self._api.where} (Kubernetes {self._server})",
+            engine_remark=_SHARED,
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        """The cluster, the addresses of Services before the pods, and each pod with its node, image and CPUs."""
+        return {
+            "name": NAME,
+            "engine": self.facts.engine,
+            "version": self.facts.version,
+            "engine_remark": _SHARED,
+            "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
+            "services": {side: str(address) for side, address in self._services.items()},
+            "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},
+        }
+
+    @staticmethod
+    def _of_pod(port: PodPort) -> Iterator[tuple[str, Any]]:
+        facts = port.facts
+        yield from {"name": facts.name, "node": facts.node, "address": str(facts.address), "mac": port.mac}.items()
+        yield from {"image": facts.image, "mode": port.ready["ports"][port.side]["mode"]}.items()
+        yield from _placement(port).describe().items()
+        yield "kernel", port.execute("cat", "/proc/sys/kernel/osrelease").strip()
+        yield "cpu_model", _value(port.execute("sh", "-c", _CPU_MODEL))
+
+    def close(self) -> None:
+        """Delete the pods. Safe to call twice."""
+        self._broken = True
+        self._undo.close()
+
+
+def _placement(port: PodPort) -> PodPlacement:
+    return PodPlacement.of(port.execute("sh", "-c", READ))
+
+
+def _value(line: str) -> str:
+    """The value in a line such as `model name : ...` of /proc/cpuinfo."""
+    return line.partition(":")[2].strip()

@@ -1,0 +1,296 @@
+"""The cluster of this machine as data: certificates, files, command lines, control groups; its relay and children."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from ipaddress import IPv4Network, ip_address, ip_network
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from podperf.cluster import commands as of_programs
+from podperf.cluster import layout, lifecycle
+from podperf.cluster.certificates import Authority
+from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
+from podperf.cluster.layout import ClusterLayout, ClusterNode
+from podperf.cluster.parts import MODULE, PROGRAMS, ClusterPrograms, go_version, kubernetes_version
+from podperf.cluster.relay import listen, relay
+from podperf.errors import PodperfError
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> ClusterLayout:
+    """A cluster of two nodes."""
+    debian = tmp_path / "debian"
+    for program in ("usr/bin/etcd", "usr/bin/containerd", "usr/bin/ctr", "usr/sbin/runc"):
+        (debian / program).parent.mkdir(parents=True, exist_ok=True)
+        (debian / program).touch()
+    programs = ClusterPrograms(debian, tmp_path / "kubernetes")
+    return ClusterLayout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
+
+
+def test_a_layout_reaches_the_first_process_unchanged(wanted: ClusterLayout) -> None:
+    assert layout.from_json(wanted.as_json()) == wanted
+
+
+def test_a_program_that_no_package_has_is_named(wanted: ClusterLayout) -> None:
+    with pytest.raises(PodperfError, match="has no kubectl; remove that folder"):
+        wanted.parts.of_debian("kubectl")
+
+
+def test_all_files_are_in_the_folder_of_the_cluster(wanted: ClusterLayout) -> None:
+    found = layout.files(wanted)
+    assert all(path.is_relative_to(wanted.folder) for path in found)
+    assert wanted.kubeconfig in found
+
+
+def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
+    made = {str(path) for path in layout.files(wanted)}
+    node = wanted.nodes[0]
+    commands = [
+        of_programs.api_server(wanted),
+        of_programs.controller_manager(wanted),
+        of_programs.scheduler(wanted),
+        of_programs.containerd(wanted, node),
+        of_programs.kubelet(wanted, node),
+        of_programs.kube_proxy(wanted, node),
+    ]
+    files = re.compile(r"\S*\.(?:crt|key|kubeconfig|yaml|toml)$")
+    named = {found for words in commands for word in words for found in files.findall(word.rpartition("=")[2])}
+    assert len(named) > 9
+    assert named <= made
+
+
+def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
+    found = layout.files(wanted)
+    folder = wanted.of_node(wanted.nodes[1])
+    settings = yaml.safe_load(found[folder / "kubelet.yaml"])
+    assert {settings["tlsCertFile"], settings["tlsPrivateKeyFile"], settings["resolvConf"]} <= set(map(str, found))
+    assert settings["authentication"]["x509"]["clientCAFile"] in set(map(str, found))
+    assert settings["authentication"]["anonymous"] == {"enabled": False}
+    proxy = yaml.safe_load(found[folder / "kube-proxy.yaml"])
+    assert proxy["clientConnection"]["kubeconfig"] in set(map(str, found))
+
+
+def test_nodes_have_networks_of_their_own() -> None:
+    pods = [ip_network(each.pods) for each in layout.nodes(2)]
+    assert not pods[0].overlaps(pods[1])
+    whole = ip_network(layout.PODS)
+    assert isinstance(whole, IPv4Network)
+    assert all(isinstance(each, IPv4Network) and each.subnet_of(whole) for each in pods)
+    assert len({each.address for each in layout.nodes(2)} | {layout.CONTROL_ADDRESS}) == 3
+
+
+def test_each_node_has_a_route_to_the_pods_of_the_other_one() -> None:
+    commands = set(layout.network_commands(layout.nodes(2)))
+    first, second = layout.nodes(2)
+    assert ("ip", "-n", "node1", "route", "add", second.pods, "via", second.address) in commands
+    assert ("ip", "-n", "node2", "route", "add", first.pods, "via", first.address) in commands
+    assert not any("-n" in each and "node2" in each and second.pods in each for each in commands)
+
+
+def test_the_network_of_pods_is_the_nodes_part(wanted: ClusterLayout) -> None:
+    found = layout.files(wanted)
+    for node in wanted.nodes:
+        (plugin,) = json.loads(found[wanted.of_node(node) / "net.d" / "10-podperf.conflist"])["plugins"]
+        assert plugin["ipam"]["subnet"] == node.pods
+
+
+def test_a_node_is_known_by_name_and_group() -> None:
+    authority = Authority()
+    made = authority.certify("system:node:node1", "system:nodes", ("node1", "10.199.0.11"))
+    read = x509.load_pem_x509_certificate(made.certificate)
+    assert read.subject.rfc4514_string() in {
+        "CN=system:node:node1,O=system:nodes",
+        "O=system:nodes,CN=system:node:node1",
+    }
+    names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.IPAddress) == [ip_address("10.199.0.11")]
+    assert names.get_values_for_type(x509.DNSName) == ["node1"]
+    read.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
+
+
+def test_a_certificate_is_valid_now_and_not_for_ever() -> None:
+    read = x509.load_pem_x509_certificate(Authority().certify("podperf").certificate)
+    assert read.not_valid_before_utc < datetime.now(UTC) < read.not_valid_after_utc
+    assert (read.not_valid_after_utc - read.not_valid_before_utc).days == 30
+
+
+def test_certificates_serve_a_connection(tmp_path: Path) -> None:
+    """TLS with both sides' certificates, as between the API server and a kubelet."""
+    authority = Authority()
+    (tmp_path / "ca").write_bytes(authority.certificate)
+    contexts = []
+    for kind, name in ((ssl.PROTOCOL_TLS_SERVER, "server"), (ssl.PROTOCOL_TLS_CLIENT, "client")):
+        made = authority.certify(name, addresses=["127.0.0.1"])
+        (tmp_path / name).write_bytes(made.certificate + made.key)
+        context = ssl.SSLContext(kind)
+        context.load_cert_chain(tmp_path / name)
+        context.load_verify_locations(tmp_path / "ca")
+        context.verify_mode = ssl.CERT_REQUIRED
+        contexts.append(context)
+    server, client = contexts
+    near, far = socket.socketpair()
+    thread = threading.Thread(target=lambda: server.wrap_socket(far, server_side=True).sendall(b"hello"))
+    thread.start()
+    with client.wrap_socket(near, server_hostname="127.0.0.1") as connection:
+        assert connection.recv(5) == b"hello"
+    thread.join()
+    far.close()
+
+
+MOUNTS = """\
+25 30 0:22 / /proc rw - proc proc rw
+30 28 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755
+31 30 0:27 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+32 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+33 30 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+34 30 0:30 /docker/1 /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
+35 30 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+"""
+GROUPS = "5:pids:/docker/1\n4:memory:/shell/1\n3:cpu,cpuacct:/\n1:name=systemd:/\n0::/\n"
+
+
+def test_hierarchies_are_where_they_are_mounted_as_a_whole() -> None:
+    assert set(hierarchies(MOUNTS, GROUPS)) == {
+        Hierarchy("/sys/fs/cgroup/systemd", "name=systemd", "/"),
+        Hierarchy("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", "/"),
+        Hierarchy("/sys/fs/cgroup/memory", "memory", "/shell/1"),
+    }
+
+
+def test_the_clusters_group_is_below_the_own_one() -> None:
+    (memory,) = (each for each in hierarchies(MOUNTS, GROUPS) if each.controllers == "memory")
+    assert memory.folder == Path("/sys/fs/cgroup/memory/shell/1")
+
+
+def test_groups_without_processes_are_removed_with_those_below(tmp_path: Path) -> None:
+    group = tmp_path / "podperf-cluster"
+    make([group], ["control", "node1"])
+    (group / "node1" / "kubepods").mkdir()
+    assert end([group])
+    assert not group.exists()
+    assert not end([group])
+
+
+def test_an_old_go_is_told_from_a_new_one() -> None:
+    assert go_version("go version go1.26.8 linux/amd64") == "1.26.8"
+    assert go_version("go version go1.24rc1 linux/amd64") == "1.24rc1"
+    assert go_version("go version go1.19.8 linux/amd64") is None
+    assert go_version("") is None
+
+
+def test_the_module_requires_the_programs_that_are_built() -> None:
+    module = (MODULE / "go.mod").read_text()
+    version = kubernetes_version(module)
+    assert f"k8s.io/api v{version.replace('1.', '0.', 1)}" in module
+    assert re.findall(r'_ "k8s.io/kubernetes/cmd/(\S+)"', (MODULE / "tools.go").read_text()) == list(PROGRAMS)
+    assert f"k8s.io/kubernetes v{version} h1:" in (MODULE / "go.sum").read_text()
+
+
+def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, listen() as listening:
+        where = listening.getsockname()
+        arguments = (listening, *server.getsockname())
+        threading.Thread(target=relay, args=arguments, daemon=True).start()
+        with socket.create_connection(where, timeout=5) as near:
+            far, _ = server.accept()
+            with far:
+                near.sendall(b"question")
+                near.shutdown(socket.SHUT_WR)
+                assert b"".join(iter(lambda: far.recv(100), b"")) == b"question"
+                far.sendall(b"answer")
+                far.shutdown(socket.SHUT_WR)
+                assert b"".join(iter(lambda: near.recv(100), b"")) == b"answer"
+
+
+def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _, port = server.getsockname()
+    with listen() as listening:
+        threading.Thread(target=relay, args=(listening, "127.0.0.1", port), daemon=True).start()
+        with socket.create_connection(listening.getsockname(), timeout=5) as near:
+            assert near.recv(1) == b""
+
+
+def test_children_tell_their_exit_codes(tmp_path: Path) -> None:
+    """In a process of its own, because `bury` waits for all children of a process."""
+    script = f"""
+import sys, threading, os
+sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
+from pathlib import Path
+from podperf.cluster.children import Children
+ended = threading.Event()
+def note(part, code):
+    print(part, code, flush=True)
+    ended.set()
+children = Children(note, {{"PATH": "/usr/bin:/bin", "COLOUR": "blue"}})
+threading.Thread(target=children.bury, daemon=True).start()
+log = Path({str(tmp_path / "log")!r})
+print(children.run(["sh", "-c", "echo $COLOUR; exit 7"], log), flush=True)
+print(children.run(["true"], log), flush=True)
+group = Path({str(tmp_path)!r})
+number = children.start("the part", ["sh", "-c", "exit 3"], log, [group])
+assert ended.wait(10)
+print(number)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    first, second, part, number = done.stdout.splitlines()
+    assert (first, second, part) == ("7", "0", "the part 3")
+    assert (tmp_path / "log").read_text() == "blue\n"
+    assert (tmp_path / "cgroup.procs").read_text() == f"{number}\n"
+
+
+def test_a_node_has_a_name_that_kubernetes_takes() -> None:
+    assert re.fullmatch(r"[a-z0-9]+", ClusterNode(1).name)
+
+
+def test_a_part_that_ended_is_told_with_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "FOLDER", tmp_path)
+    assert lifecycle._ended() is None
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "etcd").write_text("one\ntwo\nthree\nbind: address in use\n")
+    (tmp_path / "ended").write_text('{"part": "etcd", "exit_code": 1}\n')
+    assert lifecycle._ended() == "etcd ended with exit code 1: two | three | bind: address in use"
+
+
+def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, group = tmp_path / "cluster", tmp_path / "group"
+    monkeypatch.setattr(lifecycle, "FOLDER", folder)
+    monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
+    assert lifecycle.forget_killed() == []
+    folder.mkdir()
+    make([group], ["control"])
+    (folder / "groups").write_text(f"{group}\n")
+    assert lifecycle.state() is None
+    assert lifecycle.forget_killed() == [str(folder)]
+    assert not folder.exists()
+    assert not group.exists()
+
+
+def node(conditions: list[tuple[str, str, str]], taints: list[str] | None = None) -> Any:
+    """A node as the package kubernetes shows it."""
+    found = [SimpleNamespace(type=kind, status=status, message=message) for kind, status, message in conditions]
+    return SimpleNamespace(
+        spec=SimpleNamespace(taints=[SimpleNamespace(key=each) for each in taints or []] or None),
+        status=SimpleNamespace(conditions=found),
+    )
+
+
+def test_a_node_is_ready_when_it_says_so_and_takes_pods() -> None:
+    assert lifecycle._why_not_ready(node([("Ready", "True", "")])) is None
+    assert lifecycle._why_not_ready(node([("Ready", "False", "no CNI")])) == "no CNI"
+    assert lifecycle._why_not_ready(node([])) == "it has no condition yet"
+    tainted = node([("Ready", "True", "")], ["node.kubernetes.io/not-ready"])
+    assert lifecycle._why_not_ready(tainted) == "it is not ready yet"

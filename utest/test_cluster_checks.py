@@ -1,0 +1,184 @@
+"""`podperf check` on a cluster: rights, nodes, taints, pod security."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from podperf.kubernetes.api import ApiError
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_READER, OF_A_RUN, OF_SERVICES, READER_FILE, Right, allowed
+from podperf.preflight import cluster_checks
+from podperf.preflight.cluster_checks import check_cluster, observe_node
+from podperf.preflight.observation import Observation, State
+from podperf.testers.kubernetes_settings import KubernetesSettings
+
+ROOT = Path(__file__).parents[1]
+
+
+def granted(file: str, kind: str) -> set[str]:
+    """The rights in an RBAC file."""
+    documents = yaml.safe_load_all((ROOT / file).read_text())
+    rules = [rule for each in documents if each["kind"] == kind for rule in each["rules"]]
+    assert all(rule["apiGroups"] == [""] for rule in rules)
+    return {f"{verb} {resource}" for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
+    assert granted(NAMESPACED_FILE, "Role") == {each.name for each in (*OF_A_RUN, *OF_SERVICES)}
+
+
+def test_the_file_for_reading_grants_what_check_reads_and_no_more() -> None:
+    assert granted(READER_FILE, "ClusterRole") == {each.name for each in OF_A_READER}
+    assert {each.split()[0] for each in granted(READER_FILE, "ClusterRole")} == {"get", "list"}
+
+
+def test_the_namespace_of_the_file_has_the_level_that_the_pods_satisfy() -> None:
+    namespace, *_ = yaml.safe_load_all((ROOT / NAMESPACED_FILE).read_text())
+    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "baseline"}
+
+
+NODE: dict[str, Any] = {
+    "metadata": {"name": "node1"},
+    "spec": {},
+    "status": {
+        "allocatable": {"cpu": "3", "hugepages-2Mi": "128Mi", "hugepages-1Gi": "0", "intel.com/vf": "4"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "nodeInfo": {"containerRuntimeVersion": "containerd://1.6"},
+        "images": [{"names": ["localhost/other:1"]}],
+    },
+}
+SETTINGS = KubernetesSettings(PodWishes("localhost/podperf/pod:1"))
+
+
+def test_a_node_shows_what_it_offers() -> None:
+    found = observe_node(NODE, SETTINGS)
+    assert found == Observation(
+        "cluster", "node node1", State.OK, "containerd://1.6; CPUs: 3; hugepages-2Mi: 128Mi; intel.com/vf: 4"
+    )
+
+
+def test_a_node_that_is_not_ready_says_why() -> None:
+    status = {**NODE["status"], "conditions": [{"type": "Ready", "status": "False", "message": "no CNI"}]}
+    found = observe_node({**NODE, "status": status}, SETTINGS)
+    assert found.state is State.WARNING
+    assert found.detail.endswith("not ready (no CNI)")
+
+
+TAINT = {"key": "lab", "value": "net", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "lab", "operator": "Exists"}, True),
+        ({"key": "lab", "value": "net", "effect": "NoSchedule"}, True),
+        ({"key": "lab", "value": "other"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"key": "lab", "operator": "Exists", "effect": "NoExecute"}, False),
+    ],
+)
+def test_a_taint_is_in_the_way_unless_it_is_tolerated(toleration: dict[str, str], tolerated: bool) -> None:
+    settings = KubernetesSettings(PodWishes("i", tolerations=[toleration]))
+    found = observe_node({**NODE, "spec": {"taints": [TAINT]}}, settings)
+    assert (found.state is State.OK) == tolerated
+    assert tolerated or "taint lab:NoSchedule" in found.detail
+
+
+def test_a_taint_that_only_prefers_other_nodes_is_not_in_the_way() -> None:
+    taint = {**TAINT, "effect": "PreferNoSchedule"}
+    assert observe_node({**NODE, "spec": {"taints": [taint]}}, SETTINGS).state is State.OK
+
+
+def test_an_image_that_nobody_fetches_must_be_there() -> None:
+    settings = KubernetesSettings(PodWishes("localhost/podperf/pod:1", pull_policy="Never"))
+    assert "the image localhost/podperf/pod:1 is not there" in observe_node(NODE, settings).detail
+
+
+@dataclass
+class Cluster:
+    """A cluster that refuses some rights."""
+
+    refused: set[str] = field(default_factory=set)
+    level: str = "baseline"
+    where: str = "https://cluster"
+
+    def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        if path == "/version":
+            return {"gitVersion": "v1.34.4"}
+        if path.endswith("selfsubjectaccessreviews"):
+            asked = body["spec"]["resourceAttributes"]
+            name = "/".join(filter(None, (asked["resource"], asked["subresource"])))
+            return {"status": {"allowed": f"{asked['verb']} {name}" not in self.refused}}
+        if path == "/api/v1/nodes":
+            return {"items": [NODE]}
+        if path == "/api/v1/namespaces/mine":
+            return {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": self.level}}}
+        raise ApiError(path, 404, "not found")
+
+    def exists(self, path: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None) -> dict[str, Observation]:
+    """The observations about a cluster, by their subjects."""
+    monkeypatch.setattr(cluster_checks, "log_in", lambda *_: cluster)
+    settings = KubernetesSettings(PodWishes("i"), namespace=namespace)
+    return {each.subject: each for each in check_cluster(settings)}
+
+
+def test_a_sound_cluster_has_nothing_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster())
+    assert not any(each.in_the_way for each in found.values())
+    assert found["API server"].detail == "Kubernetes v1.34.4 at https://cluster"
+
+
+def test_a_missing_right_is_named_with_the_file_that_grants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster({"create pods/exec"}), "mine")["rights"]
+    assert found.in_the_way
+    assert found.detail == "not allowed: create pods/exec"
+    assert found.remedy == f"an administrator applies {NAMESPACED_FILE}"
+
+
+def test_a_login_without_rights_on_namespaces_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"create namespaces"}
+    assert "tester.settings.namespace" in checked(monkeypatch, Cluster(refused))["rights"].remedy
+    assert checked(monkeypatch, Cluster(refused), "mine")["rights"].state is State.OK
+
+
+def test_a_restricted_namespace_is_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster(level="restricted"), "mine")["namespace mine"]
+    assert found.in_the_way
+    assert "CAP_NET_RAW" in found.detail
+
+
+def test_nodes_that_may_not_be_read_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster({"list nodes"}))["nodes"]
+    assert (found.state, found.remedy) == (State.UNCHECKED, f"optional: {READER_FILE}")
+    assert not found.in_the_way
+
+
+def test_a_right_is_asked_for_in_its_namespace() -> None:
+    asked: list[dict[str, str]] = []
+
+    class Asked(Cluster):
+        def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+            asked.append(body["spec"]["resourceAttributes"])
+            return super().ask(method, path, body, query)
+
+    cluster: Any = Asked()
+    assert allowed(cluster, Right("create", "pods", "exec"), "mine")
+    assert allowed(cluster, Right("list", "nodes", cluster=True), "mine")
+    assert asked == [
+        {"verb": "create", "resource": "pods", "subresource": "exec", "namespace": "mine"},
+        {"verb": "list", "resource": "nodes", "subresource": ""},
+    ]

@@ -1,0 +1,82 @@
+"""Images of pods as archives."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+
+from podperf.cluster.oci_archive import ImageFile, layer_of, read_archive, write_archive
+from podperf.cluster.pod_image import filtered
+
+FILES = [
+    ImageFile("bin", folder=True),
+    ImageFile("bin/program", b"\x7fELF", 0o755),
+    ImageFile("bin/sh", link="program"),
+]
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    """The files of an archive."""
+    with tarfile.open(archive) as tar:
+        found = {each.name: tar.extractfile(each) for each in tar}
+        return {name: file.read() for name, file in found.items() if file is not None}
+
+
+def test_every_blob_has_its_digest_as_its_name(tmp_path: Path) -> None:
+    made = write_archive(tmp_path / "a.tar", "localhost/x:1", [layer_of(FILES)], ["/bin/sh"], "amd64")
+    blobs = {name: content for name, content in contents(made.path).items() if name.startswith("blobs/sha256/")}
+    assert len(blobs) == 3
+    for name, content in blobs.items():
+        assert hashlib.sha256(content).hexdigest() == Path(name).name
+
+
+def test_the_index_leads_to_the_configuration_and_the_layers(tmp_path: Path) -> None:
+    made = write_archive(tmp_path / "a.tar", "localhost/x:1", [layer_of(FILES)], ["/bin/sh"], "arm64")
+    found = contents(made.path)
+    (described,) = json.loads(found["index.json"])["manifests"]
+    assert described["digest"] == made.digest
+    manifest = json.loads(found[f"blobs/{made.digest.replace(':', '/')}"])
+    configuration = json.loads(found[f"blobs/{manifest['config']['digest'].replace(':', '/')}"])
+    assert (configuration["architecture"], configuration["config"]["Cmd"]) == ("arm64", ["/bin/sh"])
+    (layer,) = manifest["layers"]
+    content = gzip.decompress(found[f"blobs/{layer['digest'].replace(':', '/')}"])
+    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(content).hexdigest()}"]
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        assert [(each.name, each.mode, each.linkname) for each in tar] == [
+            ("bin", 0o755, ""),
+            ("bin/program", 0o755, ""),
+            ("bin/sh", 0o644, "program"),
+        ]
+
+
+def test_old_docker_finds_the_same_blobs(tmp_path: Path) -> None:
+    made = write_archive(tmp_path / "a.tar", "localhost/x:1", [layer_of(FILES)], ["/bin/sh"], "amd64")
+    found = contents(made.path)
+    (image,) = json.loads(found["manifest.json"])
+    assert image["RepoTags"] == ["localhost/x:1"]
+    assert {image["Config"], *image["Layers"]} <= set(found)
+
+
+def test_equal_content_gives_equal_bytes(tmp_path: Path) -> None:
+    first, second = (
+        write_archive(tmp_path / name, "localhost/x:1", [layer_of(FILES)], ["/bin/sh"], "amd64").path.read_bytes()
+        for name in ("a.tar", "b.tar")
+    )
+    assert first == second
+
+
+def test_name_and_digest_are_read_back(tmp_path: Path) -> None:
+    made = write_archive(tmp_path / "a.tar", "localhost/x:1", [layer_of(FILES)], ["/bin/sh"], "amd64")
+    assert read_archive(made.path) == made
+
+
+def test_what_no_pod_reads_is_left_out() -> None:
+    files = [
+        ImageFile(f"./{name}") for name in ("usr/bin/ip", "usr/share/doc/x", "var/lib/dpkg", "variant", "dev/null")
+    ]
+    with tarfile.open(fileobj=io.BytesIO(filtered(layer_of(files)))) as tar:
+        assert tar.getnames() == ["./usr/bin/ip", "./variant"]

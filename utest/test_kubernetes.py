@@ -1,0 +1,443 @@
+"""The API of a cluster, the objects of a run there, and the tester between two pods."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from podperf.errors import PodperfError, Unavailable
+from podperf.kubernetes import manifests, run_namespace
+from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.execute import END, CommandInPodFailed, checked
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
+from podperf.model import Direction, FrameSize, TrafficProfile, Trial
+from podperf.preflight import command as check_command
+from podperf.testers.kubernetes_plan import SERVICE_PORT, planned
+from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.testers.pod_port import DISCARDED, PodFacts
+from podperf.testers.two_processes import combined
+
+
+class Server(BaseHTTPRequestHandler):
+    """An HTTP server that answers with what the test wants."""
+
+    answers: Mapping[tuple[str, str], tuple[int, object]] = {}
+    seen: Sequence[tuple[str, str, object]] = []
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.seen.append((self.command, self.path, json.loads(body) if body else None))  # type: ignore[attr-defined]
+        status, answer = self.server.answers[self.command, self.path]  # type: ignore[attr-defined]
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    """The server, with its `answers` and what it has `seen`."""
+    found: Any = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    found.answers, found.seen = {}, []
+    threading.Thread(target=found.serve_forever, daemon=True).start()
+    yield found
+    found.shutdown()
+    found.server_close()
+
+
+def kubeconfig(folder: Path, port: int) -> str:
+    """A kubeconfig for a server on this port."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}],
+        "current-context": "here",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@pytest.fixture
+def api(server: Any, tmp_path: Path) -> Api:
+    """A login to the server."""
+    return log_in(kubeconfig(tmp_path, server.server_address[1]), None)
+
+
+def test_an_answer_is_data_with_fields_that_nobody_knows_yet(api: Api, server: Any) -> None:
+    server.answers["GET", "/version"] = (200, {"gitVersion": "v1.99.0", "newField": {"a": [1]}})
+    assert api.ask("GET", "/version") == {"gitVersion": "v1.99.0", "newField": {"a": [1]}}
+    assert api.namespace == "mine"
+
+
+def test_a_body_arrives_as_json(api: Api, server: Any) -> None:
+    server.answers["POST", "/api/v1/namespaces"] = (201, {})
+    body = manifests.namespace("podperf-x", "x")
+    api.ask("POST", "/api/v1/namespaces", body)
+    assert server.seen == [("POST", "/api/v1/namespaces", body)]
+
+
+def test_a_refusal_has_the_servers_words(api: Api, server: Any) -> None:
+    server.answers["GET", "/api/v1/nodes"] = (403, {"kind": "Status", "message": "nodes is forbidden: User x"})
+    with pytest.raises(ApiError, match="refuses `GET /api/v1/nodes`: nodes is forbidden: User x") as error:
+        api.ask("GET", "/api/v1/nodes")
+    assert error.value.status == 403
+
+
+def test_what_is_gone_needs_no_deleting(api: Api, server: Any) -> None:
+    server.answers["DELETE", "/x"] = (404, {"message": "not found"})
+    api.delete("/x")
+    server.answers["DELETE", "/x"] = (403, {"message": "no"})
+    with pytest.raises(ApiError):
+        api.delete("/x")
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    nobody = log_in(kubeconfig(tmp_path, 1), None)
+    with pytest.raises(ApiError, match=r"does not answer `GET /version`: http://127.0.0.1:1: .*refused"):
+        nobody.ask("GET", "/version")
+
+
+def test_without_a_cluster_the_message_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(PodperfError, match=r"no cluster: .*sudo ./podperf cluster up"):
+        log_in(str(tmp_path / "none"), None)
+
+
+def test_an_unknown_context_is_named(server: Any, tmp_path: Path) -> None:
+    with pytest.raises(PodperfError, match=r"no cluster: .*there"):
+        log_in(kubeconfig(tmp_path, server.server_address[1]), "there")
+
+
+def test_the_output_before_the_end_marker_counts() -> None:
+    assert checked("p", ["cat"], f"a\nb\n{END} 0\n", "") == "a\nb\n"
+
+
+def test_a_command_without_an_end_marker_has_failed() -> None:
+    with pytest.raises(CommandInPodFailed, match="in pod p, `cat x` did not end: half an answer"):
+        checked("p", ["cat", "x"], "half an answer", "")
+
+
+def test_a_command_with_another_exit_code_has_failed() -> None:
+    with pytest.raises(CommandInPodFailed, match="exit code 2: no such file"):
+        checked("p", ["cat", "x"], f"{END} 2\n", "no such file\n")
+
+
+def test_a_pod_with_cpus_of_its_own_is_guaranteed() -> None:
+    resources = made_pod(cpus=2)["spec"]["containers"][0]["resources"]
+    assert resources["requests"] == resources["limits"] == {"cpu": "2", "memory": "256Mi"}
+
+
+def test_a_pod_that_shares_cpus_is_not_stopped_by_a_limit() -> None:
+    resources = made_pod()["spec"]["containers"][0]["resources"]
+    assert "cpu" not in resources["limits"]
+    assert resources["requests"]["cpu"] == "100m"
+
+
+def test_a_pod_ends_by_itself_and_has_no_rights_of_the_cluster() -> None:
+    spec = made_pod()["spec"]
+    assert spec["activeDeadlineSeconds"] == 14_400
+    assert spec["automountServiceAccountToken"] is False
+    security = spec["containers"][0]["securityContext"]
+    assert security["allowPrivilegeEscalation"] is False
+    assert "add" not in security["capabilities"]
+    assert "NET_RAW" not in security["capabilities"]["drop"]
+
+
+def test_the_wishes_of_a_topology_are_in_the_pod() -> None:
+    taint = {"key": "lab", "operator": "Exists"}
+    wishes = PodWishes("i", pull_secret="s", node_selector={"zone": "a"}, tolerations=[taint], runtime_class="kata")
+    spec = manifests.pod("p", "r", [], ["x"], wishes)["spec"]
+    assert spec["nodeSelector"] == {"zone": "a"}
+    assert (spec["tolerations"], spec["runtimeClassName"]) == ([taint], "kata")
+    assert spec["imagePullSecrets"] == [{"name": "s"}]
+
+
+@pytest.mark.parametrize(("other", "operator"), [(False, "In"), (True, "NotIn")])
+def test_the_second_pod_goes_to_the_node_of_the_first_or_to_another(other: bool, operator: str) -> None:
+    place = manifests.NodeOf("node7", other=other)
+    affinity = manifests.pod("p", "r", [], ["x"], PodWishes("i"), place)["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["node7"]}]}
+
+
+def test_between_two_clocks_there_is_no_latency() -> None:
+    latency = {"min": 1, "sum": 990, "max": 9, "counts": [[3, 990]]}
+    sent, counted = answer(intended=1000, sent=1000), answer(received=990, latency=latency)
+    assert combined(TRIAL, sent, counted, same_clock=False).directions[0].latency is None
+
+
+def made_pod(**wishes: Any) -> dict[str, Any]:
+    """A pod of a run."""
+    return manifests.pod("p", "r", manifests.owned_by("a", "u"), ["x"], PodWishes("i", **wishes))
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "hopeless"),
+    [
+        ({"phase": "Pending"}, "it has not started yet", False),
+        (
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes fit"}],
+            },
+            "no node takes it (0/3 nodes fit)",
+            False,
+        ),
+        (
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"state": {"waiting": {"reason": "ErrImageNeverPull", "message": "no image"}}}],
+            },
+            "ErrImageNeverPull: no image",
+            True,
+        ),
+        ({"phase": "Failed", "reason": "TopologyAffinityError", "message": "no"}, "TopologyAffinityError: no", True),
+        (
+            {
+                "phase": "Failed",
+                "containerStatuses": [{"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}],
+            },
+            "its program ended with exit code 137 (OOMKilled)",
+            True,
+        ),
+    ],
+)
+def test_a_pod_that_does_not_run_has_a_cause(status: Mapping[str, Any], cause: str, hopeless: bool) -> None:
+    assert why_not_running({"status": status}) == (cause, hopeless)
+
+
+@dataclass
+class FakeApi:
+    """A cluster in memory, with namespaces, config maps and pods."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)  # path and status
+    addresses: list[str] = field(default_factory=list)  # of Services to come
+
+    def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        if path in self.refused:
+            raise ApiError(f"{method} {path}", self.refused[path], "refused")
+        if method == "POST":
+            namespace = {"namespace": path.split("/")[4]} if "/namespaces/" in path else {}
+            made = {**body, "metadata": {**body["metadata"], "uid": "u", **namespace}}
+            if body["kind"] == "Service":
+                made["spec"] = {**body["spec"], "clusterIP": self.addresses.pop()}
+            self.objects[f"{path}/{body['metadata']['name']}"] = made
+            return made
+        if method == "PATCH":
+            self.objects[path]["data"] = body["data"]
+            return self.objects[path]
+        if path in self.objects:
+            return self.objects[path]
+        return {"items": [each for key, each in self.objects.items() if self._is_in(key, path, query)]}
+
+    @staticmethod
+    def _is_in(key: str, path: str, query: Sequence[tuple[str, str]]) -> bool:
+        folder, _, _ = key.rpartition("/")
+        everywhere = path == "/api/v1/configmaps" and folder.endswith("/configmaps")
+        return folder == path or everywhere
+
+    def exists(self, path: str) -> bool:
+        return path in self.objects
+
+    def delete(self, path: str) -> None:
+        for key in [key for key in self.objects if key == path or key.startswith(f"{path}/")]:
+            del self.objects[key]
+
+
+def cluster(fake: FakeApi) -> Any:
+    """The fake as an Api."""
+    return fake
+
+
+def test_a_run_has_a_namespace_and_leaves_none() -> None:
+    fake = FakeApi()
+    place = RunNamespace(cluster(fake))
+    place.start(made_pod())
+    assert set(fake.objects) == {
+        f"/api/v1/namespaces/{place.name}",
+        f"/api/v1/namespaces/{place.name}/configmaps/podperf-run-{place.run}",
+        f"/api/v1/namespaces/{place.name}/pods/p",
+    }
+    place.close()
+    place.close()
+    assert not fake.objects
+
+
+def test_a_run_in_a_given_namespace_leaves_the_namespace() -> None:
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}})
+    place = RunNamespace(cluster(fake), "mine")
+    assert set(fake.objects) == {
+        "/api/v1/namespaces/mine",
+        f"/api/v1/namespaces/mine/configmaps/podperf-run-{place.run}",
+    }
+    place.close()
+    assert set(fake.objects) == {"/api/v1/namespaces/mine"}
+
+
+def test_a_login_that_may_not_make_a_namespace_is_told_what_to_do() -> None:
+    with pytest.raises(Unavailable, match=r"tester\.settings\.namespace, with the rights of"):
+        RunNamespace(cluster(FakeApi(refused={"/api/v1/namespaces": 403})))
+
+
+def test_a_namespace_without_an_anchor_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeApi()
+    monkeypatch.setattr(run_namespace, "token_hex", lambda _: "77")
+    fake.refused["/api/v1/namespaces/podperf-77/configmaps"] = 403
+    with pytest.raises(ApiError):
+        RunNamespace(cluster(fake))
+    assert not fake.objects
+
+
+def test_this_process_lives_and_others_are_unknown() -> None:
+    place = RunNamespace(cluster(FakeApi()), "mine")
+    (anchor,) = place._api.ask("GET", "/api/v1/namespaces/mine/configmaps")["items"]
+    assert lives_here(anchor["data"]) is True
+    assert lives_here({**anchor["data"], "machine": "another"}) is None
+    assert lives_here({**anchor["data"], "process": f"{os.getpid()} 1"}) is False  # the number was used again
+    place.close()
+
+
+def test_clean_deletes_killed_runs_and_no_others() -> None:
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}})
+    places = [RunNamespace(cluster(fake)), RunNamespace(cluster(fake)), RunNamespace(cluster(fake), "mine")]
+    killed, alive, killed_in_given = places
+    for each in (killed, killed_in_given):
+        fake.objects[f"/api/v1/namespaces/{each.name}/configmaps/podperf-run-{each.run}"]["data"]["process"] = "1 1"
+    assert set(forget_killed(cluster(fake))) == {
+        f"namespace {killed.name}",
+        f"pods of podperf-run-{killed_in_given.run} in namespace mine",
+    }
+    assert f"/api/v1/namespaces/{alive.name}" in fake.objects
+    assert "/api/v1/namespaces/mine" in fake.objects
+    for each in places:
+        each._closed.set()
+
+
+def test_a_run_on_another_machine_lives_if_it_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeApi()
+    places = [RunNamespace(cluster(fake)), RunNamespace(cluster(fake))]
+    for each in places:
+        each._closed.set()
+    paths = [f"/api/v1/namespaces/{each.name}/configmaps/podperf-run-{each.run}" for each in places]
+    for path in paths:
+        fake.objects[path]["data"] = {"machine": "another", "process": "1 1", "beats": "0"}
+
+    def a_while(_: float) -> None:
+        fake.objects[paths[0]]["data"] = {"machine": "another", "process": "1 1", "beats": "2"}
+
+    monkeypatch.setattr(run_namespace.time, "sleep", a_while)
+    assert list(forget_killed(cluster(fake))) == [f"namespace {places[1].name}"]
+
+
+def test_a_namespace_of_somebody_else_is_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"metadata": {"name": "shop", "labels": {manifests.MANAGER: "podperf"}}}
+    fake = FakeApi({"/api/v1/namespaces/shop": other})
+    monkeypatch.setattr(run_namespace.time, "sleep", lambda _: None)
+    assert list(forget_killed(cluster(fake))) == []
+    assert fake.objects
+
+
+def test_facts_of_a_pod_have_its_ipv4_address() -> None:
+    status = {"podIPs": [{"ip": "fd00::5"}, {"ip": "10.1.2.3"}], "containerStatuses": [{"imageID": "sha256:1"}]}
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}
+    assert str(PodFacts.of(pod).address) == "10.1.2.3"
+    with pytest.raises(PodperfError, match="no IPv4 address"):
+        PodFacts.of({**pod, "status": {"podIPs": [{"ip": "fd00::5"}]}})
+
+
+def answer(**values: Any) -> dict[str, Any]:
+    """An answer of one of the tester's processes."""
+    names = ("intended", "sent", "received", "duplicated", "reordered", "corrupted", "late")
+    direction = {"direction": "left-to-right", "duration_ns": 1e9, **dict.fromkeys(names, 0)}
+    of_trial = {"started": 5.0, "elapsed": 1.5, "stray": 0, "own_drops": 0, "own_drops_reason": "", "unready": ""}
+    direction |= {name: value for name, value in values.items() if name not in of_trial}
+    return {
+        **of_trial,
+        **{name: value for name, value in values.items() if name in of_trial},
+        "directions": [direction],
+    }
+
+
+TRIAL = Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0)
+
+
+def test_one_process_tells_what_was_sent_and_the_other_one_what_arrived() -> None:
+    latency = {"min": 1, "sum": 990, "max": 9, "counts": [[3, 990]]}
+    result = combined(
+        TRIAL, answer(intended=1000, sent=1000, late=3), answer(received=990, reordered=2, latency=latency)
+    )
+    (found,) = result.directions
+    assert (found.direction, found.sent, found.received, found.late) == (Direction.LEFT_TO_RIGHT, 1000, 990, 3)
+    assert (result.lost, result.invalid) == (10, None)
+    assert found.latency is not None and found.latency.maximum == 9
+
+
+def test_troubles_of_both_processes_count() -> None:
+    sound = answer(intended=1000, sent=1000, received=1000)
+    assert combined(TRIAL, {**sound, "unready": "eth0 is down"}, sound).invalid == "eth0 is down"
+    full = {**sound, "own_drops": 5, "own_drops_reason": "the receive ring of eth0 was full"}
+    assert combined(TRIAL, sound, full).invalid == "the tester itself lost 5 frames: the receive ring of eth0 was full"
+
+
+def test_a_slow_sender_makes_a_trial_invalid() -> None:
+    result = combined(TRIAL, answer(intended=1000, sent=900), answer(received=900))
+    assert result.invalid == "the tester sent only 90.0% of the intended load left-to-right"
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"), [(None, ["Namespace", "ConfigMap", "Pod", "Pod"]), ("mine", ["ConfigMap", "Pod", "Pod"])]
+)
+def test_a_plan_has_the_objects_of_a_run_in_one_namespace(given: str | None, kinds: list[str]) -> None:
+    found = planned(KubernetesSettings(PodWishes("i"), namespace=given))
+    assert [each["kind"] for each in found] == kinds
+    places = {each["metadata"].get("namespace") or each["metadata"]["name"] for each in found}
+    assert places == {given or "podperf-plan"}
+
+
+def test_a_service_leads_to_the_pod_whose_label_it_selects() -> None:
+    found = planned(KubernetesSettings(PodWishes("i"), destination="service"))
+    pods, services = ([each for each in found if each["kind"] == kind] for kind in ("Pod", "Service"))
+    assert len(services) == len(pods) == 2
+    for pod, made in zip(pods, services, strict=True):
+        assert made["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        (port,) = made["spec"]["ports"]
+        assert (port["protocol"], port["port"], port["targetPort"]) == ("UDP", SERVICE_PORT, DISCARDED)
+    assert services[0]["spec"]["selector"] != services[1]["spec"]["selector"]
+
+
+def test_a_run_deletes_its_services_in_a_given_namespace() -> None:
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}}, addresses=["10.96.0.9"])
+    place = RunNamespace(cluster(fake), "mine")
+    endpoint = manifests.PodEndpoint("p", DISCARDED)
+    assert str(place.start_service(manifests.service("s", place.run, place.owners, endpoint, 7))) == "10.96.0.9"
+    place.close()
+    assert set(fake.objects) == {"/api/v1/namespaces/mine"}
+
+
+def test_check_shows_the_plan_without_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = Path(__file__).parents[1] / "topologies" / "kubernetes.yaml"
+    assert check_command.main([str(topology), "--plan", "external"]) == 0
+    shown = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [each["kind"] for each in shown] == ["Namespace", "ConfigMap", "Pod", "Pod"]
+    with pytest.raises(PodperfError, match="only external is measured"):
+        check_command.main([str(topology), "--plan", "linux-bridge"])
