@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
 from pathlib import Path
@@ -199,11 +201,20 @@ def test_the_module_requires_the_programs_that_are_built() -> None:
     assert f"k8s.io/kubernetes v{version} h1:" in (MODULE / "go.sum").read_text()
 
 
+@contextmanager
+def relayed(address: str, port: int) -> Iterator[tuple[str, int]]:
+    """Where a relay to this address listens."""
+    with listen() as listening:
+        thread = threading.Thread(target=relay, args=(listening, address, port), daemon=True)
+        thread.start()
+        yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+        assert not thread.is_alive()
+
+
 def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, listen() as listening:
-        where = listening.getsockname()
-        arguments = (listening, *server.getsockname())
-        threading.Thread(target=relay, args=arguments, daemon=True).start()
+    with socket.create_server(("127.0.0.1", 0)) as server, relayed(*server.getsockname()) as where:
         with socket.create_connection(where, timeout=5) as near:
             far, _ = server.accept()
             with far:
@@ -218,10 +229,8 @@ def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
 def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         _, port = server.getsockname()
-    with listen() as listening:
-        threading.Thread(target=relay, args=(listening, "127.0.0.1", port), daemon=True).start()
-        with socket.create_connection(listening.getsockname(), timeout=5) as near:
-            assert near.recv(1) == b""
+    with relayed("127.0.0.1", port) as where, socket.create_connection(where, timeout=5) as near:
+        assert near.recv(1) == b""
 
 
 def test_children_tell_their_exit_codes(tmp_path: Path) -> None:

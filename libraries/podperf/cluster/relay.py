@@ -20,10 +20,11 @@ def listen() -> socket.socket:
 
 
 def relay(listening: socket.socket, address: str, port: int) -> None:
-    """Accept connections for ever, each in threads of its own."""
-    while True:
-        near, _ = listening.accept()
-        threading.Thread(target=_lead, args=(near, address, port), daemon=True).start()
+    """Accept connections, each in threads of its own, until the socket is shut down."""
+    with suppress(OSError):
+        while True:
+            near, _ = listening.accept()
+            threading.Thread(target=_lead, args=(near, address, port), daemon=True).start()
 
 
 def _lead(near: socket.socket, address: str, port: int) -> None:
