@@ -214,16 +214,16 @@ def relayed(address: str, port: int) -> Iterator[tuple[str, int]]:
 
 
 def test_the_relay_leads_both_ways_and_passes_ends_on() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, relayed(*server.getsockname()) as where:
-        with socket.create_connection(where, timeout=5) as near:
-            far, _ = server.accept()
-            with far:
-                near.sendall(b"question")
-                near.shutdown(socket.SHUT_WR)
-                assert b"".join(iter(lambda: far.recv(100), b"")) == b"question"
-                far.sendall(b"answer")
-                far.shutdown(socket.SHUT_WR)
-                assert b"".join(iter(lambda: near.recv(100), b"")) == b"answer"
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, relayed(*server.getsockname()) as where, socket.create_connection(where, timeout=5) as near:
+        far, _ = server.accept()
+        with far:
+            near.sendall(b"question")
+            near.shutdown(socket.SHUT_WR)
+            assert b"".join(iter(lambda: far.recv(100), b"")) == b"question"
+            far.sendall(b"answer")
+            far.shutdown(socket.SHUT_WR)
+            assert b"".join(iter(lambda: near.recv(100), b"")) == b"answer"
 
 
 def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
