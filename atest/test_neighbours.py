@@ -82,7 +82,8 @@ def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
         assert told["held_to"] == [str(plan.cpus[0])]
         assert told["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
         deadline = time.monotonic() + 20
-        while not (limits := neighbour.read_limits())["throttled_periods"]:
+        # Many periods, because the share of the first ones depends on the moment at which they are read.
+        while (limits := neighbour.read_limits())["throttled_periods"] < 10:
             assert time.monotonic() < deadline, limits
         assert (limits["cpu"], limits["memory_mib"], limits["processes"]) == (0.25, 64, 1)
         neighbour.check()
