@@ -25,7 +25,7 @@ from robot_run import ROOT, Robot, podperf
 
 CLAIM = IsolationClaim("af-xdp", NeighbourKind.BUSY, (CpuIsolation.EXCLUSIVE, CpuIsolation.NONE))
 RUNNING = NeighbourPlan(CLAIM.neighbour, (0,)).command
-LIMITS = PodLimits(cpu=0.25, memory=64)
+LIMITS = PodLimits(memory=64)
 
 
 def neighbours() -> list[str]:
@@ -71,7 +71,7 @@ def test_pods_and_neighbour_are_where_the_level_puts_them(place: int) -> None:
 
 @pytest.mark.usefixtures("machine_as_before")
 def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
-    """With a limit of CPU time, the kernel also throttles it."""
+    """A limit of memory holds for it, too."""
     host, undo = LocalHost(), ExitStack()
     plan = NeighbourPlan(NeighbourKind.CHAIN, (max(os.sched_getaffinity(0)),), LIMITS)
     if reason := missing(host, LIMITS):
@@ -81,17 +81,11 @@ def test_a_chain_under_load_is_an_ordinary_neighbour_and_forwards() -> None:
         told = neighbour.describe()
         assert told["held_to"] == [str(plan.cpus[0])]
         assert told["scheduling"] == [f"SCHED_OTHER, nice {os.nice(0)}"]
-        deadline = time.monotonic() + 20
-        while not (limits := neighbour.read_limits())["throttled_periods"]:
-            assert time.monotonic() < deadline, limits
-        assert (limits["cpu"], limits["memory_mib"], limits["processes"]) == (0.25, 64, 1)
+        assert (told["limits"]["memory_mib"], told["limits"]["processes"]) == (64, 1)
         neighbour.check()
-        before = forwarded(host)
-        while forwarded(host) == before:
+        deadline, before = time.monotonic() + 20, forwarded(host)
+        while forwarded(host) == before or neighbour.cpus_taken() < 0.05:
             assert time.monotonic() < deadline, before
-        # The sender is in the kernel for many periods of the limit. It pays for them later, in longer pauses.
-        while neighbour.cpus_taken() > 0.5:
-            assert time.monotonic() < deadline, "the limit does not hold"
 
 
 def forwarded(host: Host) -> str:

@@ -22,6 +22,7 @@ from podperf.model import Chain, FrameSize, Placement
 from podperf.preflight.plan import Plan, plan
 from podperf.preflight.recording import Kind
 from podperf.records import TestRecord, read_record, schema_errors
+from podperf.testbed import neighbour
 from podperf.testbed.neighbour import HOG_MIB, Neighbour, NeighbourKind, NeighbourPlan, refuse_neighbour
 from podperf.testbed.scenarios import CpuIsolation, Node, Scenario, place_scenario
 from podperf.topology import SCHEMA_PATH, load_topology
@@ -84,12 +85,12 @@ def test_the_claim_has_the_neighbour_in_its_name() -> None:
 
 @pytest.mark.parametrize("kind", list(NeighbourKind))
 def test_a_neighbour_with_limits_starts_in_a_group(kind: NeighbourKind) -> None:
-    made = planned(kind, PodLimits(cpu=0.25, memory=64))
+    made = planned(kind, PodLimits(memory=64))
     texts = [each.text for each in made.steps]
     folder = "/sys/fs/cgroup/podperf-neighbour"
     start = next(number for number, text in enumerate(texts) if f"1 {folder} " in text)
-    assert texts.index(f"mkdir {folder}") < texts.index(f"tee {folder}/cpu.max") < start
-    assert [each.content for each in made.steps if each.text == f"tee {folder}/cpu.max"] == ["25000 100000"]
+    assert texts.index(f"mkdir {folder}") < texts.index(f"tee {folder}/memory.max") < start
+    assert [each.content for each in made.steps if each.text == f"tee {folder}/memory.max"] == [str(64 << 20)]
     assert not any(folder in each.text for each in planned(kind).steps)
 
 
@@ -111,6 +112,13 @@ def test_limits_that_the_worker_cannot_have_are_refused() -> None:
     refuse_neighbour(host, NeighbourPlan(BUSY, (0,)))
 
 
+def test_a_limit_of_cpu_time_that_would_not_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbour, "missing", lambda *_: None)  # the worker has all control groups
+    with pytest.raises(Unavailable, match="does not hold for a chain under load"):
+        refuse_neighbour(ScriptedHost({}), NeighbourPlan(CHAIN, (0,), QUARTER))
+    refuse_neighbour(ScriptedHost({}), NeighbourPlan(CHAIN, (0,), PodLimits(memory=64)))
+
+
 def test_limits_that_do_not_hold_fail_the_test(tmp_path: Path) -> None:
     for name, text in {"cgroup.procs": "", "cpu.max": "25000 100000", "cpu.stat": "nr_periods 7"}.items():
         (tmp_path / name).write_text(text)
@@ -118,12 +126,12 @@ def test_limits_that_do_not_hold_fail_the_test(tmp_path: Path) -> None:
     with ExitStack() as undo:
         process = LocalHost().spawn("cat")
         undo.callback(process.stop)
-        neighbour = Neighbour(NeighbourPlan(BUSY, (0,), QUARTER), LocalHost(), [process], 0, 0, group)
+        limited = Neighbour(NeighbourPlan(BUSY, (0,), QUARTER), LocalHost(), [process], 0, 0, group)
         with pytest.raises(PodperfError, match="hold only for 0 of its 1 processes"):
-            neighbour.describe()
+            limited.describe()
         (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
-        assert neighbour.describe()["limits"]["cpu"] == 0.25
-        assert neighbour.read_limits()["periods"] == 7
+        assert limited.describe()["limits"]["cpu"] == 0.25
+        assert limited.read_limits()["periods"] == 7
 
 
 @pytest.mark.parametrize("name", ["af-xdp-neighbour-cpu-time", "af-xdp-neighbour-memory"])

@@ -147,6 +147,11 @@ def refuse_neighbour(host: Host, plan: NeighbourPlan) -> None:
     """Raises Unavailable if the worker cannot limit this neighbour, or has too little memory for it."""
     if plan.limits and (reason := missing(host, plan.limits)) is not None:
         raise Unavailable(reason)
+    if plan.kind is NeighbourKind.CHAIN and plan.limits.cpu is not None:
+        raise Unavailable(
+            "a limit of CPU time does not hold for a chain under load: its sender stays in the kernel, which pauses a "
+            "process on the way back from there"
+        )
     if plan.kind is not NeighbourKind.MEMORY_HOG:
         return
     blocks = plan.block_mib * len(plan.cpus)
