@@ -41,7 +41,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
     """The records of a run of four rows."""
     folder.mkdir()
     rows = ("wire", "macvlan", "linux-bridge", "tc-redirect-peer")
-    chosen = [word for each in rows for word in ("--include", f"{each}AND64BANDquick")]
+    chosen = [word for each in rows for word in ("--include", f"{each}AND64BANDquickNOTsec-5")]
     robot = Robot(folder, *chosen, str(ROOT / "tests"), topology=TOPOLOGY.read_text())
     assert robot.wait(RUN_TIMEOUT) == 0, robot.output.read_text()
     return robot.records()
