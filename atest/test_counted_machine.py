@@ -13,6 +13,7 @@ import pytest
 
 from counted_lab import ONLY_IF_ASKED, TOPOLOGY, CountedLab, booted, demand
 from podperf.counted_machine import boot
+from podperf.counted_machine.bridges import probed
 from podperf.counted_machine.plugin import Plugin
 from podperf.counted_machine.profile import ChainProfiler
 from podperf.hosts.namespaces import PREFIX
@@ -20,7 +21,7 @@ from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.methods.cost import CHANCE, Builds, Cost, StandingChain
 from podperf.methods.functions import Functions, differences, rest
 from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialResult
-from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testers.base import UNPACED
 from robot_run import ROOT, Robot
 
@@ -92,9 +93,7 @@ def cost(machine: CountedLab, standing: Callable[[], AbstractContextManager[Syst
     @contextmanager
     def build() -> Iterator[StandingChain]:
         with standing() as sut:
-            traffic = addressed(TRAFFIC, sut)
-            sut.probe(traffic)
-            yield Chained(sut, traffic, ChainProfiler(machine.profiler))
+            yield Chained(sut, probed(sut, TRAFFIC), ChainProfiler(machine.profiler))
 
     found, _ = Cost().run(build)
     return found[1]

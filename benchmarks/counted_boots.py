@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
-from podperf.counted_machine.bridges import widen_bridges
+from podperf.counted_machine.bridges import probed
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, TrialNotDelivered, Unavailable
 from podperf.hosts.local import LocalHost
@@ -30,7 +30,7 @@ from podperf.model import Chain, FrameSize, Loop, TrafficProfile, Trial, TrialRe
 from podperf.run.booting import booted, prepared
 from podperf.testbed.access import machines_of
 from podperf.testbed.run_lock import RunLock
-from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 from podperf.topology import load_topology
@@ -143,9 +143,7 @@ class Standing:
 def standing(testbed: LiveTestbed, row: Row) -> Iterator[Standing]:
     """The chain of a row."""
     with testbed.build(row.chain, row.traffic.frame) as sut:
-        widen_bridges(sut)
-        sut.probe(addressed(replace(row.traffic, directions=tuple(sut.entries) or row.traffic.directions), sut))
-        yield Standing(sut, addressed(row.traffic, sut))
+        yield Standing(sut, probed(sut, row.traffic))
 
 
 def told(found: dict[tuple[str, int], list[Builds]]) -> int:

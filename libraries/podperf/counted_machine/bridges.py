@@ -1,14 +1,28 @@
-"""Bridges of a counted machine, in which no collision of addresses costs a frame instructions."""
+"""Makes a chain on a counted machine ready: no collision of addresses in a bridge then costs a frame instructions."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from podperf.hosts.shell_script import shell_script
-from podperf.testbed.system_under_test import SystemUnderTest
+from podperf.model import TrafficProfile
+from podperf.testbed.system_under_test import SystemUnderTest, addressed
 
 _WIDEN = shell_script("widen_bridges.sh", beside=__file__)
 
 
-def widen_bridges(sut: SystemUnderTest) -> None:
+def probed(sut: SystemUnderTest, traffic: TrafficProfile) -> TrafficProfile:
+    """The traffic, addressed into a chain that forwards, and whose bridges are ready for closed loops.
+
+    Frames go in both directions once: a bridge looks through a whole bucket for an address that it has not learnt.
+    PodperfError if no frames cross.
+    """
+    _widen_bridges(sut)
+    sut.probe(addressed(replace(traffic, directions=tuple(sut.entries) or traffic.directions), sut))
+    return addressed(traffic, sut)
+
+
+def _widen_bridges(sut: SystemUnderTest) -> None:
     """Give each bridge of the chain's machine a table with many buckets, before the first frame of a trial.
 
     The kernel draws the seed of each table at random. In a small table, addresses often share a bucket, and each frame

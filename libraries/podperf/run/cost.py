@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from podperf.counted_machine.bridges import widen_bridges
+from podperf.counted_machine.bridges import probed
 from podperf.counted_machine.profile import ChainProfiler, Profiler
 from podperf.dataplanes.wire import Wire
 from podperf.errors import TrialNotDelivered, Unavailable
@@ -16,7 +16,7 @@ from podperf.methods.functions import Functions
 from podperf.model import Chain, Loop, TrafficProfile, Trial, TrialResult
 from podperf.run.limits import TrafficKind, kind_of
 from podperf.run.test_in_progress import TestInProgress
-from podperf.testbed.system_under_test import SystemUnderTest, addressed
+from podperf.testbed.system_under_test import SystemUnderTest
 from podperf.testbed.testbed import LiveTestbed
 from podperf.testers.base import UNPACED
 
@@ -113,10 +113,7 @@ def closed_loops(
 ) -> Iterator[StandingChain]:
     """Closed loops across what `build` sets up, while the context lasts."""
     with build() as sut:
-        widen_bridges(sut)
-        # Frames in both directions: a bridge looks through a whole bucket for an address that it has not learnt.
-        sut.probe(addressed(replace(traffic, directions=tuple(sut.entries) or traffic.directions), sut))
-        yield _Chain(test, sut, addressed(traffic, sut), phase, ChainProfiler(profiler))
+        yield _Chain(test, sut, probed(sut, traffic), phase, ChainProfiler(profiler))
 
 
 @dataclass(frozen=True)
