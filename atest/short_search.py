@@ -1,6 +1,6 @@
 """A listener of Robot Framework that shortens the preset `quick`: a search takes two seconds, a latency trial tenths.
 
-It is for runs whose figures do not matter. Such a search may end before it has found a rate.
+Runs whose figures do not matter take it. A search may end then before it has found a rate.
 """
 
 from __future__ import annotations

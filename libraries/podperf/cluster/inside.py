@@ -45,7 +45,7 @@ class Inside:
         self.children = Children(self._note, {"PATH": path, "HOME": "/root"})
 
     def start(self) -> None:
-        """Start everything. What goes wrong is in the log of this process."""
+        """Start everything. The log of this process has the error of a part that does not start."""
         try:
             self._start()
         except Exception:

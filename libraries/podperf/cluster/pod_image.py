@@ -16,6 +16,7 @@ from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archi
 from podperf.cluster.parts import digest_of
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
+from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
 from podperf.testers.kubernetes_settings import IMAGE
 from podperf.testers.software import TESTER_BINARY
@@ -66,8 +67,7 @@ def ready_image(host: Host, say: Callable[[str], None]) -> Archive:
 
 
 def _distribution(host: Host) -> Mapping[str, str]:
-    lines = host.get("/etc/os-release").decode().splitlines()
-    found = {name: value.strip('"') for name, _, value in (line.partition("=") for line in lines)}
+    found = parse_os_release(host.get("/etc/os-release").decode())
     if "VERSION_CODENAME" not in found:
         raise Unavailable("the image of the pods is made from the packages of Debian or Ubuntu, and this is neither")
     return found

@@ -49,7 +49,7 @@ class Api:
                 _request_timeout=TIMEOUT,
             )
         except ApiException as error:
-            raise ApiError(f"{method} {path}", error.status or 0, _message(error.body) or str(error.reason)) from error
+            raise _refused(f"{method} {path}", error) from error
         except (HTTPError, OSError) as error:
             raise ApiError(f"{method} {path}", 0, f"{self.where}: {_cause(error)}") from error
         return json.loads(answer.data)
@@ -85,9 +85,7 @@ class Api:
                 call, pod, namespace, command=list(command), _preload_content=False, _request_timeout=TIMEOUT, **streams
             )
         except ApiException as error:
-            raise ApiError(
-                f"exec in pod {pod}", error.status or 0, _message(error.body) or str(error.reason)
-            ) from error
+            raise _refused(f"exec in pod {pod}", error) from error
 
     def close(self) -> None:
         """Close the connections."""
@@ -135,6 +133,11 @@ def _client(configuration: Any) -> Any:
 
     configuration.retries = 0  # the caller knows whether a request may be repeated
     return client.ApiClient(configuration)
+
+
+def _refused(what: str, error: Any) -> ApiError:
+    """The error for an ApiException of the package kubernetes."""
+    return ApiError(what, error.status or 0, _message(error.body) or str(error.reason))
 
 
 def _message(body: object) -> str:

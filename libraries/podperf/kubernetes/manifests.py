@@ -26,7 +26,7 @@ _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
 @dataclass(frozen=True)
 class PodWishes:
-    """What the topology says of all pods of a run."""
+    """The settings of the topology for all pods of a run."""
 
     image: str
     pull_policy: str = "IfNotPresent"

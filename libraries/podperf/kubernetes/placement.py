@@ -53,7 +53,7 @@ class PodPlacement:
         return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None)
 
     def differs(self, cpus: int) -> str | None:
-        """What the pod asked for and what it got, if they differ. It asked for so many CPUs alone; 0: for none."""
+        """The asked and the given CPUs in words, if they differ. The pod asked for `cpus` CPUs alone (0: for none)."""
         asked = f"it asked for {cpus} {'CPU' if cpus == 1 else 'CPUs'} alone"
         if not cpus:
             return None

@@ -24,16 +24,16 @@ class Right:
         return f"{self.verb} {self.resource}" + (f"/{self.subresource}" if self.subresource else "")
 
 
-# Of each run, in its namespace. The client opens exec by GET; newer servers also ask for `create`.
+# Each run needs these rights in its namespace. The client opens exec by GET; newer servers also ask for `create`.
 OF_A_RUN = (
     *(Right(verb, "pods") for verb in ("create", "get", "list", "delete")),
     *(Right(verb, "pods", "exec") for verb in ("create", "get")),
     *(Right(verb, "configmaps") for verb in ("create", "get", "list", "patch", "delete")),
     Right("list", "events"),
 )
-# Of a run whose frames go to a Service.
+# A run whose frames go to a Service needs these, too.
 OF_SERVICES = tuple(Right(verb, "services") for verb in ("create", "delete"))
-# Of a run that makes its own namespace.
+# A run that makes its own namespace needs these, too.
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
 # Without these, `check` does not read what they show.
 OF_A_READER = tuple(Right(verb, "nodes", cluster=True) for verb in ("get", "list"))

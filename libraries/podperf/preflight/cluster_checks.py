@@ -94,7 +94,7 @@ def _check_nodes(api: Api, settings: KubernetesSettings) -> Iterator[Observation
 
 
 def observe_node(node: Mapping[str, Any], settings: KubernetesSettings) -> Observation:
-    """What a node offers, and why pods of the topology would not start there."""
+    """The runtime, CPUs and devices of a node, and the reasons why pods of the topology would not start there."""
     status = node["status"]
     offered = status.get("allocatable", {})
     pages = [f"{name}: {amount}" for name, amount in offered.items() if name.startswith("hugepages-") and amount != "0"]
