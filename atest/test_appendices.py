@@ -16,6 +16,7 @@ from robot_run import ROOT, Robot
 
 
 @pytest.mark.slow
+@pytest.mark.suites
 @pytest.mark.usefixtures("machine_as_before")
 def test_what_can_be_measured_is_and_the_rest_is_skipped_with_the_reason(tmp_path: Path) -> None:
     need("memif")

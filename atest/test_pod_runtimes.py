@@ -101,6 +101,7 @@ def test_a_killed_run_with_containers_then_clean(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.suites
 @pytest.mark.parametrize("suite", ["4.1.1_kernel_space", "4.1.2_user_space", "4.1.3_ebpf"])
 def test_the_quick_tests_of_a_suite_pass(tmp_path: Path, suite: str) -> None:
     path = f"tests/4.1_networking_models/{suite}.robot"
