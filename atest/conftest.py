@@ -17,7 +17,7 @@ from ssh_machine import SshMachine, ssh_machine
 pytest_plugins = ("time_left_line",)
 BEGAN = time.monotonic()
 EVERYTHING = os.environ.get("PODPERF_TESTS") == "all"  # asked for by `podperf test --all`
-VIRTUAL_SECONDS = float(os.environ.get("PODPERF_VIRTUAL_SECONDS", "inf"))  # after which no test on that worker begins
+STAGE_SECONDS = float(os.environ.get("PODPERF_STAGE_SECONDS", "inf"))  # after which no test of a stage of CI begins
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,9 +54,9 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
 
 @pytest.fixture
 def time_is_left() -> None:
-    """Skip, with the reason, when the time is up that there is for tests on the virtual worker."""
-    if time.monotonic() - BEGAN > VIRTUAL_SECONDS:
-        pytest.skip(f"the {VIRTUAL_SECONDS:.0f} s of PODPERF_VIRTUAL_SECONDS are over")
+    """Skip, with the reason, when the time is up that there is for the tests of a slow stage of CI."""
+    if time.monotonic() - BEGAN > STAGE_SECONDS:
+        pytest.skip(f"the {STAGE_SECONDS:.0f} s of PODPERF_STAGE_SECONDS are over")
 
 
 @pytest.fixture(scope="session")

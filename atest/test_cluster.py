@@ -46,6 +46,7 @@ KUBECONFIG = FOLDER / "kubeconfig"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
+    pytest.mark.usefixtures("time_is_left"),
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 START_TIMEOUT = 120.0  # seconds
