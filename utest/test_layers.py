@@ -35,7 +35,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
     {"cpu_plan", "documents", "metrics", "progress"},
     {"topology"},
     {"hosts"},
-    {"kernel", "kubernetes", "quietness"},
+    {"caches", "kernel", "kubernetes", "quietness"},
     {"pods", "testers"},
     {"dataplanes"},
     {"testbed"},

@@ -145,17 +145,6 @@ def test_a_booted_worker_is_a_lab_to_all_that_follows() -> None:
     assert (worker.as_lab(own).not_comparable, worker.as_lab(own).tester.maximum_load) == ("mine", 800)
 
 
-def test_half_made_images_are_forgotten_and_whole_ones_only_when_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(image, "CACHE", tmp_path)
-    for name in ("building-1234-5", "1234"):
-        (tmp_path / name).mkdir()
-    assert image.forget(LocalHost(), everything=False) == [str(tmp_path / "building-1234-5")]
-    assert image.forget(LocalHost(), everything=True) == [str(tmp_path / "1234")]
-    assert not list(tmp_path.iterdir())
-
-
 def test_only_root_reaches_the_keys_of_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes: list[int] = []
 

@@ -17,6 +17,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     pods, testers              pod runtimes and forwarders; the senders and receivers of test traffic
     kernel, quietness          features of a host's kernel; foreign work on the measuring CPUs
     kubernetes                 the API of a cluster, and the objects of a run there
+    caches                     folders that are made once and kept
     hosts                      the places where a command runs
     topology                   the values of a topology file
     cpu_plan, documents        the CPUs of each role; YAML checked against a schema

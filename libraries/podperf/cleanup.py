@@ -9,9 +9,10 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
+from podperf.caches import forget
 from podperf.cluster.lifecycle import forget_killed as forget_cluster
-from podperf.cluster.parts import forget as forget_programs
-from podperf.cluster.pod_image import forget as forget_pod_images
+from podperf.cluster.parts import CACHE as PROGRAMS
+from podperf.cluster.pod_image import CACHE as POD_IMAGES
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
@@ -28,7 +29,7 @@ from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testers import TESTERS
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import Topology, load_topology
-from podperf.virtual_worker.image import forget as forget_images
+from podperf.virtual_worker.image import CACHE as IMAGES
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
@@ -129,9 +130,7 @@ def main(arguments: Sequence[str]) -> int:
     with RunLock(CLEAN, _say), ExitStack() as undo:
         removed = _each_of(
             partial(put_back, here),
-            partial(forget_images, here, wanted.all),
-            partial(forget_pod_images, here, wanted.all),
-            partial(forget_programs, here, wanted.all),
+            *(partial(forget, here, each, wanted.all) for each in (IMAGES, POD_IMAGES, PROGRAMS)),
             forget_cluster,
             lambda: _forget_pods(topology),
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],

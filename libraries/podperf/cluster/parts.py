@@ -10,14 +10,14 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from podperf.caches import half_made
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
-from podperf.virtual_worker.image import HALF_MADE, half_made, remove
 
 CACHE = Path("/var/cache/podperf/cluster")
 PACKAGES = ("busybox-static", "containerd", "containernetworking-plugins", "etcd-server", "runc")
@@ -220,12 +220,3 @@ def _in(host: Host, folder: Path, *command: str) -> None:
 
 def _last_line(output: str) -> str:
     return next(iter(output.strip().splitlines()[-1:]), "without a word")
-
-
-def forget(host: Host, everything: bool) -> list[str]:
-    """Remove half-made parts, or all parts. Returns the removed folders."""
-    folders: Sequence[Path] = [each for each in sorted(CACHE.glob("*")) if each.is_dir()]
-    removed = [each for each in folders if everything or each.name.startswith(HALF_MADE)]
-    for each in removed:
-        remove(host, each)
-    return list(map(str, removed))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from podperf.caches import half_made
 from podperf.cluster.lifecycle import architecture
 from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
 from podperf.cluster.parts import digest_of
@@ -20,7 +21,7 @@ from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
 from podperf.testers.kubernetes_settings import IMAGE
 from podperf.testers.software import TESTER_BINARY
-from podperf.virtual_worker.image import MIRROR, half_made
+from podperf.virtual_worker.image import MIRROR
 
 CACHE = Path("/var/cache/podperf/image")
 # busybox is the shell, and iperf3 a peer that the tester is compared with. The tester needs no library.
@@ -112,14 +113,6 @@ def _kept(members: Iterable[tarfile.TarInfo]) -> Iterator[tarfile.TarInfo]:
     for each in members:
         if not f"{each.name.removeprefix('./')}/".startswith(tuple(left_out)):
             yield each
-
-
-def forget(host: Host, everything: bool) -> list[str]:
-    """Remove all images. Returns the removed files."""
-    removed = [each for each in sorted(CACHE.glob("*")) if everything or each.is_dir()]
-    for each in removed:
-        host.do("rm", "-rf", str(each))
-    return list(map(str, removed))
 
 
 def main(arguments: Sequence[str]) -> int:

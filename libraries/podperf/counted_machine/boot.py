@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from podperf.caches import half_made
 from podperf.counted_machine.archive import ArchiveEntry, archive, parents, place
 from podperf.counted_machine.image import counted_image
 from podperf.counted_machine.inputs import missing_inputs, overlay
@@ -20,7 +21,7 @@ from podperf.hosts.base import Host
 from podperf.hosts.programs import copy_of
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import CountedSettings, SshSettings, Topology
-from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, half_made, missing
+from podperf.virtual_worker.image import BUILD_COMMANDS, CACHE, Image, missing
 
 QEMU = "qemu-system-x86_64"
 COMMANDS = (*BUILD_COMMANDS, (QEMU, "qemu-system-x86"), ("depmod", "kmod"))

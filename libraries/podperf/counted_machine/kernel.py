@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from podperf.caches import half_made, remove
 from podperf.counted_machine.archive import ArchiveEntry, archive, parents, tree
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
@@ -51,7 +52,7 @@ def ready_kernel(host: Host, say: Callable[[str], None], settings: KernelSetting
     kernel = Kernel(image.CACHE / f"kernel-{digest}")
     if not kernel.folder.exists():
         with ExitStack() as undo:
-            half = image.half_made(host, kernel.folder, undo)
+            half = half_made(host, kernel.folder, undo)
             if own:
                 found, modules = Path(settings.image or ""), settings.modules
             else:
@@ -118,7 +119,7 @@ def _pack(host: Host, half: Path, kernel: Path, modules: Path | None) -> None:
     with (half / "modules").open("wb") as file:
         file.writelines(archive(entries))
     for folder in ("root", "depmod"):
-        image.remove(host, half / folder)
+        remove(host, half / folder)
 
 
 def _of_modules(folder: Path) -> Iterator[ArchiveEntry]:

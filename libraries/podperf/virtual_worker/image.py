@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from podperf.caches import half_made, remove
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 
 CACHE = Path("/var/cache/podperf/virtual-worker")
-HALF_MADE = "building-"  # prefix of folders that a killed run may leave
 DISK_MIB = 3072  # sparse
 BUILD_TIMEOUT = 1800.0  # seconds without a sign of life
 DONE = "podperf: done"
@@ -140,14 +140,6 @@ def build(host: Host, recipe: Recipe, folder: Path, say: Callable[[str], None], 
         half.replace(folder)
 
 
-def half_made(host: Host, folder: Path, undo: ExitStack) -> Path:
-    """A new folder, beside one that is to be made. `undo` removes it, unless it has become that one."""
-    half = folder.with_name(f"{HALF_MADE}{folder.name}-{os.getpid()}")
-    half.mkdir(parents=True)
-    undo.callback(remove, host, half)
-    return half
-
-
 def disk_and_initramfs(host: Host, recipe: Recipe, half: Path) -> None:
     """The root becomes a disk. The kernel and its initramfs, which has the drivers for the disk, stand beside it."""
     root, disk = half / "root", half / "disk.raw"
@@ -235,20 +227,3 @@ def _adapt(host: Host, recipe: Recipe, half: Path) -> None:
     ):
         (root / name).write_text(content)
         (root / name).chmod(mode)
-
-
-def remove(host: Host, path: Path) -> None:
-    """Remove a folder with all that is in it."""
-    # Stay on this file system: another one may be mounted below.
-    host.do("rm", "-rf", "--one-file-system", str(path), timeout=BUILD_TIMEOUT)
-
-
-def forget(host: Host, everything: bool) -> list[str]:
-    """Remove half-made images, or all images. Returns the removed folders. Call this under the run lock."""
-    folders = (each for each in sorted(CACHE.glob("*")) if each.is_dir())
-    removed = [each for each in folders if everything or each.name.startswith(HALF_MADE)]
-    for each in removed:
-        remove(host, each)
-    if everything:
-        (CACHE / LOG).unlink(missing_ok=True)
-    return list(map(str, removed))

@@ -1,0 +1,59 @@
+"""Folders that are made once and kept under /var/cache/podperf. Each appears only when it is complete."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from podperf.hosts.base import Host
+
+HALF_MADE = "building-"  # prefix of folders that a killed run may leave
+REMOVE_TIMEOUT = 1800.0  # seconds
+
+
+def half_made(host: Host, folder: Path, undo: ExitStack) -> Path:
+    """A new folder, beside one that is to be made. `undo` removes it, unless it has become that one.
+
+    Until then this process holds a lock on it (flock(2)), so that `forget` leaves it.
+    """
+    half = folder.with_name(f"{HALF_MADE}{folder.name}-{os.getpid()}")
+    half.mkdir(parents=True)
+    lock = os.open(half, os.O_RDONLY)
+    undo.callback(os.close, lock)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    undo.callback(remove, host, half)
+    return half
+
+
+def remove(host: Host, path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    # Stay on this file system: another one may be mounted below.
+    host.do("rm", "-rf", "--one-file-system", str(path), timeout=REMOVE_TIMEOUT)
+
+
+def forget(host: Host, cache: Path, everything: bool) -> list[str]:
+    """Remove what killed runs left half-made in this folder, or all that is there. Returns the removed paths.
+
+    What a process is making now stays.
+    """
+    removed = [
+        each
+        for each in sorted(cache.glob("*"))
+        if (everything or each.name.startswith(HALF_MADE)) and not _is_being_made(each)
+    ]
+    for each in removed:
+        remove(host, each)
+    return list(map(str, removed))
+
+
+def _is_being_made(path: Path) -> bool:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(opened)
+    return False

@@ -1,0 +1,55 @@
+"""What podperf keeps under /var/cache/podperf: whole folders stay, and half-made ones of killed runs are removed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from podperf.caches import forget, half_made
+from podperf.hosts.local import LocalHost
+
+MAKING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from contextlib import ExitStack
+from pathlib import Path
+from podperf.caches import half_made
+from podperf.hosts.local import LocalHost
+with ExitStack() as undo:
+    print(half_made(LocalHost(), Path(sys.argv[2]), undo), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_whole_folders_and_files_are_removed_only_when_asked(tmp_path: Path) -> None:
+    for name in ("building-1234-5", "1234"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "build.log").touch()
+    assert forget(LocalHost(), tmp_path, everything=False) == [str(tmp_path / "building-1234-5")]
+    assert forget(LocalHost(), tmp_path, everything=True) == [str(tmp_path / "1234"), str(tmp_path / "build.log")]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_folder_stays_while_its_process_makes_it_and_not_after_its_death(tmp_path: Path, everything: bool) -> None:
+    command = [sys.executable, "-c", MAKING, str(Path(__file__).parents[1] / "libraries"), str(tmp_path / "image")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as making:
+        assert making.stdout is not None
+        half = making.stdout.readline().strip()
+        assert forget(LocalHost(), tmp_path, everything) == []
+        making.send_signal(signal.SIGKILL)
+        making.wait()
+        assert forget(LocalHost(), tmp_path, everything) == [half]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_became_whole_stays(tmp_path: Path) -> None:
+    with ExitStack() as undo:
+        half_made(LocalHost(), tmp_path / "image", undo).replace(tmp_path / "image")
+    assert [each.name for each in tmp_path.iterdir()] == ["image"]
+    assert forget(LocalHost(), tmp_path, everything=False) == []
