@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -104,6 +104,21 @@ class RunNamespace:
         query = [("fieldSelector", f"involvedObject.name={pod}")]
         found = self._api.ask("GET", self._path("events"), query=query)["items"]
         return [f"{each.get('reason')}: {each.get('message')}" for each in found]
+
+    def delete(self, pod: str) -> None:
+        """Let the cluster end a pod."""
+        self._api.delete(self._path("pods", pod), seconds=1)
+
+    def await_gone(self, pods: Collection[str]) -> None:
+        """Wait until the nodes of deleted pods have given their CPUs back. PodperfError after 60 s."""
+        there = set(pods)
+
+        def gone() -> bool:
+            there.difference_update([each for each in there if not self._api.exists(self._path("pods", each))])
+            return not there
+
+        if not _until(gone, GONE_TIMEOUT):
+            raise PodperfError(f"pods of the cluster do not go away: {', '.join(sorted(there))}")
 
     def close(self) -> None:
         """Delete everything of this run, and wait until it is gone. Safe to repeat."""
