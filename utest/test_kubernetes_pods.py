@@ -26,6 +26,7 @@ from scripted_host import ScriptedHost
 
 TOPOLOGY = SCHEMA_PATH.parent / "kubernetes_chains.yaml"
 SMALL, CPUS = FrameSize.parse(64), Cpus((0, 1), (0, 1))
+NOT_READ = PodPlacement(None, (), (), None)
 
 
 def topology(**settings: Any) -> Topology:
@@ -67,7 +68,7 @@ def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
 class Pods(ChainPods):
     """Pods of a cluster in which each pod gets this placement."""
 
-    def __init__(self, placement: PodPlacement = PodPlacement(None, (), (), None)) -> None:
+    def __init__(self, placement: PodPlacement = NOT_READ) -> None:
         self.given, self.there, self.waited = placement, list[str](), list[list[str]]()
 
     def create(self, name: str) -> str:
@@ -110,9 +111,9 @@ def test_pods_end_together_and_are_awaited_once() -> None:
 
 def test_a_pod_on_another_machine_names_both_and_is_deleted() -> None:
     pods, host = Pods(), ScriptedHost(patient=True)
-    with pytest.raises(PodperfError, match=r"pod1 runs on node7.*not scripted host.*pods\.settings\.node_selector"):
-        with ExitStack() as undo:
-            runtime(pods, host).start("pod1", [], undo)
+    said = r"pod1 runs on node7.*not scripted host.*pods\.settings\.node_selector"
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        runtime(pods, host).start("pod1", [], undo)
     assert not pods.there
 
 
