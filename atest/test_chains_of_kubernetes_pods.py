@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -39,6 +42,23 @@ from robot_run import ROOT, Robot, mrr_suite, podperf
 
 KUBECONFIG = FOLDER / "kubeconfig"
 SMALL = FrameSize.parse(64)
+START_TIMEOUT = 60.0  # seconds
+# A run that builds chains until it is killed.
+BUILDING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
+from podperf.testbed.known_topology import read_topology
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import LiveTestbed
+host = LocalHost()
+with RunLock():
+    testbed = LiveTestbed.on(read_topology(sys.argv[2]), host, [host])
+    while True:
+        with testbed.build(Chain("linux-bridge", 2), FrameSize.parse(64)):
+            pass
+"""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
@@ -75,9 +95,10 @@ def nothing_left(api: Api) -> Iterator[None]:
 
 def resting(api: Api) -> dict[str, object]:
     """What a chain could leave: on the machine, and in the cluster."""
-    found = snapshot()
-    del found["cgroups"]  # those of the cluster come and go
-    return {**found, "in the cluster": namespaces(api)}
+    found: dict[str, Any] = snapshot()
+    del found["cgroups"]  # those of the cluster come and go, and so do its files
+    files = [each for each in found["files"] if not Path(each).is_relative_to(FOLDER)]
+    return {**found, "files": files, "in the cluster": namespaces(api)}
 
 
 def namespaces(api: Api) -> set[str]:
@@ -181,6 +202,24 @@ def test_clean_deletes_what_a_killed_run_left(api: Api, tmp_path: Path) -> None:
     said = podperf("clean", str(tmp_path / "topology.yaml")).stdout
     assert f"namespace {left}" in said
     assert namespaces(api) == before
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.8, 1.5, 2.5, 4.0])
+def test_so_it_does_at_whatever_step_the_run_was_killed(api: Api, tmp_path: Path, seconds: float) -> None:
+    """`seconds` after the run has made its namespace."""
+    before = namespaces(api)
+    path = tmp_path / "chains.yaml"
+    path.write_text(written())
+    run = subprocess.Popen([sys.executable, "-c", BUILDING, str(ROOT / "libraries"), str(path)])
+    deadline = time.monotonic() + START_TIMEOUT
+    while namespaces(api) == before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(seconds)
+    run.kill()
+    run.wait()
+    (left,) = namespaces(api) - before
+    assert f"namespace {left}" in podperf("clean", str(path)).stdout
 
 
 def test_check_sees_the_cluster(tmp_path: Path) -> None:
