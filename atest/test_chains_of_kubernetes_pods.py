@@ -181,7 +181,8 @@ def test_a_chain_that_the_cluster_cannot_place_says_why_and_leaves_nothing(tmp_p
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_row_of_a_suite_runs_on_the_cluster(tmp_path: Path) -> None:
-    row = ("--test", "Linux bridge, 64 B", str(ROOT / "tests/4.1_networking_models/4.1.1_kernel_space.robot"))
+    suite = "tests/4.1_networking_models/4.1.1_kernel_space.robot"
+    row = ("--test", "Linux bridge, 64 B", "--parseinclude", suite, "tests")
     run = Robot(tmp_path, *row, topology=written(), short_search=True)
     assert run.wait(240) == 0, run.messages()
     (record,) = run.records()
@@ -213,9 +214,10 @@ def test_so_it_does_at_whatever_step_the_run_was_killed(api: Api, tmp_path: Path
     path.write_text(written())
     run = subprocess.Popen([sys.executable, "-c", BUILDING, str(ROOT / "libraries"), str(path)])
     deadline = time.monotonic() + START_TIMEOUT
-    while namespaces(api) == before and time.monotonic() < deadline:
+    while namespaces(api) == before and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(seconds)
+    assert run.poll() is None
     run.kill()
     run.wait()
     (left,) = namespaces(api) - before

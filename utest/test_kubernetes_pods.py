@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize
 from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
-from podperf.pods.kubernetes_run import ChainPods, ChainSettings, StartedPod, manifest_of
+from podperf.pods.kubernetes_run import ChainPods, ChainSettings, RunInCluster, StartedPod, manifest_of
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
 from podperf.preflight.recording import Step
 from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
@@ -134,6 +134,52 @@ def test_a_pod_that_is_not_placed_as_asked_names_both(placement: PodPlacement, s
     assert not pods.there
     with ExitStack() as undo:
         runtime(Pods(placement), host, isolation="shared").start("pod1", [], undo)
+
+
+@dataclass
+class OneNode:
+    """An API server of a cluster that runs each pod at once, and needs two looks to end one."""
+
+    there: dict[str, Any] = field(default_factory=dict)
+    ending: list[str] = field(default_factory=list)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        if method != "POST":
+            return self.there.get(path, {"items": []})
+        status = {
+            "phase": "Running",
+            "qosClass": "BestEffort",
+            "containerStatuses": [{"containerID": "containerd://cafe", "imageID": "sha256:1"}],
+        }
+        made = {**body, "metadata": {**body["metadata"], "uid": "u"}, "status": status}
+        made["spec"] = {**body.get("spec", {}), "nodeName": "node7"}
+        self.there[f"{path}/{body['metadata']['name']}"] = made
+        return made
+
+    def exists(self, path: str) -> bool:
+        if path in self.ending:
+            self.ending.remove(path)
+            return True
+        return path in self.there and not any(path.startswith(each) for each, _ in self.asked)
+
+    def delete(self, path: str, seconds: int = 0) -> None:
+        self.asked.append((path, seconds))
+        self.ending.append(path)
+
+
+def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
+    server: Any = OneNode()
+    run = RunInCluster(server, settings_of())
+    name = run.create("pod1")
+    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", "cafe")
+    run.delete(name)
+    run.await_gone([name])
+    ((path, seconds),) = server.asked
+    assert path.endswith(f"/pods/{name}") and seconds > 0, "0 would not wait for the node"
+    assert not server.ending
+    run.close()
+    assert server.asked[-1][0] == path.rpartition("/pods/")[0]
 
 
 def shown(steps: Sequence[Step], without: str = "") -> list[tuple[str, ...]]:

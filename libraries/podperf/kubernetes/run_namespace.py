@@ -30,9 +30,9 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class RunNamespace:
     """The place of the pods of one run. It exists until `close`."""
 
-    def __init__(self, api: Api, given: str | None = None) -> None:
-        """Without a `given` namespace the run makes its own. Unavailable if it may not."""
-        self._api, self.run = api, token_hex(4)
+    def __init__(self, api: Api, given: str | None = None, key: str = "tester.settings") -> None:
+        """Without a `given` namespace the run makes its own. Unavailable if it may not: `key` can name one."""
+        self._api, self._key, self.run = api, key, token_hex(4)
         self.name = given or f"{manifests.PREFIX}{self.run}"
         self._own = given is None
         self._closed = threading.Event()
@@ -57,7 +57,7 @@ class RunNamespace:
                 raise
             raise Unavailable(
                 f"this login may not make a namespace for the run ({error.message}): name one in "
-                "tester.settings.namespace, with the rights of topologies/kubernetes/namespaced.yaml"
+                f"{self._key}.namespace, with the rights of topologies/kubernetes/namespaced.yaml"
             ) from error
 
     def _path(self, kind: str, name: str | None = None) -> str:

@@ -112,7 +112,7 @@ class RunInCluster(ChainPods):
 
     def __init__(self, api: Api, settings: ChainSettings) -> None:
         self._api, self._settings = api, settings
-        self._place = RunNamespace(api, settings.namespace)
+        self._place = RunNamespace(api, settings.namespace, settings.key)
 
     def create(self, name: str) -> str:
         pod = manifest_of(name, self._place.run, self._place.owners, self._settings)
