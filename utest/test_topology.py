@@ -20,6 +20,8 @@ from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login
 from podperf.methods.presets import PRESETS
 from podperf.metrics import METRICS
 from podperf.model import IMIX, Direction, FrameSize
+from podperf.pods.netns import NamespacePods
+from podperf.pods.runc import RuncPods
 from podperf.testbed import access
 from podperf.topology import (
     SCHEMA_PATH,
@@ -39,6 +41,7 @@ from podperf.topology import TesterSettings as SettingsOfTester  # pytest takes 
 
 TOPOLOGIES = SCHEMA_PATH.parent
 MINIMAL = "version: 1\nname: t\n"
+RUNTIMES = {"namespaces": NamespacePods, "runc": RuncPods}
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def problems(file: Path, content: str | bytes) -> list[str]:
     """The messages about this content, without the file's name."""
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TopologyError) as caught:
-        load_topology(file, data_planes=("wire", "linux-bridge"), pod_runtimes=("namespaces", "runc"))
+        load_topology(file, data_planes=("wire", "linux-bridge"), pod_runtimes=RUNTIMES)
     lines = [line.removeprefix(f"{file}:") for line in str(caught.value).splitlines()]
     assert lines == [line.removeprefix(f"{file}:") for line in caught.value.problems], "one line a problem"
     return lines

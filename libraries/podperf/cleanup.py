@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,13 @@ from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
 from podperf.kubernetes.api import log_in
 from podperf.kubernetes.run_namespace import forget_killed
+from podperf.kubernetes.settings import ClusterSettings
 from podperf.ownership import hand_over_killed
+from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.run_lock import CLEAN, RunLock
 from podperf.testers import TESTERS
-from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import Topology, load_topology
 from podperf.virtual_worker.image import CACHE as IMAGES
 
@@ -105,13 +106,12 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
     return _each_of(*(partial(there, host) for host in behind_ssh(machines_of(topology, here, undo))))
 
 
-def _forget_pods(topology: Topology | None) -> list[str]:
-    """Delete the pods that killed runs left in the cluster of a topology."""
-    if topology is None or not isinstance(topology.tester.kind, KubernetesSettings):
-        return []
-    settings = topology.tester.kind
-    with closing(log_in(settings.kubeconfig, settings.context)) as api:
-        return [f"{each} of {api.where}" for each in forget_killed(api, settings.namespace)]
+def _forget_pods(topology: Topology) -> Iterator[str]:
+    """Delete the pods that killed runs left in the clusters of a topology."""
+    for settings in (topology.tester.kind, runtime_of(topology.pods).cluster):
+        if isinstance(settings, ClusterSettings):
+            with closing(log_in(settings.kubeconfig, settings.context)) as api:
+                yield from (f"{each} of {api.where}" for each in forget_killed(api, settings.namespace))
 
 
 def _say(text: str) -> None:
@@ -125,14 +125,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="remove cached images and programs, too")
     wanted = parser.parse_args(arguments)
     take_password()
-    topology = load_topology(wanted.topology, testers=TESTERS) if wanted.topology else None
+    topology = load_topology(wanted.topology, pod_runtimes=POD_RUNTIMES, testers=TESTERS) if wanted.topology else None
     here = LocalHost()
     with RunLock(CLEAN, _say), ExitStack() as undo:
         removed = _each_of(
             partial(put_back, here),
             *(partial(forget, here, each, wanted.all) for each in (IMAGES, POD_IMAGES, PROGRAMS)),
             forget_cluster,
-            lambda: _forget_pods(topology),
+            lambda: list(_forget_pods(topology)) if topology is not None else [],
             lambda: _put_back_others(topology, here, undo) if topology is not None else [],
         )
         for results in hand_over_killed(RESULTS):

@@ -64,9 +64,13 @@ class Api:
             raise
         return True
 
-    def delete(self, path: str) -> None:
-        """Delete an object, at once, with all objects that it owns. It may be gone already."""
-        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+    def delete(self, path: str, seconds: int = 0) -> None:
+        """Delete an object with all objects that it owns. It may be gone already.
+
+        With `seconds`, a pod is there until its node has ended it, which kills its programs after so many seconds.
+        Without, it is gone at once, and its node ends it later.
+        """
+        options = {"gracePeriodSeconds": seconds, "propagationPolicy": "Background"}
         try:
             self.ask("DELETE", path, options)
         except ApiError as error:

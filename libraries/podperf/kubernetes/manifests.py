@@ -16,10 +16,18 @@ _DROPPED = (
     *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP"),
     *("SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
 )
-_SECURITY = {
+OF_TESTER: Mapping[str, Any] = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": list(_DROPPED)},
     "readOnlyRootFilesystem": True,
+}
+# A pod in which only the kernel forwards needs nothing. It satisfies the pod security level `restricted`.
+WITHOUT_RIGHTS: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
 }
 _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
@@ -34,7 +42,7 @@ class PodWishes:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: Sequence[Mapping[str, Any]] = ()
     runtime_class: str | None = None
-    cpus: int = 0  # whole CPUs that are the pod's alone; 0: it shares all CPUs of the node, without a limit
+    cpus: int | None = 0  # whole CPUs for the pod alone; 0: it shares the node's CPUs; None: it asks for nothing
     memory: str = "256Mi"
     longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
 
@@ -91,6 +99,18 @@ def service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def _resources(wishes: PodWishes) -> dict[str, Any]:
+    """The resources of a container: those of a pod that is BestEffort, Burstable or Guaranteed."""
+    if wishes.cpus is None:
+        return {}
+    memory = {"memory": wishes.memory}
+    if wishes.cpus:
+        whole = memory | {"cpu": str(wishes.cpus)}
+        return {"requests": whole, "limits": whole}
+    # A limit below a whole CPU would stop the program in each 100 ms.
+    return {"requests": memory | {"cpu": _SHARED_CPU}, "limits": memory}
+
+
 def pod(
     name: str,
     run: str,
@@ -98,18 +118,19 @@ def pod(
     command: Sequence[str],
     wishes: PodWishes,
     place: NodeOf | None = None,
+    security: Mapping[str, Any] = OF_TESTER,
 ) -> dict[str, Any]:
-    """A pod with one container. With CPUs of its own it is Guaranteed. `place` relates its node to another pod's."""
-    memory = {"memory": wishes.memory}
-    requests = memory | {"cpu": str(wishes.cpus) if wishes.cpus else _SHARED_CPU}
-    limits = requests if wishes.cpus else memory  # a limit below a whole CPU would stop the tester in each 100 ms
+    """A pod with one container. With CPUs of its own it is Guaranteed. `place` relates its node to another pod's.
+
+    `security` is the security context of the container.
+    """
     container = {
         "name": "main",
         "image": wishes.image,
         "imagePullPolicy": wishes.pull_policy,
         "command": list(command),
-        "resources": {"requests": requests, "limits": limits},
-        "securityContext": _SECURITY,
+        "resources": _resources(wishes),
+        "securityContext": dict(security),
         "volumeMounts": [{"name": "run", "mountPath": "/run/podperf"}],
     }
     spec: dict[str, Any] = {

@@ -52,8 +52,8 @@ class PodPlacement:
         waits = [int(each[1]) for each in words if each[0] == "throttled"]
         return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None)
 
-    def differs(self, cpus: int) -> str | None:
-        """The asked and the given CPUs in words, if they differ. The pod asked for `cpus` CPUs alone (0: for none)."""
+    def differs(self, cpus: int | None) -> str | None:
+        """The asked and the given CPUs in words, if they differ. The pod asked for `cpus` CPUs alone, if for any."""
         asked = f"it asked for {cpus} {'CPU' if cpus == 1 else 'CPUs'} alone"
         if not cpus:
             return None

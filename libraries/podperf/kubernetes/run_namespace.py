@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -30,9 +30,9 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class RunNamespace:
     """The place of the pods of one run. It exists until `close`."""
 
-    def __init__(self, api: Api, given: str | None = None) -> None:
-        """Without a `given` namespace the run makes its own. Unavailable if it may not."""
-        self._api, self.run = api, token_hex(4)
+    def __init__(self, api: Api, given: str | None = None, key: str = "tester.settings") -> None:
+        """Without a `given` namespace the run makes its own. Unavailable if it may not: `key` can name one."""
+        self._api, self._key, self.run = api, key, token_hex(4)
         self.name = given or f"{manifests.PREFIX}{self.run}"
         self._own = given is None
         self._closed = threading.Event()
@@ -57,7 +57,7 @@ class RunNamespace:
                 raise
             raise Unavailable(
                 f"this login may not make a namespace for the run ({error.message}): name one in "
-                "tester.settings.namespace, with the rights of topologies/kubernetes/namespaced.yaml"
+                f"{self._key}.namespace, with the rights of topologies/kubernetes/namespaced.yaml"
             ) from error
 
     def _path(self, kind: str, name: str | None = None) -> str:
@@ -104,6 +104,21 @@ class RunNamespace:
         query = [("fieldSelector", f"involvedObject.name={pod}")]
         found = self._api.ask("GET", self._path("events"), query=query)["items"]
         return [f"{each.get('reason')}: {each.get('message')}" for each in found]
+
+    def delete(self, pod: str) -> None:
+        """Let the cluster end a pod."""
+        self._api.delete(self._path("pods", pod), seconds=1)
+
+    def await_gone(self, pods: Collection[str]) -> None:
+        """Wait until the nodes of deleted pods have given their CPUs back. PodperfError after 60 s."""
+        there = set(pods)
+
+        def gone() -> bool:
+            there.difference_update([each for each in there if not self._api.exists(self._path("pods", each))])
+            return not there
+
+        if not _until(gone, GONE_TIMEOUT):
+            raise PodperfError(f"pods of the cluster do not go away: {', '.join(sorted(there))}")
 
     def close(self) -> None:
         """Delete everything of this run, and wait until it is gone. Safe to repeat."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
+from podperf.kubernetes.settings import ClusterSettings
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,17 @@ class PodStarter(Protocol):
 class PodRuntime(PodStarter, Protocol):
     """A maker of pods on one worker. Nothing outside this package knows which one a worker has."""
 
+    settings_schema: ClassVar[Mapping[str, Any] | None] = None
+    """The JSON Schema (draft 2020-12) of `pods.settings` of a topology: an object. None: there are no such settings."""
+
+    @classmethod
+    def of_testbed(cls, settings: Mapping[str, Any], *, imaginary: bool) -> RuntimeOfTestbed:
+        """This runtime with the settings of a topology. `imaginary`: for a plan, which asks nobody.
+
+        A runtime without settings needs no code for this.
+        """
+        return RuntimeOfTestbed(cls)
+
     def start(
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> Pod:
@@ -107,3 +119,34 @@ class PodRuntime(PodStarter, Protocol):
         None if the command runs none in a pod. So a plan shows where a command runs.
         """
         return None
+
+
+class RuntimeOfTestbed:
+    """A pod runtime with the settings of a topology. It lasts as long as the testbed."""
+
+    def __init__(self, kind: type[PodRuntime]) -> None:
+        self._kind = kind
+
+    @property
+    def cluster(self) -> ClusterSettings | None:
+        """The cluster in which the pods are. None: in none."""
+        return None
+
+    def unavailable(self, host: Host) -> str | None:
+        """See PodRuntime."""
+        return self._kind.unavailable(host)
+
+    def cannot_limit(self, host: Host, limits: PodLimits) -> str | None:
+        """See PodRuntime."""
+        return self._kind.cannot_limit(host, limits)
+
+    def runs_no_programs(self) -> str | None:
+        """The reason why the pods cannot run a forwarder, or None if they can."""
+        return None
+
+    def on(self, machine: Host, worker: Host) -> PodRuntime:
+        """The runtime of one worker."""
+        return self._kind(machine, worker)
+
+    def close(self) -> None:
+        """End everything that pods of several chains have in common. Safe to repeat."""

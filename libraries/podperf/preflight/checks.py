@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
+from podperf.kubernetes.settings import ClusterSettings
 from podperf.model import PageSize, Placement
-from podperf.pods import POD_RUNTIMES
+from podperf.pods import runtime_of
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
 from podperf.preflight.cluster_checks import check_cluster
@@ -35,7 +36,6 @@ from podperf.testbed.known_topology import read_topology
 from podperf.testbed.placement import nic_node, place, remarks
 from podperf.testbed.run_lock import CHECK
 from podperf.testbed.testbed import LiveTestbed
-from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.software import TESTER_BINARY
 from podperf.topology import Topology
 from podperf.virtual_worker.boot import unavailable as virtual_worker_unavailable
@@ -90,8 +90,9 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, *workers = machines
-    if isinstance(topology.tester.kind, KubernetesSettings):
-        yield from check_cluster(topology.tester.kind)
+    for cluster in (topology.tester.kind, runtime_of(topology.pods).cluster):
+        if isinstance(cluster, ClusterSettings):
+            yield from check_cluster(cluster)
     if tester is not host and tester not in workers:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
     placements = []
@@ -163,6 +164,7 @@ def _check_testbed(
     topology: Topology, tester: Host, workers: Sequence[Host], root: bool, undo: ExitStack
 ) -> Iterator[Observation]:
     testbed = LiveTestbed.on(topology, tester, workers)
+    undo.callback(testbed.close)
     sut = [cpu for each in testbed.workers if each.host is tester for cpu in each.placement.sut]
     quietness = watch(tester, sut=sut, tester=testbed.tester_cpus, undo=undo)
     quietness.start()
@@ -252,10 +254,10 @@ def _check_placement(topology: Topology, host: Host, worker: Host) -> tuple[list
 
 def _check_pods(topology: Topology, worker: Host) -> Observation:
     """The runtime that makes the pods."""
-    name = topology.pods.runtime
-    reason = POD_RUNTIMES[name].unavailable(worker)
+    with closing(runtime_of(topology.pods)) as runtime:
+        reason = runtime.unavailable(worker)
     state = State.OK if reason is None else State.MISSING
-    return Observation("worker", f"pods: {name}", state, reason or "", needed=True)
+    return Observation("worker", f"pods: {topology.pods.runtime}", state, reason or "", needed=True)
 
 
 def _check_hugepages(host: Host) -> Observation:

@@ -17,14 +17,14 @@ from podperf.kubernetes.rights import (
     READER_FILE,
     allowed,
 )
+from podperf.kubernetes.settings import ClusterSettings
 from podperf.preflight.observation import Observation, State
-from podperf.testers.kubernetes_settings import KubernetesSettings
 
 _MULTUS = "/apis/k8s.cni.cncf.io/v1"
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
-def check_cluster(settings: KubernetesSettings) -> Iterator[Observation]:
+def check_cluster(settings: ClusterSettings) -> Iterator[Observation]:
     """The observations about the cluster of a topology."""
     try:
         api = log_in(settings.kubeconfig, settings.context)
@@ -39,14 +39,14 @@ def check_cluster(settings: KubernetesSettings) -> Iterator[Observation]:
             return
         yield Observation("cluster", "API server", State.OK, f"Kubernetes {version} at {api.where}")
         yield from _check_rights(api, settings)
-        yield from _check_namespace(api, settings.namespace)
+        yield from _check_namespace(api, settings)
         yield from _check_nodes(api, settings)
         yield _check_multus(api)
 
 
-def _check_rights(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
+def _check_rights(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
     namespace = settings.namespace
-    of_services = OF_SERVICES if settings.destination == "service" else ()
+    of_services = OF_SERVICES if settings.needs_services else ()
     wanted = (*OF_A_RUN, *of_services, *(() if namespace is not None else OF_NAMESPACES))
     lacking = [each.name for each in wanted if not allowed(api, each, namespace)]
     where = "a namespace for each run" if namespace is None else f"namespace {namespace}"
@@ -55,12 +55,13 @@ def _check_rights(api: Api, settings: KubernetesSettings) -> Iterator[Observatio
         return
     own = namespace is None and not {each.name for each in OF_NAMESPACES}.isdisjoint(lacking)
     remedy = f"an administrator applies {NAMESPACED_FILE}"
-    remedy += "; name its namespace in tester.settings.namespace" if own else ""
+    remedy += f"; name its namespace in {settings.key}.namespace" if own else ""
     yield Observation("cluster", "rights", State.MISSING, f"not allowed: {', '.join(lacking)}", remedy, needed=True)
 
 
-def _check_namespace(api: Api, namespace: str | None) -> Iterator[Observation]:
-    """The namespace of the topology, and its pod security level. Pods of podperf satisfy `baseline`."""
+def _check_namespace(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
+    """The namespace of the topology, and its pod security level."""
+    namespace = settings.namespace
     if namespace is None:
         return
     try:
@@ -70,7 +71,7 @@ def _check_namespace(api: Api, namespace: str | None) -> Iterator[Observation]:
         yield Observation("cluster", f"namespace {namespace}", state, error.message, needed=state is State.MISSING)
         return
     level = labels.get(_LEVEL, "privileged")
-    if level == "restricted":
+    if level == "restricted" and settings.needs_net_raw:
         detail = (
             "its pod security level is `restricted`, and the tester's pods need CAP_NET_RAW, which `baseline` allows"
         )
@@ -79,7 +80,7 @@ def _check_namespace(api: Api, namespace: str | None) -> Iterator[Observation]:
         yield Observation("cluster", f"namespace {namespace}", State.OK, f"its pod security level is `{level}`")
 
 
-def _check_nodes(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
+def _check_nodes(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
     lacking = [each.name for each in OF_A_READER if not allowed(api, each, None)]
     if lacking:
         detail = f"not read: the login may not {', '.join(lacking)}"
@@ -93,7 +94,7 @@ def _check_nodes(api: Api, settings: KubernetesSettings) -> Iterator[Observation
         yield observe_node(each, settings)
 
 
-def observe_node(node: Mapping[str, Any], settings: KubernetesSettings) -> Observation:
+def observe_node(node: Mapping[str, Any], settings: ClusterSettings) -> Observation:
     """The runtime, CPUs and devices of a node, and the reasons why pods of the topology would not start there."""
     status = node["status"]
     offered = status.get("allocatable", {})
@@ -106,7 +107,7 @@ def observe_node(node: Mapping[str, Any], settings: KubernetesSettings) -> Obser
     return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why]))
 
 
-def _why_not(node: Mapping[str, Any], settings: KubernetesSettings) -> Iterator[str]:
+def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str]:
     conditions = {each["type"]: each for each in node["status"].get("conditions", ())}
     ready = conditions.get("Ready", {})
     if ready.get("status") != "True":
@@ -114,7 +115,7 @@ def _why_not(node: Mapping[str, Any], settings: KubernetesSettings) -> Iterator[
     tolerated = settings.wishes.tolerations
     for taint in node["spec"].get("taints", ()):
         if taint["effect"] != "PreferNoSchedule" and not _tolerates(tolerated, taint):
-            yield f"taint {taint['key']}:{taint['effect']}, which tester.settings.tolerations do not tolerate"
+            yield f"taint {taint['key']}:{taint['effect']}, which {settings.key}.tolerations do not tolerate"
     images = [name for each in node["status"].get("images", ()) for name in each.get("names") or ()]
     if settings.wishes.pull_policy == "Never" and images and settings.wishes.image not in images:
         yield f"the image {settings.wishes.image} is not there"

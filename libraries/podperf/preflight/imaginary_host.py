@@ -383,6 +383,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     (re.compile(pattern), answer)
     for pattern, answer in (
         (r"^ip netns (?:add|attach) (\S+)", _add_namespace),
+        (r"(?s)^sh -c .* /proc/\[0-9\]\*/cgroup", lambda question: str(question.host.next_number())),
         (r"^ip netns del (\S+)$", _delete_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),

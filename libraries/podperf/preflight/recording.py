@@ -209,6 +209,8 @@ def _learnt(namespace: str, command: Sequence[str], answer: str) -> Iterator[tup
                     yield link["address"], f"MAC of {link['ifname']}{_of(namespace)}"
         elif line.startswith("env CNI_COMMAND=ADD"):
             yield from _learnt_from_plugin(json.loads(answer), line)
+        elif command[0] == "sh" and " /proc/[0-9]*/cgroup" in line:
+            yield answer.strip(), f"first process of {command[-1]}"
         elif command[0] == "sh" and len(command) == 6 and command[5].startswith("/proc"):  # threads by their name
             # DPDK's name for its polling threads depends on its version.
             whose = "those of DPDK that poll" if command[4] in POLLING_THREADS else f"those named {command[4]}*"

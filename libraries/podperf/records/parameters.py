@@ -49,6 +49,8 @@ def _distribution(found: SetUp) -> str | None:
 
 def _orchestration(found: SetUp) -> str | None:
     kind, cluster = found.runtime.get("kind"), found.environment.get("cluster")
+    if version := found.runtime.get("kubernetes"):
+        return f"Kubernetes {version}"
     if cluster:
         return f"Kubernetes {cluster['version']}"
     return f"none; pods are {kind}" if kind else None

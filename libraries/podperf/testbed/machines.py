@@ -17,8 +17,8 @@ from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import read_cpus
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
-from podperf.pods import POD_RUNTIMES
-from podperf.pods.base import Pod
+from podperf.pods import runtime_of
+from podperf.pods.base import Pod, RuntimeOfTestbed
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
@@ -54,6 +54,7 @@ class Machines:
         self.topology, self.workers = topology, workers
         self.tester_host: Host = tester_host or LocalHost()
         self._lasting: list[Tester] = []  # the tester with ports of its own
+        self._runtimes: list[RuntimeOfTestbed] = []  # that of the pods, once it is asked for
 
     @classmethod
     def on(cls, topology: Topology, tester: Host, workers: Sequence[Host]) -> Self:
@@ -106,14 +107,26 @@ class Machines:
     def tester_with_ports(self) -> Tester:
         """The tester with ports of its own. It runs until it breaks or until this testbed is closed."""
         if self._lasting and self._lasting[0].broken:
-            self.close()
+            self._close_tester()
         if not self._lasting:
             settings = self.topology.tester
             self._lasting.append(self._kind.at(Site(self.tester_host, settings, settings.engine, self.tester_cpus)))
         return self._lasting[0]
 
+    @property
+    def runtime(self) -> RuntimeOfTestbed:
+        """The runtime of the pods."""
+        if not self._runtimes:
+            self._runtimes.append(runtime_of(self.topology.pods, imaginary=self.imaginary))
+        return self._runtimes[0]
+
     def close(self) -> None:
-        """Close the tester with ports of its own, if there is one. Safe to repeat."""
+        """Close the tester with ports of its own, and the runtime of the pods. Safe to repeat."""
+        self._close_tester()
+        while self._runtimes:
+            self._runtimes.pop().close()
+
+    def _close_tester(self) -> None:
         while self._lasting:
             self._lasting.pop().close()
 
@@ -136,9 +149,7 @@ class Machines:
     ) -> Worker:
         """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
         started: list[Pod] = []
-        pods = RememberedPods(
-            POD_RUNTIMES[self.topology.pods.runtime](machine.host, namespace), started, cpus.allocation.limits
-        )
+        pods = RememberedPods(self.runtime.on(machine.host, namespace), started, cpus.allocation.limits)
         return Worker(
             namespace,
             namespace.namespace,

@@ -18,7 +18,6 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize, PageSize
-from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders import application_named
 from podperf.testbed import cabled, made
 from podperf.testbed.machines import Machines
@@ -69,9 +68,9 @@ class LiveTestbed(Machines):
         for worker in self.workers[: chain.workers]:
             reason = kind.unavailable(worker.host)
             if reason is None and chain.pods:
-                reason = POD_RUNTIMES[self.topology.pods.runtime].unavailable(worker.host)
+                reason = self.runtime.unavailable(worker.host)
             if reason is None and application is not None:
-                reason = application.missing(worker.host)
+                reason = self.runtime.runs_no_programs() or application.missing(worker.host)
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -129,7 +128,7 @@ class LiveTestbed(Machines):
             raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
         reason = application.refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
         if reason is None and allocation.limits:
-            reason = POD_RUNTIMES[self.topology.pods.runtime].cannot_limit(host, allocation.limits)
+            reason = self.runtime.cannot_limit(host, allocation.limits)
         if reason is not None:
             raise Unavailable(reason)
 

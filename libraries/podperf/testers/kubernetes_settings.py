@@ -4,44 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from podperf import __version__
-from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.settings import IMAGE, PROPERTIES, ClusterSettings, kubeconfig_of, wishes
 from podperf.topology import Engine
 
-IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+__all__ = ["IMAGE", "SCHEMA", "Destination", "KubernetesSettings"]
 
 Destination = Literal["pod", "service"]
 
-_TEXT = {"type": "string", "minLength": 1}
 SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
     "properties": {
-        "kubeconfig": {"title": "a file with a login to the cluster", **_TEXT},
-        "context": {"title": "a context of the kubeconfig", **_TEXT},
-        "namespace": {"title": "a namespace for the pods, if the login may not make one", **_TEXT},
-        "image": {"title": "the image of the pods", "default": IMAGE, **_TEXT},
-        "pull_policy": {
-            "title": "when the nodes fetch the image",
-            "enum": ["Always", "IfNotPresent", "Never"],
-            "default": "IfNotPresent",
-        },
-        "pull_secret": {"title": "a secret of the namespace for the registry", **_TEXT},
-        "node_selector": {
-            "title": "labels of the nodes",
-            "type": "object",
-            "additionalProperties": {"title": "value of a label", "type": "string"},
-            "default": {},
-        },
-        "tolerations": {
-            "title": "tolerations of the pods, as in a pod's specification",
-            "type": "array",
-            "items": {"title": "a toleration", "type": "object"},
-            "default": [],
-        },
-        "runtime_class": {"title": "a runtime class", **_TEXT},
+        **PROPERTIES,
         "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
         "destination": {
             "title": "the address to which frames are sent: the other pod's, or that of a Service before it",
@@ -54,36 +29,30 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class KubernetesSettings:
-    """A login to a cluster, and what all pods there have in common."""
+class KubernetesSettings(ClusterSettings):
+    """A login to a cluster, and the two pods there."""
 
-    wishes: PodWishes
-    kubeconfig: str | None = None
-    context: str | None = None
-    namespace: str | None = None
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
 
+    key: ClassVar[str] = "tester.settings"
+    needs_net_raw: ClassVar[bool] = True
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
     runs_already: ClassVar[bool] = True  # on CPUs of the cluster's nodes, and on none of this machine's
     has_ports_of_its_own: ClassVar[bool] = True
 
+    @property
+    def needs_services(self) -> bool:
+        """Whether a run makes Services."""
+        return self.destination == "service"
+
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
         """The settings from `tester.settings` of a topology."""
-        kubeconfig = settings.get("kubeconfig")
         return cls(
-            PodWishes(
-                settings["image"],
-                settings["pull_policy"],
-                settings.get("pull_secret"),
-                settings["node_selector"],
-                settings["tolerations"],
-                settings.get("runtime_class"),
-                settings["cpus"],
-            ),
-            None if kubeconfig is None else str(Path(kubeconfig).expanduser()),
+            wishes(settings, settings["cpus"]),
+            kubeconfig_of(settings),
             settings.get("context"),
             settings.get("namespace"),
             settings["nodes"],

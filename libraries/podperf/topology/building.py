@@ -58,7 +58,7 @@ def build(document: Document, data: Mapping[str, Any], kind: KindSettings) -> To
             float(method["patience"]),
         ),
         thresholds=tuple(map(_threshold, data["thresholds"])),
-        pods=PodSettings(data["pods"]["runtime"]),
+        pods=PodSettings(data["pods"]["runtime"], data["pods"]["settings"]),
         labels={key: document.texts["labels", key] for key in data["labels"]},
         bpf_object=_bpf_object(document, data.get("bpf_object")),
         not_comparable=data["not_comparable"].strip(),

@@ -11,9 +11,10 @@ from podperf.documents.yaml_document import Document, Pointer, Problem
 from podperf.errors import PodperfError
 from podperf.third_party import add_package
 from podperf.topology.disagreements import Sound
-from podperf.topology.tester_types import KindSettings, TesterType, WrongSetting
+from podperf.topology.tester_types import KindSettings, RuntimeType, TesterType, WrongSetting
 
 _SETTINGS: Pointer = ("tester", "settings")
+_OF_PODS: Pointer = ("pods", "settings")
 
 
 def add_packages(document: Document) -> Iterator[Problem]:
@@ -38,6 +39,20 @@ def type_of_tester(document: Document, testers: Mapping[str, TesterType]) -> Tes
     tester = document.data.get("tester")
     name = tester.get("type", "software") if isinstance(tester, dict) else "software"
     return testers.get(name) if isinstance(name, str) else None
+
+
+def runtime_of_pods(document: Document, runtimes: Mapping[str, RuntimeType]) -> RuntimeType | None:
+    """The pod runtime that the topology names, or None if `runtimes` has none of that name."""
+    pods = document.data.get("pods")
+    name = pods.get("runtime") if isinstance(pods, dict) else None
+    return runtimes.get(name) if isinstance(name, str) else None
+
+
+def unread_settings(sound: Sound, runtime: RuntimeType | None) -> Iterator[Problem]:
+    """The settings of a pod runtime that has none."""
+    if runtime is not None and runtime.settings_schema is None and sound.value(*_OF_PODS):
+        name = sound.value("pods", "runtime")
+        yield sound.problem(_OF_PODS, f"nothing, as pods of the runtime {name} have no `settings`")
 
 
 def tester_settings(

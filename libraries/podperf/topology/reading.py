@@ -16,9 +16,15 @@ from podperf.metrics import METRICS, RATIO, Metric, by_quantity
 from podperf.topology.building import build
 from podperf.topology.disagreements import Sound, disagreements
 from podperf.topology.old_keys import without_old_keys
-from podperf.topology.other_packages import add_packages, tester_settings, type_of_tester
+from podperf.topology.other_packages import (
+    add_packages,
+    runtime_of_pods,
+    tester_settings,
+    type_of_tester,
+    unread_settings,
+)
 from podperf.topology.settings import Topology
-from podperf.topology.tester_types import OWN_TESTERS, TesterType
+from podperf.topology.tester_types import OWN_TESTERS, RuntimeType, TesterType
 
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "topologies" / "topology.schema.json"
 
@@ -31,18 +37,19 @@ class TopologyError(PodperfError):
         self.problems = tuple(problems)
 
 
-def topology_schema(tester: TesterType | None = None) -> Mapping[str, Any]:
+def topology_schema(tester: TesterType | None = None, pods: RuntimeType | None = None) -> Mapping[str, Any]:
     """The JSON Schema of topology files, in which a threshold may be on any of `METRICS`.
 
-    With `tester`, `tester.settings` are the settings of that type.
+    With `tester`, `tester.settings` are the settings of that type; with `pods`, `pods.settings` those of that runtime.
     """
     schema = _schema_with(tuple(METRICS.values()))
-    if tester is None or tester.settings_schema is None:
-        return schema
-    keys = schema["properties"]["tester"]
-    settings = {**keys["properties"]["settings"], **tester.settings_schema}
-    keys = {**keys, "properties": {**keys["properties"], "settings": settings}}
-    return {**schema, "properties": {**schema["properties"], "tester": keys}}
+    for part, kind in (("tester", tester), ("pods", pods)):
+        if kind is not None and kind.settings_schema is not None:
+            keys = schema["properties"][part]
+            settings = {**keys["properties"]["settings"], **kind.settings_schema}
+            keys = {**keys, "properties": {**keys["properties"], "settings": settings}}
+            schema = {**schema, "properties": {**schema["properties"], part: keys}}
+    return schema
 
 
 @cache
@@ -75,7 +82,7 @@ def threshold_keys(metrics: Collection[Metric]) -> Mapping[str, Mapping[str, Any
 def load_topology(
     path: str | Path,
     data_planes: Collection[str] | None = None,
-    pod_runtimes: Collection[str] | None = None,
+    pod_runtimes: Mapping[str, RuntimeType] | None = None,
     testers: Mapping[str, TesterType] = OWN_TESTERS,
 ) -> Topology:
     """Read and check a topology file. Adds the parts of the packages in its `third_party`, whose code runs.
@@ -89,11 +96,12 @@ def load_topology(
         raise TopologyError([str(error)]) from error
     problems = list(add_packages(document))
     tester = type_of_tester(document, testers)
-    schema = topology_schema(tester)
+    runtime = runtime_of_pods(document, pod_runtimes or {})
+    schema = topology_schema(tester, runtime)
     violations = schema_problems(document, schema)
     kind, wrong = tester_settings(Sound(document, violations), tester, schema)
     sound = Sound(document, violations, kind)
-    problems += [*document.problems, *violations.values(), *wrong]
+    problems += [*document.problems, *violations.values(), *wrong, *unread_settings(sound, runtime)]
     problems += disagreements(sound, data_planes, pod_runtimes, testers)
     if problems or kind is None:
         ordered = sorted(problems, key=lambda each: (each.line, each.key))

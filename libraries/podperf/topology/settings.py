@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from podperf.model import Direction, FrameSize, VirtualFunctionSettings
 from podperf.topology.tester_types import Engine, KindSettings
@@ -145,6 +145,7 @@ class PodSettings:
     """The pods of all workers."""
 
     runtime: str = "namespaces"  # a name of podperf.pods.POD_RUNTIMES
+    settings: Mapping[str, Any] = field(default_factory=dict)  # that the runtime reads
 
 
 @dataclass(frozen=True)

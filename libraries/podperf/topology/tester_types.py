@@ -31,6 +31,14 @@ class KindSettings(Protocol):
         """True if it drives its ports itself, so that they are no interfaces of the kernel."""
 
 
+class RuntimeType(Protocol):
+    """A kind of pods, as a topology file sees it."""
+
+    @property
+    def settings_schema(self) -> Mapping[str, Any] | None:
+        """As that of a TesterType, of `pods.settings`."""
+
+
 class TesterType(Protocol):
     """A type of testers: reads its settings."""
 

@@ -1,0 +1,257 @@
+"""Chains whose pods are pods of a cluster on this machine, for real.
+
+Without the programs of the cluster these tests are skipped, as those of test_cluster.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chains import need, send
+from machine import once_as, snapshot
+from podperf.cluster.hierarchies import of_this_machine
+from podperf.cluster.layout import FOLDER
+from podperf.cluster.parts import are_ready
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import read_cpus
+from podperf.kubernetes.api import Api, log_in
+from podperf.model import Chain, FrameSize
+from podperf.pods import POD_RUNTIMES
+from podperf.preflight.plan import plan, record
+from podperf.preflight.recording import Recording, RecordingHost, Step
+from podperf.testbed.machines import WorkerMachine
+from podperf.testbed.placement import place
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import LiveTestbed
+from podperf.topology import Topology, load_topology
+from robot_run import ROOT, Robot, mrr_suite, podperf
+
+KUBECONFIG = FOLDER / "kubeconfig"
+SMALL = FrameSize.parse(64)
+START_TIMEOUT = 60.0  # seconds
+# A run that builds chains until it is killed.
+BUILDING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from podperf.hosts.local import LocalHost
+from podperf.model import Chain, FrameSize
+from podperf.testbed.known_topology import read_topology
+from podperf.testbed.run_lock import RunLock
+from podperf.testbed.testbed import LiveTestbed
+host = LocalHost()
+with RunLock():
+    testbed = LiveTestbed.on(read_topology(sys.argv[2]), host, [host])
+    while True:
+        with testbed.build(Chain("linux-bridge", 2), FrameSize.parse(64)):
+            pass
+"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
+]
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """The API of a cluster of one node. The machine is as before when it has ended."""
+    try:
+        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost()):
+            pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
+        of_this_machine()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    podperf("cluster", "down")
+    before = snapshot()
+    podperf("cluster", "up")
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+    assert once_as(before, snapshot) == before
+
+
+@pytest.fixture
+def nothing_left(api: Api) -> Iterator[None]:
+    """The machine, and the namespaces of the cluster, are as before the test."""
+    before = resting(api)
+    yield
+    assert once_as(before, lambda: resting(api)) == before
+
+
+def resting(api: Api) -> dict[str, object]:
+    """What a chain could leave: on the machine, and in the cluster."""
+    found: dict[str, Any] = snapshot()
+    del found["cgroups"]  # those of the cluster come and go, and so do its files
+    files = [each for each in found["files"] if not Path(each).is_relative_to(FOLDER)]
+    return {**found, "files": files, "in the cluster": namespaces(api)}
+
+
+def namespaces(api: Api) -> set[str]:
+    """The namespaces of the cluster that are not about to be gone."""
+    found = api.ask("GET", "/api/v1/namespaces")["items"]
+    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+
+
+def pods(api: Api) -> list[Any]:
+    """All pods of podperf in the cluster."""
+    query = [("labelSelector", "app.kubernetes.io/managed-by=podperf")]
+    return list(api.ask("GET", "/api/v1/pods", query=query)["items"])
+
+
+def written(**settings: Any) -> str:
+    """The topology of the project, for this cluster, with further settings of the pods."""
+    content = yaml.safe_load((ROOT / "topologies/kubernetes_chains.yaml").read_text())
+    content["pods"]["settings"] |= {"kubeconfig": str(KUBECONFIG), **settings}
+    content["method"] |= {"mrr": {"trials": 2, "duration": 0.3}, "patience": 0}
+    return yaml.safe_dump(content)
+
+
+def topology(folder: Path, **settings: Any) -> Topology:
+    """The values of that file."""
+    path = folder / "chains.yaml"
+    path.write_text(written(**settings))
+    return load_topology(path, DATA_PLANES, POD_RUNTIMES)
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize(
+    ("name", "number"), [("linux-bridge", 2), ("macvlan", 1), ("ptp", 1), ("routed", 1), ("tc-redirect", 1)]
+)
+def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, number: int) -> None:
+    need(name)
+    host = LocalHost()
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path), host, [host])) as testbed,
+        testbed.build(Chain(name, number), SMALL) as sut,
+    ):
+        send(sut)
+        there = pods(api)
+        assert len(there) == number
+        for each in there:
+            assert each["status"]["phase"] == "Running" and each["status"]["qosClass"] == "BestEffort"
+            assert each["spec"]["activeDeadlineSeconds"] and each["metadata"]["ownerReferences"]
+        runtime = sut.describe()["runtime"]
+        assert runtime["kubernetes"] == api.ask("GET", "/version")["gitVersion"]
+        assert set(runtime["pods"]) == {f"pod{each + 1}" for each in range(number)}
+        assert {each["node"] for each in runtime["pods"].values()} == {"node1"}
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_pod_has_a_whole_cpu_alone_if_the_topology_says_so(tmp_path: Path) -> None:
+    host = LocalHost()
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path, isolation="exclusive"), host, [host])) as testbed,
+    ):
+        for _ in range(2):  # the second chain needs the CPU of the first one
+            with testbed.build(Chain("macvlan", 1), SMALL) as sut:
+                (told,) = sut.describe()["runtime"]["pods"].values()
+                assert told["quality_of_service"] == "Guaranteed"
+                assert told["cpus"].isdigit() and told["cpus_of_threads"] == [told["cpus"]]
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_chain_that_the_cluster_cannot_place_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    host = LocalHost()
+    image = {"image": "localhost/none:1", "pull_policy": "Never"}
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path, **image), host, [host])) as testbed,
+        pytest.raises(PodperfError, match="ErrImageNeverPull"),
+        testbed.build(Chain("macvlan", 1), SMALL),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_row_of_a_suite_runs_on_the_cluster(tmp_path: Path) -> None:
+    suite = "tests/4.1_networking_models/4.1.1_kernel_space.robot"
+    row = ("--test", "Linux bridge, 64 B", "--parseinclude", suite, "tests")
+    run = Robot(tmp_path, *row, topology=written(), short_search=True)
+    assert run.wait(240) == 0, run.messages()
+    (record,) = run.records()
+    assert record["outcome"] == "passed"
+    assert record["results"]["mrr"]["frames_per_second"] > 10_000
+    assert record["parameters"]["orchestration"].startswith("Kubernetes v")
+    assert record["data_plane"]["runtime"]["pods"]["pod1"]["node"] == "node1"
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_clean_deletes_what_a_killed_run_left(api: Api, tmp_path: Path) -> None:
+    before = namespaces(api)
+    run = Robot(tmp_path, mrr_suite(tmp_path, Long="linux-bridge    2    64"), topology=written())
+    run.wait_until(lambda: len([each for each in pods(api) if each["status"]["phase"] == "Running"]) == 2, "two pods")
+    (left,) = namespaces(api) - before
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    said = podperf("clean", str(tmp_path / "topology.yaml")).stdout
+    assert f"namespace {left}" in said
+    assert namespaces(api) == before
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.8, 1.5, 2.5, 4.0])
+def test_so_it_does_at_whatever_step_the_run_was_killed(api: Api, tmp_path: Path, seconds: float) -> None:
+    """`seconds` after the run has made its namespace."""
+    before = namespaces(api)
+    path = tmp_path / "chains.yaml"
+    path.write_text(written())
+    run = subprocess.Popen([sys.executable, "-c", BUILDING, str(ROOT / "libraries"), str(path)])
+    deadline = time.monotonic() + START_TIMEOUT
+    while namespaces(api) == before and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(seconds)
+    assert run.poll() is None
+    run.kill()
+    run.wait()
+    (left,) = namespaces(api) - before
+    assert f"namespace {left}" in podperf("clean", str(path)).stdout
+
+
+def test_check_sees_the_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "chains.yaml"
+    path.write_text(written())
+    said = podperf("check", str(path), check=False).stdout
+    assert "all that a run needs, with a namespace for each run" in said
+    assert "pods: kubernetes" in said
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_run_does_what_the_plan_says_and_the_api_server_would_take_its_objects(api: Api, tmp_path: Path) -> None:
+    wanted, chain = topology(tmp_path), Chain("linux-bridge", 2)
+    cpus, recording = read_cpus(LocalHost()), Recording()
+    host = RecordingHost(LocalHost(), recording)
+    testbed = LiveTestbed(wanted, [WorkerMachine(wanted.workers[0], host, place(wanted, cpus))], host)
+    with RunLock():
+        done = record(testbed, chain, SMALL, recording)
+    planned = plan(wanted, chain, SMALL, cpus).steps
+    assert [_known(each) for each in planned if not each.text.startswith("kubectl")] == [_known(each) for each in done]
+    paths = {"ConfigMap": "configmaps", "Pod": "pods"}
+    made = [each for step in planned if "kubectl create" in step.text for each in yaml.safe_load_all(step.content)]
+    assert [each["kind"] for each in made] == ["Namespace", "ConfigMap", "Pod", "Pod"]
+    for each in made[1:]:
+        path = f"/api/v1/namespaces/default/{paths[each['kind']]}"
+        each["metadata"]["namespace"] = "default"
+        api.ask("POST", path, each, query=[("dryRun", "All"), ("fieldValidation", "Strict")])
+
+
+def _known(step: Step) -> Step:
+    """A step without the numbers that only the cluster knows."""
+    words = ["<first process of a container>" if "first process of" in each else each for each in step.text.split("'")]
+    return replace(step, text="'".join(words))

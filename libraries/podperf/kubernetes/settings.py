@@ -1,0 +1,77 @@
+"""The settings of a topology for a cluster: the login, and what all pods there have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from podperf import __version__
+from podperf.kubernetes.manifests import PodWishes
+
+IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+
+TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
+PROPERTIES: Mapping[str, Any] = {
+    "kubeconfig": {"title": "a file with a login to the cluster", **TEXT},
+    "context": {"title": "a context of the kubeconfig", **TEXT},
+    "namespace": {"title": "a namespace for the pods, if the login may not make one", **TEXT},
+    "image": {"title": "the image of the pods", "default": IMAGE, **TEXT},
+    "pull_policy": {
+        "title": "when the nodes fetch the image",
+        "enum": ["Always", "IfNotPresent", "Never"],
+        "default": "IfNotPresent",
+    },
+    "pull_secret": {"title": "a secret of the namespace for the registry", **TEXT},
+    "node_selector": {
+        "title": "labels of the nodes",
+        "type": "object",
+        "additionalProperties": {"title": "value of a label", "type": "string"},
+        "default": {},
+    },
+    "tolerations": {
+        "title": "tolerations of the pods, as in a pod's specification",
+        "type": "array",
+        "items": {"title": "a toleration", "type": "object"},
+        "default": [],
+    },
+    "runtime_class": {"title": "a runtime class", **TEXT},
+}
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """A login to a cluster, and what all pods there have in common. `key` has these settings in the topology."""
+
+    wishes: PodWishes
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+    key: ClassVar[str]
+    needs_net_raw: ClassVar[bool] = False  # whether the pods need CAP_NET_RAW, which `restricted` forbids
+
+    @property
+    def needs_services(self) -> bool:
+        """Whether a run makes Services."""
+        return False
+
+
+def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:
+    """The settings for all pods. `cpus` is that of PodWishes."""
+    return PodWishes(
+        settings["image"],
+        settings["pull_policy"],
+        settings.get("pull_secret"),
+        settings["node_selector"],
+        settings["tolerations"],
+        settings.get("runtime_class"),
+        cpus,
+    )
+
+
+def kubeconfig_of(settings: Mapping[str, Any]) -> str | None:
+    """The path of the kubeconfig. None: podperf looks for it."""
+    found = settings.get("kubeconfig")
+    return None if found is None else str(Path(found).expanduser())

@@ -1,0 +1,173 @@
+"""Pods as pods of a Kubernetes cluster. The worker is the node on which they are.
+
+The cluster starts the containers and gives them their CPUs and their memory. podperf gives them their interfaces, in
+the network of the worker, by the same CNI plug-ins as pods of other runtimes. So no network of the cluster changes, and
+the cluster needs no Multus. Only the kernel forwards in such pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from podperf.allocation import UNLIMITED, PodLimits
+from podperf.errors import PodperfError
+from podperf.hosts.base import Host, Process
+from podperf.hosts.namespaces import name_namespace
+from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.shell_script import shell_script
+from podperf.kubernetes.api import Api, log_in
+from podperf.pods.base import Attachment, PodRuntime, RuntimeOfTestbed
+from podperf.pods.kubernetes_run import SCHEMA, ChainPods, ChainSettings, PlannedRun, RunInCluster, StartedPod
+from podperf.pods.networks import NetworkedPod, PodNetworks
+
+_FIRST_PROCESS = shell_script("first_process.sh", beside=__file__)
+_NO_PROGRAMS = "pods of Kubernetes run no forwarder yet: only data planes whose pods forward in the kernel are measured"
+
+
+class KubernetesPod(NetworkedPod):
+    """A pod of a cluster, whose network is a network namespace of the worker, too."""
+
+    def __init__(self, name: str, host: NetworkNamespace, started: StartedPod) -> None:
+        super().__init__(name, host)
+        self.started = started
+
+    def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
+        raise PodperfError(_NO_PROGRAMS)
+
+
+class KubernetesPods(PodRuntime):
+    """A pod runtime whose pods a cluster runs."""
+
+    settings_schema = SCHEMA
+
+    def __init__(
+        self,
+        machine: Host,
+        worker: Host,
+        settings: ChainSettings,
+        run: Callable[[Host], ChainPods],
+        version: Callable[[], str],
+    ) -> None:
+        """`run(machine)` has the pods of the run. `version` tells that of the cluster."""
+        self._machine, self._networks, self._settings = machine, PodNetworks(machine, worker), settings
+        self._run, self._version = run, version
+        self._pods: list[KubernetesPod] = []
+        self._ending: list[str] = []
+
+    @staticmethod
+    def unavailable(host: Host) -> str | None:
+        return None  # KubernetesRuntime knows the cluster
+
+    @classmethod
+    def of_testbed(cls, settings: Mapping[str, Any], *, imaginary: bool) -> RuntimeOfTestbed:
+        return KubernetesRuntime(ChainSettings.read(settings), imaginary=imaginary)
+
+    def start(
+        self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
+    ) -> KubernetesPod:
+        run = self._run(self._machine)
+        if not self._pods:
+            undo.callback(self._await_gone, run)  # all pods of a chain end at the same time
+        created = run.create(name)
+        undo.callback(self._end, run, created)
+        started = run.await_running(created)
+        if differs := run.placement(created).differs(self._settings.wishes.cpus):
+            raise PodperfError(
+                f"{created} on {started.node} is not placed as the topology says: {differs}; the CPU manager of the "
+                "node must be `static`"
+            )
+        host = name_namespace(self._machine, name, self._first_process(started), undo)
+        pod = KubernetesPod(name, host, started)
+        self._pods.append(pod)
+        undo.callback(self._pods.remove, pod)
+        self._networks.attach(pod, attachments, undo)
+        return pod
+
+    def _first_process(self, pod: StartedPod) -> int:
+        found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, check=False).stdout.strip()
+        if not found:
+            raise PodperfError(
+                f"{pod.name} runs on {pod.node}, and that is not {self._machine.name}: name the node of the worker in "
+                f"{self._settings.key}.node_selector (kubernetes.io/hostname), and run podperf where it sees the "
+                "processes of the node"
+            )
+        return int(found)
+
+    def _end(self, run: ChainPods, pod: str) -> None:
+        run.delete(pod)
+        self._ending.append(pod)
+
+    def _await_gone(self, run: ChainPods) -> None:
+        run.await_gone(self._ending)
+        self._ending.clear()
+
+    def describe(self) -> Mapping[str, Any]:
+        run, wishes = self._run(self._machine), self._settings.wishes
+        return {
+            "kind": "pods of Kubernetes",
+            "kubernetes": self._version(),
+            "isolation": self._settings.isolation,
+            "pods": {
+                each.name: {
+                    "name": each.started.name,
+                    "node": each.started.node,
+                    "image": each.started.image,
+                    "quality_of_service": each.started.quality,
+                    **run.placement(each.started.name).describe(),
+                }
+                for each in self._pods
+            },
+            **self._networks.describe(),
+            "memory_limit": None if wishes.cpus is None else wishes.memory,
+        }
+
+
+class KubernetesRuntime(RuntimeOfTestbed):
+    """The login to a cluster, and the namespace of the run there. The first chain makes the namespace."""
+
+    def __init__(self, settings: ChainSettings, *, imaginary: bool) -> None:
+        self._settings, self._imaginary = settings, imaginary
+        self._undo = ExitStack()
+        self._login: tuple[Api, str] | None = None
+        self._pods: ChainPods | None = None
+
+    @property
+    def cluster(self) -> ChainSettings:
+        return self._settings
+
+    def unavailable(self, host: Host) -> str | None:
+        try:
+            self._version()
+        except PodperfError as error:
+            return str(error)
+        return None
+
+    def runs_no_programs(self) -> str | None:
+        return _NO_PROGRAMS
+
+    def on(self, machine: Host, worker: Host) -> KubernetesPods:
+        return KubernetesPods(machine, worker, self._settings, self._run, self._version)
+
+    def _version(self) -> str:
+        return "" if self._imaginary else self._logged_in()[1]
+
+    def _logged_in(self) -> tuple[Api, str]:
+        if self._login is None:
+            api = log_in(self._settings.kubeconfig, self._settings.context)
+            self._undo.callback(api.close)
+            self._login = api, api.ask("GET", "/version")["gitVersion"]
+        return self._login
+
+    def _run(self, machine: Host) -> ChainPods:
+        if self._pods is None:
+            settings = self._settings
+            imaginary = self._imaginary
+            self._pods = PlannedRun(machine, settings) if imaginary else RunInCluster(self._logged_in()[0], settings)
+            self._undo.callback(self._pods.close)
+        return self._pods
+
+    def close(self) -> None:
+        self._undo.close()
+        self._login = self._pods = None

@@ -1,0 +1,254 @@
+"""Pods of chains that are pods of a cluster: their objects, their placement, their plan, their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.kernel.cpus import Cpus
+from podperf.kubernetes.placement import PodPlacement
+from podperf.model import Chain, FrameSize
+from podperf.pods import POD_RUNTIMES, runtime_of
+from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
+from podperf.pods.kubernetes_run import ChainPods, ChainSettings, RunInCluster, StartedPod, manifest_of
+from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
+from podperf.preflight.recording import Step
+from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
+from scripted_host import ScriptedHost
+
+TOPOLOGY = SCHEMA_PATH.parent / "kubernetes_chains.yaml"
+SMALL, CPUS = FrameSize.parse(64), Cpus((0, 1), (0, 1))
+NOT_READ = PodPlacement(None, (), (), None)
+
+
+def topology(**settings: Any) -> Topology:
+    """The project's topology with these settings of the pods."""
+    found = load_topology(TOPOLOGY, DATA_PLANES, POD_RUNTIMES)
+    return replace(found, pods=replace(found.pods, settings={**found.pods.settings, **settings}))
+
+
+def settings_of(**settings: Any) -> ChainSettings:
+    return ChainSettings.read(topology(**settings).pods.settings)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "requests", "limits"),
+    [
+        ("none", None, None),
+        ("shared", {"cpu": "100m", "memory": "256Mi"}, {"memory": "256Mi"}),
+        ("exclusive", {"cpu": "2", "memory": "256Mi"}, {"cpu": "2", "memory": "256Mi"}),
+    ],
+)
+def test_an_isolation_level_becomes_requests_and_limits(isolation: str, requests: object, limits: object) -> None:
+    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, cpus=2))
+    (container,) = pod["spec"]["containers"]
+    assert container["resources"].get("requests") == requests
+    assert container["resources"].get("limits") == limits
+
+
+def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
+    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of())
+    (container,) = pod["spec"]["containers"]
+    security = container["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["runAsNonRoot"] and not security["allowPrivilegeEscalation"]
+    assert pod["spec"]["activeDeadlineSeconds"] > 0 and not pod["spec"]["automountServiceAccountToken"]
+    assert pod["metadata"]["labels"]["podperf/run"] == "cafe"
+    assert pod["metadata"]["ownerReferences"] == [{"uid": "1"}]
+
+
+class Pods(ChainPods):
+    """Pods of a cluster in which each pod gets this placement."""
+
+    def __init__(self, placement: PodPlacement = NOT_READ) -> None:
+        self.given, self.there, self.waited = placement, list[str](), list[list[str]]()
+
+    def create(self, name: str) -> str:
+        self.there.append(name)
+        return name
+
+    def await_running(self, pod: str) -> StartedPod:
+        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}")
+
+    def placement(self, pod: str) -> PodPlacement:
+        return self.given
+
+    def delete(self, pod: str) -> None:
+        self.there.remove(pod)
+
+    def await_gone(self, pods: Collection[str]) -> None:
+        assert not self.there
+        self.waited.append(list(pods))
+
+    def close(self) -> None:
+        """Nothing is there."""
+
+
+def runtime(pods: Pods, host: ScriptedHost, **settings: Any) -> KubernetesPods:
+    return KubernetesPods(host, host, settings_of(**settings), lambda _: pods, lambda: "v1.34.4")
+
+
+def test_pods_end_together_and_are_awaited_once() -> None:
+    pods, host = Pods(), ScriptedHost(answers={"sh -c": "4711\n"}, patient=True)
+    with ExitStack() as undo:
+        made = runtime(pods, host)
+        for name in ("pod1", "pod2"):
+            made.start(name, [], undo)
+        told = made.describe()
+        assert set(told["pods"]) == {"pod1", "pod2"} and told["pods"]["pod2"]["node"] == "node7"
+        assert told["kubernetes"] == "v1.34.4" and told["memory_limit"] is None
+    assert pods.waited == [["pod2", "pod1"]]
+    assert "ip netns attach podperf-pod1 4711" in host.commands
+
+
+def test_a_pod_on_another_machine_names_both_and_is_deleted() -> None:
+    pods, host = Pods(), ScriptedHost(patient=True)
+    said = r"pod1 runs on node7.*not scripted host.*pods\.settings\.node_selector"
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        runtime(pods, host).start("pod1", [], undo)
+    assert not pods.there
+
+
+@pytest.mark.parametrize(
+    ("placement", "said"),
+    [
+        (
+            PodPlacement((1, 2, 3), ((1, 2, 3),), (0,), 0),
+            "asked for 1 CPU alone, and its control group has the CPUs 1-3",
+        ),
+        (PodPlacement((1,), ((0, 1),), (0,), 0), "asked for 1 CPU alone, and a thread of its program has the CPUs 0-1"),
+    ],
+)
+def test_a_pod_that_is_not_placed_as_asked_names_both(placement: PodPlacement, said: str) -> None:
+    pods, host = Pods(placement), ScriptedHost(answers={"sh -c": "4711\n"}, patient=True)
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        runtime(pods, host, isolation="exclusive").start("pod1", [], undo)
+    assert not pods.there
+    with ExitStack() as undo:
+        runtime(Pods(placement), host, isolation="shared").start("pod1", [], undo)
+
+
+@dataclass
+class OneNode:
+    """An API server of a cluster that runs each pod at once, and needs two looks to end one."""
+
+    there: dict[str, Any] = field(default_factory=dict)
+    ending: list[str] = field(default_factory=list)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+        if method != "POST":
+            return self.there.get(path, {"items": []})
+        status = {
+            "phase": "Running",
+            "qosClass": "BestEffort",
+            "containerStatuses": [{"containerID": "containerd://cafe", "imageID": "sha256:1"}],
+        }
+        made = {**body, "metadata": {**body["metadata"], "uid": "u"}, "status": status}
+        made["spec"] = {**body.get("spec", {}), "nodeName": "node7"}
+        self.there[f"{path}/{body['metadata']['name']}"] = made
+        return made
+
+    def exists(self, path: str) -> bool:
+        if path in self.ending:
+            self.ending.remove(path)
+            return True
+        return path in self.there and not any(path.startswith(each) for each, _ in self.asked)
+
+    def delete(self, path: str, seconds: int = 0) -> None:
+        self.asked.append((path, seconds))
+        self.ending.append(path)
+
+
+def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
+    server: Any = OneNode()
+    run = RunInCluster(server, settings_of())
+    name = run.create("pod1")
+    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", "cafe")
+    run.delete(name)
+    run.await_gone([name])
+    ((path, seconds),) = server.asked
+    assert path.endswith(f"/pods/{name}") and seconds > 0, "0 would not wait for the node"
+    assert not server.ending
+    run.close()
+    assert server.asked[-1][0] == path.rpartition("/pods/")[0]
+
+
+def shown(steps: Sequence[Step], without: str = "") -> list[tuple[str, ...]]:
+    """The steps as text, without commands that begin with this word."""
+    said = [(each.phase, each.namespace, str(each.kind), each.text, each.content) for each in steps]
+    return [each for each in said if not (without and each[3].startswith(without))]
+
+
+def test_a_plan_shows_the_objects_and_else_what_it_shows_for_namespaces() -> None:
+    chain = Chain("linux-bridge", 2)
+    steps = plan(topology(), chain, SMALL, CPUS).steps
+    made = [each for each in steps if each.text.startswith("kubectl create")]
+    assert {each.phase for each in made} == {SET_UP}
+    objects = [found for each in made for found in yaml.safe_load_all(each.content)]
+    assert [each["kind"] for each in objects] == ["Namespace", "ConfigMap", "Pod", "Pod"]
+    assert [each["metadata"]["name"] for each in objects[2:]] == ["pod1-plan", "pod2-plan"]
+    gone = [each.text for each in steps if each.text.startswith("kubectl delete")]
+    assert gone[-1] == "kubectl delete namespace podperf-plan" and len(gone) == 3
+    assert {each.phase for each in steps if each.text.startswith("kubectl delete")} == {TEAR_DOWN}
+
+    usual = shown(plan(replace(topology(), pods=type(topology().pods)()), chain, SMALL, CPUS).steps)
+    expected = [
+        tuple(
+            f"ip netns attach podperf-{name} '<first process of {name}-plan>'"
+            if text == f"ip netns add podperf-{name}"
+            else text
+            for text in each
+        )
+        for each in usual
+        for name in [next((pod for pod in ("pod1", "pod2") if pod in each[3]), "pod1")]
+    ]
+    assert shown(steps, without="kubectl") == expected
+
+
+def test_a_plan_in_a_given_namespace_makes_none() -> None:
+    steps = plan(topology(namespace="mine"), Chain("macvlan", 1), SMALL, CPUS).steps
+    objects = [found for each in steps if "create" in each.text for found in yaml.safe_load_all(each.content)]
+    assert [(each["kind"], each["metadata"]["namespace"]) for each in objects] == [
+        ("ConfigMap", "mine"),
+        ("Pod", "mine"),
+    ]
+    assert steps[-1].text == "kubectl delete --namespace=mine configmap podperf-run-plan"
+
+
+def test_a_data_plane_with_programs_in_its_pods_is_skipped_with_the_reason() -> None:
+    with pytest.raises(Unavailable, match="pods of Kubernetes run no forwarder yet"):
+        plan(topology(), Chain("af-xdp", 1), SMALL, CPUS)
+
+
+def test_a_cluster_that_does_not_answer_is_a_reason(tmp_path: Path) -> None:
+    found = runtime_of(topology(kubeconfig=str(tmp_path / "none")).pods)
+    assert isinstance(found, KubernetesRuntime)
+    assert str(found.unavailable(ScriptedHost())).startswith("no cluster: ")
+    assert found.cluster is not None and found.cluster.kubeconfig == str(tmp_path / "none")
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("pods", "problem"),
+    [
+        ("{runtime: kubernetes, settings: {isolation: some}}", "pods.settings.isolation: found 'some'; allowed: none"),
+        ("{runtime: kubernetes, settings: {kubeconfg: a}}", "unknown key; allowed: kubeconfig, context, namespace"),
+        ("{runtime: kubernetes, settings: {cpus: 0}}", "pods.settings.cpus: found 0"),
+        ("{runtime: runc, settings: {cpus: 1}}", "allowed: nothing, as pods of the runtime runc have no `settings`"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, pods: str, problem: str) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(f"version: 1\nname: t\npods: {pods}\n")
+    with pytest.raises(TopologyError) as caught:
+        load_topology(file, DATA_PLANES, POD_RUNTIMES)
+    assert problem in str(caught.value)
