@@ -48,6 +48,11 @@ SCHEMA: Mapping[str, Any] = {
             "enum": ["pod", "service"],
             "default": "pod",
         },
+        "receive_threads": {
+            "title": "let a privileged pod on the node give each pod's interface a receive thread of its own",
+            "type": "boolean",
+            "default": False,
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -63,6 +68,7 @@ class KubernetesSettings:
     namespace: str | None = None
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
+    receive_threads: bool = False  # started by a privileged pod
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
@@ -88,4 +94,5 @@ class KubernetesSettings:
             settings.get("namespace"),
             settings["nodes"],
             settings["destination"],
+            settings["receive_threads"],
         )
