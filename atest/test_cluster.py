@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from ipaddress import ip_address, ip_network
@@ -31,13 +31,16 @@ from podperf.cluster.pod_image import ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kernel.threads import threads_named
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_not_running
+from podperf.kubernetes.receive_threads import starter
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_SERVICES, allowed
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.base import UNPACED
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
 from robot_run import ROOT, Robot, podperf
@@ -173,6 +176,13 @@ def apply(api: Api, file: str) -> None:
         api.ask("POST", paths[each["kind"]], each)
 
 
+def cpu_ticks(threads: Iterable[int]) -> int:
+    """The CPU time of these threads, in clock ticks of 10 ms."""
+    return sum(
+        sum(map(int, Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13])) for each in threads
+    )
+
+
 def namespaces(api: Api) -> set[str]:
     """The namespaces of the cluster that are not about to be gone."""
     found = api.ask("GET", "/api/v1/namespaces")["items"]
@@ -232,6 +242,29 @@ class TestMeasuring:
         assert result.sent == 1000
         assert result.lost < 100
         assert result.directions[0].latency is not None
+
+    def test_receive_threads_do_the_clusters_work_for_frames(self, api: Api) -> None:
+        host = LocalHost()
+        if not threads_named(host, "kthreadd"):
+            pytest.skip("the kernel's threads are not to be seen among the process numbers here")
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), receive_threads=True)
+        with closing(KubernetesTester(settings)) as tester:
+            threads = threads_named(host, "napi/veth")
+            assert len(threads) >= len(tester.ports)
+            before = cpu_ticks(threads)
+            result = tester.measure(Trial(TrafficProfile(FrameSize.parse(64), flows=100), UNPACED, 1.0))
+            assert result.received > 1000
+            assert cpu_ticks(threads) - before > 10, "the threads were busy for more than 0.1 s"
+            assert tester.facts.engine_remark is None and tester.describe()["receive_threads"]
+
+    def test_a_pod_whose_interface_is_no_veth_gets_no_receive_thread(self, api: Api) -> None:
+        place = RunNamespace(api)
+        try:
+            place.start(starter("t", place.run, place.owners, PodWishes(IMAGE), "node1", ("1", "1")))
+            with pytest.raises(PodDidNotStart, match="interface 1 of the node is no veth of this pod"):
+                await_phase(place, "t", "Succeeded")
+        finally:
+            place.close()
 
     def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
         before = namespaces(api)

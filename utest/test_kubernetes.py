@@ -425,6 +425,22 @@ def test_a_service_leads_to_the_pod_whose_label_it_selects() -> None:
     assert services[0]["spec"]["selector"] != services[1]["spec"]["selector"]
 
 
+def test_only_the_pods_that_start_receive_threads_have_rights_on_the_node() -> None:
+    found = planned(KubernetesSettings(PodWishes("i", cpus=1), receive_threads=True))
+    pods = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "Pod"}
+    assert {name: pod.get("hostNetwork", False) for name, pod in pods.items()} == {
+        "tester-left-plan": False,
+        "tester-right-plan": False,
+        "thread-left-plan": True,
+        "thread-right-plan": True,
+    }
+    for name, pod in pods.items():
+        (container,) = pod["containers"]
+        assert container["securityContext"].get("privileged", False) == name.startswith("thread-")
+    assert "limits" in pods["thread-left-plan"]["containers"][0]["resources"]
+    assert "cpu" not in pods["thread-left-plan"]["containers"][0]["resources"]["limits"], "it takes no CPU of its own"
+
+
 def test_a_run_deletes_its_services_in_a_given_namespace() -> None:
     fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}}, addresses=["10.96.0.9"])
     place = RunNamespace(cluster(fake), "mine")

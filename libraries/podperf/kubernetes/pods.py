@@ -31,12 +31,17 @@ class PodDidNotStart(PodperfError):
         super().__init__(f"pod {name} does not run: {cause}{said}")
 
 
-def await_running(place: RunNamespace, name: str, timeout: float = START_TIMEOUT) -> dict[str, Any]:
-    """The pod when it runs. PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`."""
+def await_phase(
+    place: RunNamespace, name: str, phase: str = "Running", timeout: float = START_TIMEOUT
+) -> dict[str, Any]:
+    """The pod when it runs, or has ended well (phase `Succeeded`).
+
+    PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`.
+    """
     deadline = time.monotonic() + timeout
     while True:
         pod = place.pod(name)
-        if pod["status"].get("phase") == "Running":
+        if pod["status"].get("phase") == phase:
             return pod
         cause, hopeless = why_not_running(pod)
         if hopeless or time.monotonic() > deadline:

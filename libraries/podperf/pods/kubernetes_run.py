@@ -13,7 +13,7 @@ from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.execute import execute
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_running
+from podperf.kubernetes.pods import await_phase
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.settings import PROPERTIES, ClusterSettings, kubeconfig_of, wishes
 
@@ -120,7 +120,7 @@ class RunInCluster(ChainPods):
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod.of(await_running(self._place, pod))
+        return StartedPod.of(await_phase(self._place, pod))
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from podperf.kubernetes import manifests
+from podperf.kubernetes import manifests, receive_threads
 from podperf.kubernetes.manifests import NodeOf, PodWishes
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.pod_port import DISCARDED, command
@@ -26,6 +26,13 @@ def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
     return manifests.service(f"service-{side}-{run}", run, owners, manifests.PodEndpoint(pod, DISCARDED), SERVICE_PORT)
 
 
+def thread_starter(
+    side: str, run: str, owners: Owners, wishes: PodWishes, node: str, indices: Sequence[str]
+) -> dict[str, Any]:
+    """The pod that gives one of the tester's pods a receive thread on its node."""
+    return receive_threads.starter(f"thread-{side}-{run}", run, owners, wishes, node, indices)
+
+
 def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
     """The objects that a run would make, for a run that is called `plan`. Only the cluster knows the first pod's node,
     and the number (uid) of the owner."""
@@ -40,8 +47,13 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         for side, pod in zip(SIDES, pods, strict=True)
         if settings.destination == "service"
     ]
+    starters = [
+        thread_starter(side, run, owners, settings.wishes, node.name, ("index-of-its-end", "index-of-the-pods-end"))
+        for side in SIDES
+        if settings.receive_threads
+    ]
     name = settings.namespace or f"{manifests.PREFIX}{run}"
-    objects = [owner, *pods, *services]
+    objects = [owner, *pods, *services, *starters]
     for each in objects:
         each["metadata"]["namespace"] = name
     return [*([] if settings.namespace else [manifests.namespace(name, run)]), *objects]

@@ -14,11 +14,12 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_running
+from podperf.kubernetes.pods import await_phase
+from podperf.kubernetes.receive_threads import INDICES
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod
+from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod, thread_starter
 from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
 from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
 from podperf.testers.software import request_line
@@ -51,6 +52,9 @@ class KubernetesTester:
             self._undo.callback(place.close)
             self._place = place
             self.ports = self._start(settings)
+            self._remark = None if settings.receive_threads else _SHARED
+            if settings.receive_threads:
+                self._start_receive_threads(settings)
             self._trial = random.randrange(1, 65536)
             self._services = self._start_services() if settings.destination == "service" else {}
             self._entries = {
@@ -82,7 +86,7 @@ class KubernetesTester:
             pod = tester_pod(side, self._place.run, self._place.owners, settings.wishes, node)
             name = pod["metadata"]["name"]
             self._place.start(pod)
-            facts = PodFacts.of(await_running(self._place, name))
+            facts = PodFacts.of(await_phase(self._place, name))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
             if differs := _placement(ports[side]).differs(settings.wishes.cpus):
@@ -91,6 +95,14 @@ class KubernetesTester:
                     "node must be `static`"
                 )
         return ports
+
+    def _start_receive_threads(self, settings: KubernetesSettings) -> None:
+        run, owners = self._place.run, self._place.owners
+        for side, port in self.ports.items():
+            indices = port.execute(*INDICES).split()
+            pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
+            self._place.start(pod)
+            await_phase(self._place, pod["metadata"]["name"], "Succeeded")
 
     def _start_services(self) -> Mapping[str, IPv4Address]:
         """A Service for each pod. Returns their addresses by the side of the pod."""
@@ -172,7 +184,7 @@ class KubernetesTester:
             right,
             copies=True,
             server=f"{self._api.where} (Kubernetes {self._server})",
-            engine_remark=_SHARED,
+            engine_remark=self._remark,
         )
 
     def describe(self) -> Mapping[str, Any]:
@@ -181,7 +193,8 @@ class KubernetesTester:
             "name": NAME,
             "engine": self.facts.engine,
             "version": self.facts.version,
-            "engine_remark": _SHARED,
+            "receive_threads": self._remark is None,
+            **({"engine_remark": self._remark} if self._remark else {}),
             "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
             "services": {side: str(address) for side, address in self._services.items()},
             "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},

@@ -23,6 +23,11 @@ SCHEMA: Mapping[str, Any] = {
             "enum": ["pod", "service"],
             "default": "pod",
         },
+        "receive_threads": {
+            "title": "let a privileged pod on the node give each pod's interface a receive thread of its own",
+            "type": "boolean",
+            "default": False,
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -34,6 +39,7 @@ class KubernetesSettings(ClusterSettings):
 
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
+    receive_threads: bool = False  # started by a privileged pod
 
     key: ClassVar[str] = "tester.settings"
     needs_net_raw: ClassVar[bool] = True
@@ -57,4 +63,5 @@ class KubernetesSettings(ClusterSettings):
             settings.get("namespace"),
             settings["nodes"],
             settings["destination"],
+            settings["receive_threads"],
         )
