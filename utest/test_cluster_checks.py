@@ -129,10 +129,12 @@ class Cluster:
         """Nothing is open."""
 
 
-def checked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None) -> dict[str, Observation]:
+def checked(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None, receive_threads: bool = False
+) -> dict[str, Observation]:
     """The observations about a cluster, by their subjects."""
     monkeypatch.setattr(cluster_checks, "log_in", lambda *_: cluster)
-    settings = KubernetesSettings(PodWishes("i"), namespace=namespace)
+    settings = KubernetesSettings(PodWishes("i"), namespace=namespace, receive_threads=receive_threads)
     return {each.subject: each for each in check_cluster(settings)}
 
 
@@ -155,10 +157,22 @@ def test_a_login_without_rights_on_namespaces_is_told_to_name_one(monkeypatch: p
     assert checked(monkeypatch, Cluster(refused), "mine")["rights"].state is State.OK
 
 
-def test_a_restricted_namespace_is_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = checked(monkeypatch, Cluster(level="restricted"), "mine")["namespace mine"]
-    assert found.in_the_way
-    assert "CAP_NET_RAW" in found.detail
+@pytest.mark.parametrize(
+    ("level", "receive_threads", "needs"),
+    [
+        ("privileged", True, None),
+        ("baseline", False, None),
+        ("baseline", True, "privileged"),
+        ("restricted", False, "baseline"),
+    ],
+)
+def test_a_namespace_that_is_stricter_than_the_pods_is_in_the_way(
+    monkeypatch: pytest.MonkeyPatch, level: str, receive_threads: bool, needs: str | None
+) -> None:
+    found = checked(monkeypatch, Cluster(level=level), "mine", receive_threads)["namespace mine"]
+    assert found.in_the_way == (needs is not None)
+    assert found.detail.startswith(f"its pod security level is `{level}`")
+    assert needs is None or found.detail.endswith(f"a pod of the run needs `{needs}`")
 
 
 def test_nodes_that_may_not_be_read_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

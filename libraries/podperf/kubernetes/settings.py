@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from podperf import __version__
 from podperf.kubernetes.manifests import PodWishes
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+
+SecurityLevel = Literal["privileged", "baseline", "restricted"]  # from the one that allows most to the strictest
+SECURITY_LEVELS: tuple[SecurityLevel, ...] = get_args(SecurityLevel)
 
 TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
 PROPERTIES: Mapping[str, Any] = {
@@ -50,7 +53,11 @@ class ClusterSettings:
     namespace: str | None = None
 
     key: ClassVar[str]
-    needs_net_raw: ClassVar[bool] = False  # whether the pods need CAP_NET_RAW, which `restricted` forbids
+
+    @property
+    def security_level(self) -> SecurityLevel:
+        """The strictest pod security level that all pods satisfy."""
+        return "restricted"
 
     @property
     def needs_services(self) -> bool:

@@ -17,7 +17,7 @@ from podperf.kubernetes.rights import (
     READER_FILE,
     allowed,
 )
-from podperf.kubernetes.settings import ClusterSettings
+from podperf.kubernetes.settings import SECURITY_LEVELS, ClusterSettings
 from podperf.preflight.observation import Observation, State
 
 _MULTUS = "/apis/k8s.cni.cncf.io/v1"
@@ -71,10 +71,8 @@ def _check_namespace(api: Api, settings: ClusterSettings) -> Iterator[Observatio
         yield Observation("cluster", f"namespace {namespace}", state, error.message, needed=state is State.MISSING)
         return
     level = labels.get(_LEVEL, "privileged")
-    if level == "restricted" and settings.needs_net_raw:
-        detail = (
-            "its pod security level is `restricted`, and the tester's pods need CAP_NET_RAW, which `baseline` allows"
-        )
+    if level in SECURITY_LEVELS and SECURITY_LEVELS.index(level) > SECURITY_LEVELS.index(settings.security_level):
+        detail = f"its pod security level is `{level}`, and a pod of the run needs `{settings.security_level}`"
         yield Observation("cluster", f"namespace {namespace}", State.MISSING, detail, needed=True)
     else:
         yield Observation("cluster", f"namespace {namespace}", State.OK, f"its pod security level is `{level}`")

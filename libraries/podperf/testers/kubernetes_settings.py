@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from podperf.kubernetes.settings import IMAGE, PROPERTIES, ClusterSettings, kubeconfig_of, wishes
+from podperf.kubernetes.settings import IMAGE, PROPERTIES, ClusterSettings, SecurityLevel, kubeconfig_of, wishes
 from podperf.topology import Engine
 
 __all__ = ["IMAGE", "SCHEMA", "Destination", "KubernetesSettings"]
@@ -42,11 +42,15 @@ class KubernetesSettings(ClusterSettings):
     receive_threads: bool = False  # started by a privileged pod
 
     key: ClassVar[str] = "tester.settings"
-    needs_net_raw: ClassVar[bool] = True
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
     runs_already: ClassVar[bool] = True  # on CPUs of the cluster's nodes, and on none of this machine's
     has_ports_of_its_own: ClassVar[bool] = True
+
+    @property
+    def security_level(self) -> SecurityLevel:
+        """See ClusterSettings. The tester needs CAP_NET_RAW, which `restricted` forbids."""
+        return "privileged" if self.receive_threads else "baseline"
 
     @property
     def needs_services(self) -> bool:
