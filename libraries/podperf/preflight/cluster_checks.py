@@ -13,6 +13,7 @@ from podperf.kubernetes.rights import (
     OF_A_READER,
     OF_A_RUN,
     OF_NAMESPACES,
+    OF_POLICIES,
     OF_SERVICES,
     READER_FILE,
     allowed,
@@ -47,7 +48,8 @@ def check_cluster(settings: KubernetesSettings) -> Iterator[Observation]:
 def _check_rights(api: Api, settings: KubernetesSettings) -> Iterator[Observation]:
     namespace = settings.namespace
     of_services = OF_SERVICES if settings.destination == "service" else ()
-    wanted = (*OF_A_RUN, *of_services, *(() if namespace is not None else OF_NAMESPACES))
+    of_policies = OF_POLICIES if settings.network_policies else ()
+    wanted = (*OF_A_RUN, *of_services, *of_policies, *(() if namespace is not None else OF_NAMESPACES))
     lacking = [each.name for each in wanted if not allowed(api, each, namespace)]
     where = "a namespace for each run" if namespace is None else f"namespace {namespace}"
     if not lacking:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Address
 from typing import Any
 
 from podperf.kubernetes import manifests
@@ -12,6 +13,7 @@ from podperf.testers.pod_port import DISCARDED, command
 
 SIDES = ("left", "right")
 SERVICE_PORT = 7  # UDP, as in RFC 2544 appendix C.2.6.4; the cluster translates it to the pods' own port
+NOBODY = IPv4Address("198.18.0.0")  # the first one of the addresses for tests (RFC 2544), which no pod has
 
 Owners = Sequence[Mapping[str, Any]]
 
@@ -24,6 +26,17 @@ def tester_pod(side: str, run: str, owners: Owners, wishes: PodWishes, place: No
 def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
     """A Service before one of the tester's pods."""
     return manifests.service(f"service-{side}-{run}", run, owners, manifests.PodEndpoint(pod, DISCARDED), SERVICE_PORT)
+
+
+def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
+    """So many NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
+    frames from an address of its own that nobody has, so the cluster can answer no two of them by one rule."""
+    for each in range(1, number):
+        nobody = {"ipBlock": {"cidr": f"{NOBODY + each}/32"}}
+        yield manifests.network_policy(f"other-{each}-{run}", run, owners, nobody, DISCARDED)
+    if number:
+        pods_of_the_run = {"podSelector": {"matchLabels": {manifests.RUN: run}}}
+        yield manifests.network_policy(f"admitting-{run}", run, owners, pods_of_the_run, DISCARDED)
 
 
 def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
@@ -41,7 +54,7 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         if settings.destination == "service"
     ]
     name = settings.namespace or f"{manifests.PREFIX}{run}"
-    objects = [owner, *pods, *services]
+    objects = [owner, *pods, *services, *policies(settings.network_policies, run, owners)]
     for each in objects:
         each["metadata"]["namespace"] = name
     return [*([] if settings.namespace else [manifests.namespace(name, run)]), *objects]

@@ -13,6 +13,8 @@ from podperf.topology import Engine
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
 
+MOST_POLICIES = 10_000  # each one takes a request to the API server
+
 Destination = Literal["pod", "service"]
 
 _TEXT = {"type": "string", "minLength": 1}
@@ -48,6 +50,13 @@ SCHEMA: Mapping[str, Any] = {
             "enum": ["pod", "service"],
             "default": "pod",
         },
+        "network_policies": {
+            "title": "the number of NetworkPolicies that select the two pods",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_POLICIES,
+            "default": 0,
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -63,6 +72,7 @@ class KubernetesSettings:
     namespace: str | None = None
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
+    network_policies: int = 0
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
@@ -88,4 +98,5 @@ class KubernetesSettings:
             settings.get("namespace"),
             settings["nodes"],
             settings["destination"],
+            settings["network_policies"],
         )
