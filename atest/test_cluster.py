@@ -223,7 +223,9 @@ class TestMeasuring:
                 login.ask("GET", "/api/v1/namespaces/kube-system/pods")
         policies = "/apis/networking.k8s.io/v1/namespaces/podperf/networkpolicies"
         with pytest.raises(Unavailable, match="the cluster does not enforce NetworkPolicies"):
-            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(limited), namespace="podperf", network_policies=3))
+            KubernetesTester(
+                KubernetesSettings(PodWishes(IMAGE), str(limited), namespace="podperf", network_policies=3)
+            )
         assert not api.ask("GET", policies)["items"]
         settings = {"kubeconfig": str(limited), "namespace": "podperf"}
         said = podperf("check", str(topology(tmp_path, **settings)), check=False)
