@@ -37,7 +37,7 @@ from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_not_running
 from podperf.kubernetes.receive_threads import starter
-from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_SERVICES, allowed
+from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_POLICIES, OF_SERVICES, allowed
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
@@ -68,6 +68,7 @@ while True:
     tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
 """
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
+ROW_OF_POLICIES = ("--test", "Pod to pod on one node, 10 NetworkPolicies, 64 B", str(ROOT / "tests"))
 
 
 def started(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -205,10 +206,12 @@ class TestMeasuring:
         assert namespaces(api) == before
 
     def test_the_api_server_would_take_the_plan(self, api: Api, tmp_path: Path) -> None:
-        plan = podperf("check", str(topology(tmp_path, namespace="default")), "--plan", "external").stdout
+        path = topology(tmp_path, namespace="default", network_policies=2)
+        plan = podperf("check", str(path), "--plan", "external").stdout
         paths = {"ConfigMap": "/api/v1/namespaces/default/configmaps", "Pod": "/api/v1/namespaces/default/pods"}
+        paths["NetworkPolicy"] = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
         objects = list(yaml.safe_load_all(plan))
-        assert [each["kind"] for each in objects] == ["ConfigMap", "Pod", "Pod"]
+        assert [each["kind"] for each in objects] == ["ConfigMap", "Pod", "Pod", "NetworkPolicy", "NetworkPolicy"]
         strictly = [("dryRun", "All"), ("fieldValidation", "Strict")]
         for each in objects:
             api.ask("POST", paths[each["kind"]], each, query=strictly)
@@ -224,10 +227,17 @@ class TestMeasuring:
         limited = tmp_path / "kubeconfig"
         limited.write_text(yaml.safe_dump(content))
         with closing(log_in(str(limited), None)) as login:
-            assert all(allowed(login, each, "podperf") for each in (*OF_A_RUN, *OF_SERVICES))
-            assert not any(allowed(login, each, None) for each in (*OF_A_RUN, *OF_SERVICES, *OF_NAMESPACES))
+            of_runs = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES)
+            assert all(allowed(login, each, "podperf") for each in of_runs)
+            assert not any(allowed(login, each, None) for each in (*of_runs, *OF_NAMESPACES))
             with pytest.raises(ApiError, match="forbidden"):
                 login.ask("GET", "/api/v1/namespaces/kube-system/pods")
+        policies = "/apis/networking.k8s.io/v1/namespaces/podperf/networkpolicies"
+        with pytest.raises(Unavailable, match="the cluster does not enforce NetworkPolicies"):
+            KubernetesTester(
+                KubernetesSettings(PodWishes(IMAGE), str(limited), namespace="podperf", network_policies=3)
+            )
+        assert not api.ask("GET", policies)["items"]
         settings = {"kubeconfig": str(limited), "namespace": "podperf"}
         said = podperf("check", str(topology(tmp_path, **settings)), check=False)
         assert "all that a run needs, with namespace podperf" in said.stdout, said.stdout + said.stderr
@@ -265,6 +275,15 @@ class TestMeasuring:
                 await_phase(place, "t", "Succeeded")
         finally:
             place.close()
+
+    def test_a_cluster_that_enforces_no_policies_skips_the_rows(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "skipped"
+        assert record["reason"] == "the cluster does not enforce NetworkPolicies"
+        assert namespaces(api) == before
 
     def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
         before = namespaces(api)
@@ -386,3 +405,46 @@ class TestMeasuring:
         said = podperf("check", str(path), check=False).stdout
         assert "ErrImageNeverPull" in said
         assert time.monotonic() - began < 60
+
+
+@pytest.fixture(scope="class")
+def enforcing() -> Iterator[Api]:
+    """The API of a cluster of one node that enforces NetworkPolicies."""
+    here = LocalHost()
+    try:
+        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(here, policies=True):
+            pytest.skip("kube-router is not built: sudo ./podperf cluster up --network-policies, or PODPERF_CLUSTER=1")
+        ready_parts(here, print, policies=True)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    started("--network-policies")
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+
+
+class TestPolicies:
+    """One cluster that enforces NetworkPolicies for all of these tests."""
+
+    def test_a_row_measures_ten_policies(self, enforcing: Api, tmp_path: Path) -> None:
+        before = namespaces(enforcing)
+        run = Robot(tmp_path, *ROW_OF_POLICIES, topology=topology(tmp_path, network_policies=10).read_text())
+        assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed", record.get("reason")
+        assert record["tester"]["network_policies"] == 10
+        assert record["results"]["mrr"]["frames_per_second"] > 1000
+        assert namespaces(enforcing) == before
+        assert not enforcing.ask("GET", "/apis/networking.k8s.io/v1/networkpolicies")["items"]
+
+    def test_policies_are_in_the_way_of_the_frames(self, enforcing: Api) -> None:
+        """Each frame passes all policies, so a hundred of them make the path slower."""
+        rates = []
+        for number in (0, 100):
+            settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), network_policies=number)
+            with closing(KubernetesTester(settings)) as tester:
+                trials = [tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 0, 0.3)) for _ in range(3)]
+                rates.append(max(each.receive_rate for each in trials))
+        assert rates[1] < 0.5 * rates[0]

@@ -136,10 +136,13 @@ class Testbed:
         logger.info(f"{chain} forwards {size.name} frames")
 
     @keyword
-    def pods_of_the_tester_should_be_on(self, nodes: int, destination: Destination = "pod") -> None:
+    def pods_of_the_tester_should_be_on(
+        self, nodes: int, destination: Destination = "pod", network_policies: int = 0
+    ) -> None:
         """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
 
-        Frames must go to the address of the other `pod`, or to that of a `service` before it.
+        Frames must go to the address of the other `pod`, or to that of a `service` before it. So many NetworkPolicies
+        must select the pods.
 
         ```robotframework
         Pods Of The Tester Should Be On    1
@@ -153,6 +156,11 @@ class Testbed:
         if kind.destination != destination:
             raise Unavailable(
                 f"tester.settings.destination of the topology is {kind.destination}, and this test needs {destination}"
+            )
+        if kind.network_policies != network_policies:
+            raise Unavailable(
+                f"tester.settings.network_policies of the topology is {kind.network_policies}, and this test needs "
+                f"{network_policies}"
             )
 
     @keyword

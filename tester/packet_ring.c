@@ -23,7 +23,6 @@
 #define BLOCKS 16
 #define BLOCK_TIMEOUT_MS 1
 #define SEND_BUFFER_BYTES (256 << 20) /* large, because frames in the SUT still count as unsent */
-#define BURST 32
 #define UDP_SOURCE 34         /* the place of the UDP source port in a frame */
 #define FIRST_FLOW_PORT 49184 /* 0xc020: of the first flow, as in RFC 2544 appendix C.2.6.4 */
 #define FLOW_PORTS 16352      /* up to 65535 */
@@ -34,10 +33,10 @@ struct ring_port {
 	int sender, receiver;
 	unsigned char *ring;
 	unsigned int block; /* the next one to read */
-	struct mmsghdr messages[BURST];
-	struct iovec vectors[BURST];
-	unsigned char frames[BURST][MAX_LENGTH];
-	unsigned int filled;
+	struct mmsghdr messages[MAX_BATCH];
+	struct iovec vectors[MAX_BATCH];
+	unsigned char frames[MAX_BATCH][MAX_LENGTH];
+	unsigned int filled, batch; /* frames that wait here, and so many leave at once */
 	uint64_t unsent; /* frames that did not fit into the NIC's ring */
 	int tso_was_on;
 };
@@ -81,7 +80,7 @@ static int open_sender(struct ring_port *side)
 	if (setsockopt(side->sender, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) || send_buffer(side->sender, bytes) ||
 	    bind_to(side->sender, side->port, 0))
 		return failed(side->port, "preparing the sending socket");
-	for (int i = 0; i < BURST; i++) {
+	for (int i = 0; i < MAX_BATCH; i++) {
 		side->vectors[i].iov_base = side->frames[i];
 		side->messages[i].msg_hdr.msg_iov = &side->vectors[i];
 		side->messages[i].msg_hdr.msg_iovlen = 1;
@@ -197,7 +196,11 @@ static uint64_t arrived(int direction)
 static int send_out(struct ring_port *side)
 {
 	unsigned int done = 0;
+	uint64_t began;
 
+	if (!side->filled)
+		return 0;
+	began = clock_ns(CLOCK_MONOTONIC);
 	while (done < side->filled && !stopping) {
 		int count = sendmmsg(side->sender, side->messages + done, side->filled - done, 0);
 
@@ -211,6 +214,7 @@ static int send_out(struct ring_port *side)
 			return failed(side->port, "sending");
 		}
 	}
+	side->batch = next_batch(clock_ns(CLOCK_MONOTONIC) - began, side->filled);
 	side->filled = 0;
 	return 0;
 }
@@ -236,7 +240,7 @@ static int send_all(const struct request *request)
 			return complain(BROKEN, "the sender could not build a frame of %u bytes", length);
 		if (request->entry[direction][0].has_source && flow) /* the UDP checksum is 0: there is none */
 			STORE(uint16_t, side->frames[side->filled] + UDP_SOURCE, htons(FIRST_FLOW_PORT + flow % FLOW_PORTS));
-		if (++side->filled == BURST) {
+		if (++side->filled >= side->batch) {
 			if (send_out(&sides[LEFT]) || send_out(&sides[RIGHT]))
 				return -1;
 			receive();
@@ -290,6 +294,7 @@ static int packet_ring_run(const struct request *request, struct outcome *outcom
 		arrivals[i].highest = HIGHEST_AT_START;
 		arrivals[i].skipped = 0;
 		sides[i].unsent = sides[i].filled = 0;
+		sides[i].batch = 1; /* the first frame shows how long one takes */
 		ring_drops(&sides[i]);
 	}
 	if (request->part == COUNT ? count_until_sent(request) : send_all(request))

@@ -16,6 +16,8 @@
 #define MAX_SIZES 64
 #define MAX_FLOWS 65536
 #define LATE_NS 1000000ULL
+#define MAX_BATCH 32
+#define BATCH_NS 1000000ULL /* that the frames of a batch may take together, unless a single one takes longer */
 #define CATCH_UP_SLACK_NS 2000ULL /* a call may be late by this without a lower rate of catching up */
 
 #define ADDRESS_SOURCE 28 /* the low halves of the addresses in a frame */
@@ -94,6 +96,17 @@ struct refusals {
 	__u32 map_id; /* of the map of ports */
 	__u32 nic;    /* the port's interface; 0: a frame belongs to the system under test at once */
 };
+
+/*
+ * The number of frames that a sender gives to the kernel at once, after so many took so long. They have the times of
+ * their making, so on a slow path few frames are made beforehand.
+ */
+INLINE __u32 next_batch(__u64 took, __u32 frames)
+{
+	__u64 fitting = took ? BATCH_NS * frames / took : MAX_BATCH;
+
+	return fitting < 1 ? 1 : fitting > MAX_BATCH ? MAX_BATCH : fitting;
+}
 
 INLINE int plan_finished(const volatile struct plan *plan)
 {

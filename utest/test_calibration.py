@@ -155,6 +155,32 @@ def test_without_a_bare_path_the_ceiling_is_what_is_sent_and_the_own_loss_is_unk
     assert "no bare path" in limits.source
 
 
+class SlowPath(SimulatedTester):
+    """The kernel does the work of the path in the sender's time. Unpaced, the tester tells a rate that is too high, and
+    each paced trial sends one frame less than planned."""
+
+    def __init__(self, ceiling: float, told: float) -> None:
+        super().__init__(ceiling)
+        self.told = told
+
+    def measure(self, trial: Trial) -> TrialResult:
+        result = super().measure(trial)
+        (each,) = result.directions
+        if trial.load == UNPACED:
+            return replace(result, directions=(replace(each, duration=each.sent / self.told),))
+        intended = round(trial.load * trial.duration)
+        sent = min(each.sent, intended - 1)
+        invalid = None if sent >= 0.99 * intended else "the tester sent too few frames"
+        return replace(result, directions=(replace(each, intended=intended, sent=sent),), invalid=invalid)
+
+
+@pytest.mark.parametrize("told", [1.0, 1.5, 1000.0])
+@pytest.mark.parametrize("ceiling", [100.0, 1000.0, 1e5])
+def test_a_slow_path_has_a_rate(ceiling: float, told: float) -> None:
+    found = calibrate_sending(SlowPath(ceiling, told * ceiling), TRAFFIC).maximum_load
+    assert 0.5 * ceiling < found < ceiling
+
+
 def test_a_tester_that_sends_nothing_is_not_calibrated() -> None:
     with pytest.raises(PodperfError, match="delivers no load"):
         calibrate_sending(SimulatedTester(0.0), TRAFFIC)

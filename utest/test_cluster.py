@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
 from pathlib import Path
@@ -26,7 +27,7 @@ from podperf.cluster import layout, lifecycle
 from podperf.cluster.certificates import Authority
 from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
 from podperf.cluster.layout import ClusterLayout, ClusterNode
-from podperf.cluster.parts import MODULE, PROGRAMS, ClusterPrograms, go_version, kubernetes_version
+from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, ClusterPrograms, GoModule, PolicyPrograms, go_version
 from podperf.cluster.relay import listen, relay
 from podperf.errors import PodperfError
 
@@ -38,12 +39,17 @@ def wanted(tmp_path: Path) -> ClusterLayout:
     for program in ("usr/bin/etcd", "usr/bin/containerd", "usr/bin/ctr", "usr/sbin/runc"):
         (debian / program).parent.mkdir(parents=True, exist_ok=True)
         (debian / program).touch()
-    programs = ClusterPrograms(debian, tmp_path / "kubernetes")
+    extensions = tmp_path / "policies" / "usr/lib/x86_64-linux-gnu/xtables"
+    extensions.mkdir(parents=True)
+    policies = PolicyPrograms(tmp_path / "policies", tmp_path / "kube-router")
+    programs = ClusterPrograms(debian, tmp_path / "kubernetes", policies)
     return ClusterLayout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
 
 
 def test_a_layout_reaches_the_first_process_unchanged(wanted: ClusterLayout) -> None:
     assert layout.from_json(wanted.as_json()) == wanted
+    without = replace(wanted, parts=replace(wanted.parts, policies=None))
+    assert layout.from_json(without.as_json()) == without
 
 
 def test_a_program_that_no_package_has_is_named(wanted: ClusterLayout) -> None:
@@ -67,6 +73,7 @@ def test_commands_name_only_files_that_are_made(wanted: ClusterLayout) -> None:
         of_programs.containerd(wanted, node),
         of_programs.kubelet(wanted, node),
         of_programs.kube_proxy(wanted, node),
+        of_programs.kube_router(wanted, node),
     ]
     files = re.compile(r"\S*\.(?:crt|key|kubeconfig|yaml|toml)$")
     named = {found for words in commands for word in words for found in files.findall(word.rpartition("=")[2])}
@@ -193,12 +200,23 @@ def test_an_old_go_is_told_from_a_new_one() -> None:
     assert go_version("") is None
 
 
-def test_the_module_requires_the_programs_that_are_built() -> None:
-    module = (MODULE / "go.mod").read_text()
-    version = kubernetes_version(module)
-    assert f"k8s.io/api v{version.replace('1.', '0.', 1)}" in module
-    assert re.findall(r'_ "k8s.io/kubernetes/cmd/(\S+)"', (MODULE / "tools.go").read_text()) == list(PROGRAMS)
-    assert f"k8s.io/kubernetes v{version} h1:" in (MODULE / "go.sum").read_text()
+@pytest.mark.parametrize("module", [KUBERNETES, KUBE_ROUTER])
+def test_a_module_requires_the_programs_that_are_built(module: GoModule) -> None:
+    assert tuple(re.findall(r'_ "(\S+)"', (module.folder / "tools.go").read_text())) == module.programs
+    assert f"{module.requires} v{module.version} h1:" in (module.folder / "go.sum").read_text()
+
+
+def test_the_parts_of_kubernetes_have_one_version() -> None:
+    assert f"k8s.io/api v{KUBERNETES.version.replace('1.', '0.', 1)}" in (KUBERNETES.folder / "go.mod").read_text()
+
+
+def test_kube_router_finds_its_own_iptables_before_the_nodes(wanted: ClusterLayout, tmp_path: Path) -> None:
+    env, *settings = of_programs.kube_router(wanted, wanted.nodes[0])[:4]
+    assert env == "env"
+    found = dict(each.split("=", 1) for each in settings)
+    assert found["PATH"].split(":")[0] == str(tmp_path / "policies/names")
+    assert found["PATH"].endswith(layout.NODE_PATH)
+    assert found["XTABLES_LIBDIR"] == f"{found['LD_LIBRARY_PATH']}/xtables"
 
 
 @contextmanager

@@ -12,7 +12,16 @@ import yaml
 
 from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_READER, OF_A_RUN, OF_SERVICES, READER_FILE, Right, allowed
+from podperf.kubernetes.rights import (
+    NAMESPACED_FILE,
+    OF_A_READER,
+    OF_A_RUN,
+    OF_POLICIES,
+    OF_SERVICES,
+    READER_FILE,
+    Right,
+    allowed,
+)
 from podperf.preflight import cluster_checks
 from podperf.preflight.cluster_checks import check_cluster, observe_node
 from podperf.preflight.observation import Observation, State
@@ -21,16 +30,22 @@ from podperf.testers.kubernetes_settings import KubernetesSettings
 ROOT = Path(__file__).parents[1]
 
 
-def granted(file: str, kind: str) -> set[str]:
-    """The rights in an RBAC file."""
+def granted(file: str, kind: str, group: str = "") -> set[str]:
+    """The rights on an API group in an RBAC file."""
     documents = yaml.safe_load_all((ROOT / file).read_text())
     rules = [rule for each in documents if each["kind"] == kind for rule in each["rules"]]
-    assert all(rule["apiGroups"] == [""] for rule in rules)
+    rules = [rule for rule in rules if rule["apiGroups"] == [group]]
     return {f"{verb} {resource}" for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
 
 
 def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
-    assert granted(NAMESPACED_FILE, "Role") == {each.name for each in (*OF_A_RUN, *OF_SERVICES)}
+    groups = {""}
+    for document in yaml.safe_load_all((ROOT / NAMESPACED_FILE).read_text()):
+        groups |= {each for rule in document.get("rules", ()) for each in rule["apiGroups"]}
+    wanted = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES)
+    assert groups == {each.group for each in wanted}
+    for group in groups:
+        assert granted(NAMESPACED_FILE, "Role", group) == {each.name for each in wanted if each.group == group}
 
 
 def test_the_file_for_reading_grants_what_check_reads_and_no_more() -> None:
@@ -130,11 +145,11 @@ class Cluster:
 
 
 def checked(
-    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None, receive_threads: bool = False
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, namespace: str | None = None, **further: Any
 ) -> dict[str, Observation]:
     """The observations about a cluster, by their subjects."""
     monkeypatch.setattr(cluster_checks, "log_in", lambda *_: cluster)
-    settings = KubernetesSettings(PodWishes("i"), namespace=namespace, receive_threads=receive_threads)
+    settings = KubernetesSettings(PodWishes("i"), namespace=namespace, **further)
     return {each.subject: each for each in check_cluster(settings)}
 
 
@@ -149,6 +164,14 @@ def test_a_missing_right_is_named_with_the_file_that_grants_it(monkeypatch: pyte
     assert found.in_the_way
     assert found.detail == "not allowed: create pods/exec"
     assert found.remedy == f"an administrator applies {NAMESPACED_FILE}"
+
+
+def test_rights_on_policies_are_asked_for_only_where_the_topology_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {each.name for each in OF_POLICIES}
+    assert checked(monkeypatch, Cluster(refused), "mine")["rights"].state is State.OK
+    found = checked(monkeypatch, Cluster(refused), "mine", network_policies=1)["rights"]
+    assert found.in_the_way
+    assert found.detail == "not allowed: create networkpolicies, deletecollection networkpolicies"
 
 
 def test_a_login_without_rights_on_namespaces_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +192,7 @@ def test_a_login_without_rights_on_namespaces_is_told_to_name_one(monkeypatch: p
 def test_a_namespace_that_is_stricter_than_the_pods_is_in_the_way(
     monkeypatch: pytest.MonkeyPatch, level: str, receive_threads: bool, needs: str | None
 ) -> None:
-    found = checked(monkeypatch, Cluster(level=level), "mine", receive_threads)["namespace mine"]
+    found = checked(monkeypatch, Cluster(level=level), "mine", receive_threads=receive_threads)["namespace mine"]
     assert found.in_the_way == (needs is not None)
     assert found.detail.startswith(f"its pod security level is `{level}`")
     assert needs is None or found.detail.endswith(f"a pod of the run needs `{needs}`")
@@ -193,6 +216,6 @@ def test_a_right_is_asked_for_in_its_namespace() -> None:
     assert allowed(cluster, Right("create", "pods", "exec"), "mine")
     assert allowed(cluster, Right("list", "nodes", cluster=True), "mine")
     assert asked == [
-        {"verb": "create", "resource": "pods", "subresource": "exec", "namespace": "mine"},
-        {"verb": "list", "resource": "nodes", "subresource": ""},
+        {"verb": "create", "group": "", "resource": "pods", "subresource": "exec", "namespace": "mine"},
+        {"verb": "list", "group": "", "resource": "nodes", "subresource": ""},
     ]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
-from podperf.testers.kubernetes_plan import SERVICE_PORT, planned
+from podperf.testers.kubernetes_plan import SERVICE_PORT, planned, policies
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.pod_port import DISCARDED, PodFacts
 from podperf.testers.two_processes import combined
@@ -246,6 +247,13 @@ class FakeApi:
         if method == "PATCH":
             self.objects[path]["data"] = body["data"]
             return self.objects[path]
+        if method == "DELETE":
+            ((_, selector),) = query
+            label, _, value = selector.partition("=")
+            for key in [key for key, each in self.objects.items() if self._is_in(key, path, query)]:
+                if self.objects[key]["metadata"]["labels"].get(label) == value:
+                    del self.objects[key]
+            return {}
         if path in self.objects:
             return self.objects[path]
         return {"items": [each for key, each in self.objects.items() if self._is_in(key, path, query)]}
@@ -439,6 +447,40 @@ def test_only_the_pods_that_start_receive_threads_have_rights_on_the_node() -> N
         assert container["securityContext"].get("privileged", False) == name.startswith("thread-")
     assert "limits" in pods["thread-left-plan"]["containers"][0]["resources"]
     assert "cpu" not in pods["thread-left-plan"]["containers"][0]["resources"]["limits"], "it takes no CPU of its own"
+
+
+def test_one_of_the_policies_admits_the_frames_and_each_selects_both_pods() -> None:
+    found = planned(KubernetesSettings(PodWishes("i"), network_policies=300))
+    pods, policies = ([each for each in found if each["kind"] == kind] for kind in ("Pod", "NetworkPolicy"))
+    assert len(policies) == len({each["metadata"]["name"] for each in policies}) == 300
+    for each in policies:
+        for pod in pods:
+            assert each["spec"]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        assert each["metadata"]["ownerReferences"] == pods[0]["metadata"]["ownerReferences"]
+        (rule,) = each["spec"]["ingress"]
+        assert rule["ports"] == [{"protocol": "UDP", "port": DISCARDED}]
+    *sources, admitted = [each["spec"]["ingress"][0]["from"][0] for each in policies]
+    assert admitted["podSelector"]["matchLabels"].items() <= pods[0]["metadata"]["labels"].items()
+    networks = {ip_network(each["ipBlock"]["cidr"]) for each in sources}
+    assert len(networks) == 299
+    assert all(each.num_addresses == 1 and each.subnet_of(ip_network("198.18.0.0/15")) for each in networks)
+
+
+def test_a_single_policy_admits_the_frames() -> None:
+    (policy,) = policies(1, "r", [])
+    assert "podSelector" in policy["spec"]["ingress"][0]["from"][0]
+
+
+def test_a_run_deletes_its_policies_in_a_given_namespace_and_no_others() -> None:
+    path = "/apis/networking.k8s.io/v1/namespaces/mine/networkpolicies"
+    others = {"metadata": {"name": "theirs", "labels": {}}}
+    fake = FakeApi({"/api/v1/namespaces/mine": {"metadata": {"name": "mine"}}, f"{path}/theirs": others})
+    place = RunNamespace(cluster(fake), "mine")
+    for each in policies(3, place.run, place.owners):
+        place.start_policy(each)
+    assert sum(each.startswith(path) for each in fake.objects) == 4
+    place.close()
+    assert set(fake.objects) == {"/api/v1/namespaces/mine", f"{path}/theirs"}
 
 
 def test_a_run_deletes_its_services_in_a_given_namespace() -> None:

@@ -86,6 +86,10 @@ class Code:
         self._code.last_lost_of.restype = ctypes.c_longlong
         return int(self._code.last_lost_of(0))
 
+    def batch_after(self, took: int, frames: int) -> int:
+        """The number of frames that a sender gives to the kernel at once, after so many took so many nanoseconds."""
+        return int(self._code.batch_after(ctypes.c_ulonglong(took), frames))
+
     def index_of(self, value: int) -> int:
         return int(self._code.index_of(ctypes.c_ulonglong(value)))
 
@@ -144,6 +148,16 @@ def test_frames_are_valid_and_of_the_size_asked_for(code: Code, size: int, flows
         assert struct.unpack("!H", frame[40:42])[0] == 0  # no UDP checksum
         assert code.receive(frame)
     assert outcome(code) == {"received": count}
+
+
+@pytest.mark.parametrize(
+    ("took", "frames", "batch"),
+    [(0, 1, 32), (30_000, 1, 32), (32_000, 32, 32), (100_000, 1, 10), (1_000_000, 10, 10), (10**9, 32, 1)],
+)
+def test_frames_that_are_sent_together_take_a_millisecond_at_most(
+    code: Code, took: int, frames: int, batch: int
+) -> None:
+    assert code.batch_after(took, frames) == batch
 
 
 def test_a_closed_loop_sends_all_windows_and_the_beginning_of_one_more_burst(code: Code) -> None:

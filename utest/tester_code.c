@@ -54,6 +54,12 @@ int send_at(unsigned long long now, unsigned char *frame, int *direction)
 	return write_frame(&plan, &plan.stream[due], due, frame, frame + length, length, now) ? -2 : length;
 }
 
+/* The number of frames that a sender gives to the kernel at once. */
+int batch_after(unsigned long long took, unsigned int frames)
+{
+	return next_batch(took, frames);
+}
+
 int receive_at(unsigned long long now, unsigned char *frame, int length, int direction)
 {
 	const struct running running = { plan.trial, plan.groups };

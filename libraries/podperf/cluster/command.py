@@ -23,10 +23,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("podperf cluster", description=_TEXT)
     parser.add_argument("what", choices=("up", "down", "status"))
     parser.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="for up; 1 is the default")
+    parser.add_argument(
+        "--network-policies", action="store_true", help="for up; the cluster enforces NetworkPolicies (kube-router)"
+    )
     wanted = parser.parse_args(arguments)
     if wanted.what == "up":
         here = LocalHost()
-        parts, image = ready_parts(here, _say), ready_image(here, _say)
+        parts, image = ready_parts(here, _say, policies=wanted.network_policies), ready_image(here, _say)
         began = time.monotonic()
         found = lifecycle.up(parts, wanted.nodes, [image.path], _say)
         print(_described(found))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from podperf.cluster.layout import API_PORT, CONTROL_ADDRESS, ETCD, PODS, SERVICES, ClusterLayout, ClusterNode
+from podperf.cluster.layout import (
+    API_PORT,
+    CONTROL_ADDRESS,
+    ETCD,
+    NODE_PATH,
+    PODS,
+    SERVICES,
+    ClusterLayout,
+    ClusterNode,
+)
 
 
 def etcd(layout: ClusterLayout) -> list[str]:
@@ -65,6 +74,21 @@ def scheduler(layout: ClusterLayout) -> list[str]:
 def kube_proxy(layout: ClusterLayout, node: ClusterNode) -> list[str]:
     """The command of a node's kube-proxy, which gives Services their addresses."""
     return [layout.parts.of_kubernetes("kube-proxy"), f"--config={layout.of_node(node)}/kube-proxy.yaml"]
+
+
+def kube_router(layout: ClusterLayout, node: ClusterNode) -> list[str]:
+    """The command of a node's kube-router, which enforces NetworkPolicies, and does nothing else."""
+    assert layout.parts.policies is not None
+    settings = layout.parts.policies.environment
+    settings["PATH"] += f":{NODE_PATH}"
+    return [
+        *("env", *(f"{name}={value}" for name, value in settings.items())),
+        str(layout.parts.policies.kube_router / "kube-router"),
+        *(f"--kubeconfig={layout.of_node(node)}/kube-router.kubeconfig", f"--hostname-override={node.name}"),
+        *("--run-firewall=true", "--run-router=false", "--run-service-proxy=false"),
+        f"--service-cluster-ip-range={SERVICES}",
+        *("--enable-ipv6=false", "--metrics-port=0"),
+    ]
 
 
 def _own_kubeconfig(path: str) -> Sequence[str]:

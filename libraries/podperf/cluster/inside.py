@@ -17,11 +17,12 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from podperf.cluster import commands, hierarchies, layout
 from podperf.cluster.children import Children
-from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, ClusterLayout, ClusterNode
+from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, NODE_PATH, ClusterLayout, ClusterNode
 from podperf.cluster.relay import relay
 
 KEEP = "keep"
@@ -41,8 +42,7 @@ class Inside:
         self._logs = wanted.folder / LOGS
         debian = wanted.parts.debian
         own = ":".join(str(debian / each) for each in ("usr/bin", "usr/sbin", "bin", "sbin"))
-        path = f"{own}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        self.children = Children(self._note, {"PATH": path, "HOME": "/root"})
+        self.children = Children(self._note, {"PATH": f"{own}:{NODE_PATH}", "HOME": "/root"})
 
     def start(self) -> None:
         """Start everything. The log of this process has the error of a part that does not start."""
@@ -62,7 +62,7 @@ class Inside:
         threads = [threading.Thread(target=self._give_images, args=each) for each in machines.items()]
         for each in threads:
             each.start()
-        self._until(self._answers)
+        self._until(lambda: self._finds("/readyz"))
         self._run("kube-controller-manager", commands.controller_manager(wanted))
         self._run("kube-scheduler", commands.scheduler(wanted))
         for each in threads:
@@ -70,6 +70,10 @@ class Inside:
         for node, machine in machines.items():
             self._run(f"kubelet of {node.name}", _within(machine, commands.kubelet(wanted, node)), node.name)
             self._run(f"kube-proxy of {node.name}", _within(machine, commands.kube_proxy(wanted, node)), node.name)
+            if wanted.parts.policies is not None:  # kube-router ends if its node has not registered
+                self._until(partial(self._finds, f"/api/v1/nodes/{node.name}"))
+                router = _within(machine, commands.kube_router(wanted, node))
+                self._run(f"kube-router of {node.name}", router, node.name)
 
     def _network(self) -> None:
         self._do("mount", "-t", "tmpfs", "-o", "mode=755", "run", "/run")
@@ -95,11 +99,12 @@ class Inside:
             if exit_code := self.children.run(_within(machine, commands.import_image(self._wanted, image)), log):
                 self._note(f"import of {image.name} on {node.name}", exit_code)
 
-    def _answers(self) -> bool:
+    def _finds(self, path: str) -> bool:
+        """Whether the API server has this path."""
         trusted = ssl.create_default_context(cafile=self._wanted.path("authority.crt"))
         trusted.load_cert_chain(self._wanted.path("kubelets-client.crt"), self._wanted.path("kubelets-client.key"))
         try:
-            with urllib.request.urlopen(f"{API}/readyz", context=trusted, timeout=2) as answer:
+            with urllib.request.urlopen(f"{API}{path}", context=trusted, timeout=2) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from podperf.cluster.certificates import Authority, signing_key
-from podperf.cluster.parts import ClusterPrograms
+from podperf.cluster.parts import ClusterPrograms, PolicyPrograms
 
 FOLDER = Path("/var/lib/podperf-cluster")  # everything of the cluster that runs; the cache has its programs
 GROUP = "podperf-cluster"  # the name of its control groups
@@ -25,6 +25,7 @@ PODS = "10.244.0.0/16"
 ETCD = "http://127.0.0.1:2379"
 PAUSE_IMAGE = "localhost/podperf/pause:1"
 ADMINISTRATORS = "system:masters"
+NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,10 @@ class ClusterLayout:
 
     def as_json(self) -> str:
         """This layout for `from_json`."""
+        policies = self.parts.policies
         return json.dumps(
             {
+                "policies": policies and [str(policies.debian), str(policies.kube_router)],
                 "debian": str(self.parts.debian),
                 "kubernetes": str(self.parts.kubernetes),
                 "port": self.port,
@@ -96,8 +99,9 @@ def nodes(number: int) -> tuple[ClusterNode, ...]:
 def from_json(text: str) -> ClusterLayout:
     """The layout that `ClusterLayout.as_json` wrote."""
     found = json.loads(text)
+    policies = found["policies"] and PolicyPrograms(*map(Path, found["policies"]))
     return ClusterLayout(
-        ClusterPrograms(Path(found["debian"]), Path(found["kubernetes"])),
+        ClusterPrograms(Path(found["debian"]), Path(found["kubernetes"]), policies),
         found["port"],
         nodes(found["nodes"]),
         tuple(map(Path, found["images"])),
@@ -165,12 +169,14 @@ def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) ->
     folder = layout.of_node(node)
     user = authority.certify(f"system:node:{node.name}", "system:nodes", (node.name, node.address))
     proxy = authority.certify("system:kube-proxy")
+    router = authority.certify("kube-router", ADMINISTRATORS)
     return {
         folder / "kubelet.crt": user.certificate,
         folder / "kubelet.key": user.key,
         folder / "authority.crt": authority.certificate,
         folder / "kubelet.kubeconfig": kubeconfig(API, authority.certificate, user.certificate, user.key),
         folder / "kube-proxy.kubeconfig": kubeconfig(API, authority.certificate, proxy.certificate, proxy.key),
+        folder / "kube-router.kubeconfig": kubeconfig(API, authority.certificate, router.certificate, router.key),
         folder / "kube-proxy.yaml": yaml.safe_dump(kube_proxy_settings(folder, node)).encode(),
         folder / "kubelet.yaml": yaml.safe_dump(kubelet_settings(folder, node)).encode(),
         folder / "containerd.toml": containerd_settings(layout.parts, folder).encode(),

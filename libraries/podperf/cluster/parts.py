@@ -1,4 +1,4 @@
-"""The programs of the cluster: those of Debian packages, unpacked and not installed, and those of Kubernetes, built.
+"""The programs of the cluster: those of Debian packages, unpacked and not installed, and those that Go builds.
 
 Each part is made once. Its folder in the cache has the digest of its recipe as its name.
 """
@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,20 +21,88 @@ from podperf.hosts.base import CommandFailed, Host
 
 CACHE = Path("/var/cache/podperf/cluster")
 PACKAGES = ("busybox-static", "containerd", "containernetworking-plugins", "etcd-server", "runc")
+# For kube-router, which enforces NetworkPolicies by these programs.
+PACKAGES_OF_POLICIES = (
+    *("ipset", "iptables"),
+    *("libip4tc2", "libip6tc2", "libipset13", "libmnl0", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11"),
+    "libxtables12",
+)
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet")
-MODULE = Path(__file__).with_name("kubernetes")  # a Go module that requires Kubernetes
 OLDEST_GO = (1, 24)
+_BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")  # frames of a bridge pass iptables
 DOWNLOAD_TIMEOUT, BUILD_TIMEOUT = 600.0, 7200.0  # seconds
 # The lowest priority, because the build takes ten minutes of CPU time.
 _UNOBTRUSIVELY = ("nice", "-n", "19", "ionice", "-c", "3")
 
 
 @dataclass(frozen=True)
+class GoModule:
+    """A Go module of this package that requires a module with programs."""
+
+    name: str
+    requires: str
+    programs: tuple[str, ...]  # Go packages
+    version_in: str  # the variable of the programs that has their version
+    effort: str = "ten minutes"  # of CPU time
+
+    @property
+    def folder(self) -> Path:
+        """The folder with go.mod, go.sum, and a file that imports the programs."""
+        return Path(__file__).with_name(self.name.lower().replace("-", "_"))
+
+    @property
+    def version(self) -> str:
+        """The version of the module that go.mod requires."""
+        path = self.folder / "go.mod"
+        found = re.search(rf"^require {re.escape(self.requires)} v(\S+)$", path.read_text("utf-8"), re.MULTILINE)
+        if found is None:
+            raise PodperfError(f"{path} does not require {self.requires}")
+        return found[1]
+
+
+KUBERNETES = GoModule(
+    "Kubernetes",
+    "k8s.io/kubernetes",
+    tuple(f"k8s.io/kubernetes/cmd/{program}" for program in PROGRAMS),
+    "k8s.io/component-base/version.gitVersion",
+)
+_KUBE_ROUTER = "github.com/cloudnativelabs/kube-router/v2"
+KUBE_ROUTER = GoModule(
+    "kube-router",
+    _KUBE_ROUTER,
+    (f"{_KUBE_ROUTER}/cmd/kube-router",),
+    f"{_KUBE_ROUTER}/pkg/version.Version",
+    "two minutes",
+)
+
+
+@dataclass(frozen=True)
+class PolicyPrograms:
+    """Two folders with kube-router, which enforces NetworkPolicies, and the programs that it calls."""
+
+    debian: Path  # the root of the unpacked packages
+    kube_router: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where kube-router finds its programs, and these their libraries. PATH is only the part before the node's."""
+        extensions = next(self.debian.glob("usr/lib/*/xtables"), None)
+        if extensions is None:
+            raise PodperfError(f"{self.debian} has no iptables; remove that folder, and run this command again")
+        return {
+            "PATH": ":".join(str(self.debian / each) for each in (NAMES, "usr/sbin", "sbin")),
+            "LD_LIBRARY_PATH": str(extensions.parent),
+            "XTABLES_LIBDIR": str(extensions),
+        }
+
+
+@dataclass(frozen=True)
 class ClusterPrograms:
-    """Two folders with programs."""
+    """Folders with programs."""
 
     debian: Path  # the root of the unpacked packages
     kubernetes: Path
+    policies: PolicyPrograms | None = None  # None: the cluster does not enforce NetworkPolicies
 
     def of_debian(self, program: str) -> str:
         """The path of a program of a Debian package."""
@@ -57,6 +125,8 @@ class ClusterPrograms:
 
 
 _FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
+NAMES = "names"  # a folder with the names of iptables, which Debian makes at an installation
+_IPTABLES = tuple(f"{each}{of}" for each in ("iptables", "ip6tables") for of in ("", "-save", "-restore"))
 
 
 @dataclass(frozen=True)
@@ -67,25 +137,6 @@ class Build:
     go: str
     module: Mapping[str, str]  # file and its digest
     flags: tuple[str, ...] = ("-trimpath",)
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The Go command that builds all programs into the folder that follows it."""
-        linked = f"-s -w -X k8s.io/component-base/version.gitVersion=v{self.version}"
-        return ("go", "build", *self.flags, "-ldflags", linked, "-o")
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """The Go packages of the programs."""
-        return tuple(f"k8s.io/kubernetes/cmd/{program}" for program in PROGRAMS)
-
-
-def kubernetes_version(module: str) -> str:
-    """The version of Kubernetes that a go.mod requires."""
-    found = re.search(r"^require k8s\.io/kubernetes v(\S+)$", module, re.MULTILINE)
-    if found is None:
-        raise PodperfError(f"{MODULE / 'go.mod'} does not require k8s.io/kubernetes")
-    return found[1]
 
 
 def go_version(said: str) -> str | None:
@@ -99,30 +150,50 @@ def digest_of(recipe: object) -> str:
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def ready_parts(host: Host, say: Callable[[str], None]) -> ClusterPrograms:
-    """Both folders, from the cache, or made now. Unavailable with the remedy if something for it is missing here."""
-    debian, build = _debian(host), _build(host)
-    if not debian.exists():
-        say(f"cluster: fetching the packages {', '.join(PACKAGES)}; none is installed")
-        _unpack(host, debian)
-    kubernetes = _kubernetes(build)
-    if not kubernetes.exists():
-        say(f"cluster: building Kubernetes {build.version}, once; this takes about ten minutes of CPU time")
-        _compile(host, build, kubernetes)
-    return ClusterPrograms(debian, kubernetes)
+def ready_parts(host: Host, say: Callable[[str], None], *, policies: bool = False) -> ClusterPrograms:
+    """All folders, from the cache, or made now. With `policies`, the cluster can enforce NetworkPolicies. Unavailable
+    with the remedy if something for it is missing here."""
+    debian, kubernetes = _unpacked(host, PACKAGES, say), _built(host, KUBERNETES, say)
+    if not policies:
+        return ClusterPrograms(debian, kubernetes)
+    if not _BRIDGED.exists():
+        raise Unavailable("NetworkPolicies between pods of one node need the kernel module: modprobe br_netfilter")
+    of_policies = PolicyPrograms(_unpacked(host, PACKAGES_OF_POLICIES, say), _built(host, KUBE_ROUTER, say))
+    return ClusterPrograms(debian, kubernetes, of_policies)
 
 
-def are_ready(host: Host) -> bool:
-    """Whether both folders are in the cache. Unavailable, with the remedy, if Go is missing or too old."""
-    return _debian(host).exists() and _kubernetes(_build(host)).exists()
+def are_ready(host: Host, *, policies: bool = False) -> bool:
+    """Whether all folders are in the cache. Unavailable, with the remedy, if Go is missing or too old."""
+    folders = [_debian(host, PACKAGES), _folder(KUBERNETES, _build(host, KUBERNETES))]
+    if policies:
+        folders += [_debian(host, PACKAGES_OF_POLICIES), _folder(KUBE_ROUTER, _build(host, KUBE_ROUTER))]
+    return all(each.exists() for each in folders)
 
 
-def _debian(host: Host) -> Path:
-    return CACHE / f"debian-{digest_of([*PACKAGES, _distribution(host)])}"
+def _debian(host: Host, packages: Sequence[str]) -> Path:
+    return CACHE / f"debian-{digest_of([*packages, _distribution(host)])}"
 
 
-def _kubernetes(build: Build) -> Path:
-    return CACHE / f"kubernetes-{build.version}-{digest_of(asdict(build))}"
+def _folder(module: GoModule, build: Build) -> Path:
+    return CACHE / f"{module.name.lower()}-{build.version}-{digest_of(asdict(build))}"
+
+
+def _unpacked(host: Host, packages: Sequence[str], say: Callable[[str], None]) -> Path:
+    folder = _debian(host, packages)
+    if not folder.exists():
+        say(f"cluster: fetching the packages {', '.join(packages)}; none is installed")
+        _unpack(host, packages, folder)
+    return folder
+
+
+def _built(host: Host, module: GoModule, say: Callable[[str], None]) -> Path:
+    build = _build(host, module)
+    folder = _folder(module, build)
+    if not folder.exists():
+        effort = f"this takes about {module.effort} of CPU time"
+        say(f"cluster: building {module.name} {build.version}, once; {effort}")
+        _compile(host, module, build, folder)
+    return folder
 
 
 def _distribution(host: Host) -> str:
@@ -130,40 +201,45 @@ def _distribution(host: Host) -> str:
     return " ".join(line for line in lines if line.startswith(("ID=", "VERSION_ID=")))
 
 
-def _unpack(host: Host, folder: Path) -> None:
+def _unpack(host: Host, wanted: Sequence[str], folder: Path) -> None:
     with ExitStack() as undo:
         half = half_made(host, folder, undo)
         packages = half / "packages"
         packages.mkdir()
-        _download(host, packages)
+        _download(host, wanted, packages)
         for package in sorted(packages.glob("*.deb")):
             host.do("dpkg-deb", "--extract", str(package), str(half / "root"), timeout=DOWNLOAD_TIMEOUT)
+        if "iptables" in wanted:
+            names = half / "root" / NAMES
+            names.mkdir()
+            for each in _IPTABLES:
+                (names / each).symlink_to("../usr/sbin/xtables-nft-multi")
         (half / "root").rename(folder)
 
 
-def _download(host: Host, folder: Path) -> None:
+def _download(host: Host, packages: Sequence[str], folder: Path) -> None:
     """Download the packages. If the machine's package lists do not serve, with lists of this download's own."""
     lists = folder / "lists"
     own = ("-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={folder / 'cache'}")
     download = 'cd "$1" && shift && exec apt-get "$@"'
     try:
-        host.do("sh", "-c", download, "sh", str(folder), "download", *PACKAGES, timeout=DOWNLOAD_TIMEOUT)
+        host.do("sh", "-c", download, "sh", str(folder), "download", *packages, timeout=DOWNLOAD_TIMEOUT)
     except CommandFailed:
         for each in (lists / "partial", folder / "cache"):
             each.mkdir(parents=True)
         try:
             host.do("apt-get", *own, "update", timeout=DOWNLOAD_TIMEOUT)
-            host.do("sh", "-c", download, "sh", str(folder), *own, "download", *PACKAGES, timeout=DOWNLOAD_TIMEOUT)
+            host.do("sh", "-c", download, "sh", str(folder), *own, "download", *packages, timeout=DOWNLOAD_TIMEOUT)
         except CommandFailed as error:
             raise Unavailable(
-                f"the cluster needs the Debian packages {', '.join(PACKAGES)}, and they cannot be downloaded: "
+                f"the cluster needs the Debian packages {', '.join(packages)}, and they cannot be downloaded: "
                 f"{error.output.strip().splitlines()[-1:]}"
             ) from error
 
 
-def _build(host: Host) -> Build:
-    files = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(MODULE.iterdir())}
-    return Build(kubernetes_version((MODULE / "go.mod").read_text(encoding="utf-8")), _go(host), files)
+def _build(host: Host, module: GoModule) -> Build:
+    files = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(module.folder.iterdir())}
+    return Build(module.version, _go(host), files)
 
 
 def _go(host: Host) -> str:
@@ -178,7 +254,7 @@ def _go(host: Host) -> str:
     return found
 
 
-def _compile(host: Host, build: Build, folder: Path) -> None:
+def _compile(host: Host, wanted: GoModule, build: Build, folder: Path) -> None:
     """Build the programs in a folder of their own. Go's caches are there, too, unless the environment names others."""
     with ExitStack() as undo:
         half = half_made(host, folder, undo)
@@ -193,7 +269,7 @@ def _compile(host: Host, build: Build, folder: Path) -> None:
         }
         module = work / "module"
         module.mkdir()
-        for each in MODULE.iterdir():
+        for each in wanted.folder.iterdir():
             (module / each.name).write_bytes(each.read_bytes())
         programs = half / "programs"
         go = (*_UNOBTRUSIVELY, "env", *(f"{name}={value}" for name, value in settings.items()))
@@ -201,15 +277,17 @@ def _compile(host: Host, build: Build, folder: Path) -> None:
             _in(host, module, *go, "go", "mod", "download")
         except CommandFailed as error:
             raise Unavailable(
-                f"the modules of Kubernetes {build.version} cannot be downloaded from GOPROXY: "
+                f"the modules of {wanted.name} {build.version} cannot be downloaded from GOPROXY: "
                 f"{_last_line(error.output)}"
             ) from error
         try:
-            _in(host, module, *go, *build.command, f"{programs}/", *build.packages)
+            linked = f"-s -w -X {wanted.version_in}=v{build.version}"
+            into = ("-ldflags", linked, "-o", f"{programs}/")
+            _in(host, module, *go, "go", "build", *build.flags, *into, *wanted.programs)
         except CommandFailed as error:
             raise PodperfError(
-                f"Kubernetes {build.version} could not be built ({_last_line(error.output)}); the build needs 3 GB on "
-                "the disk and 2 GB of memory"
+                f"{wanted.name} {build.version} could not be built ({_last_line(error.output)}); the build needs 3 GB "
+                "on the disk and 2 GB of memory"
             ) from error
         programs.rename(folder)
 

@@ -99,6 +99,17 @@ def service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def network_policy(
+    name: str, run: str, owners: Sequence[Mapping[str, Any]], source: Mapping[str, Any], port: int
+) -> dict[str, Any]:
+    """A NetworkPolicy that selects all pods of the run. It admits UDP frames to one port from one source, which is a
+    peer as in a NetworkPolicy's specification."""
+    metadata = {"name": name, "labels": labels(run), "ownerReferences": list(owners)}
+    ingress = [{"from": [dict(source)], "ports": [{"protocol": "UDP", "port": port}]}]
+    spec = {"podSelector": {"matchLabels": {RUN: run}}, "policyTypes": ["Ingress"], "ingress": ingress}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
+
+
 def _resources(wishes: PodWishes) -> dict[str, Any]:
     """The resources of a container: those of a pod that is BestEffort, Burstable or Guaranteed."""
     if wishes.cpus is None:

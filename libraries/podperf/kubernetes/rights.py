@@ -11,12 +11,13 @@ NAMESPACED_FILE, READER_FILE = "topologies/kubernetes/namespaced.yaml", "topolog
 
 @dataclass(frozen=True)
 class Right:
-    """One verb on one resource of the core API. With `cluster`, it is not bound to a namespace."""
+    """One verb on one resource of an API group ("" is the core API). With `cluster`, it is not bound to a namespace."""
 
     verb: str
     resource: str
     subresource: str = ""
     cluster: bool = False
+    group: str = ""
 
     @property
     def name(self) -> str:
@@ -33,6 +34,10 @@ OF_A_RUN = (
 )
 # A run whose frames go to a Service needs these, too.
 OF_SERVICES = tuple(Right(verb, "services") for verb in ("create", "delete"))
+# A run with NetworkPolicies needs these, too.
+OF_POLICIES = tuple(
+    Right(verb, "networkpolicies", group="networking.k8s.io") for verb in ("create", "deletecollection")
+)
 # A run that makes its own namespace needs these, too.
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
 # Without these, `check` does not read what they show.
@@ -41,7 +46,12 @@ OF_A_READER = tuple(Right(verb, "nodes", cluster=True) for verb in ("get", "list
 
 def allowed(api: Api, right: Right, namespace: str | None) -> bool:
     """Whether the login has a right, in a namespace or, with None, in all."""
-    attributes = {"verb": right.verb, "resource": right.resource, "subresource": right.subresource}
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+    }
     if not right.cluster and namespace is not None:
         attributes["namespace"] = namespace
     review = {

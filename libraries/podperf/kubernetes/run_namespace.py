@@ -41,6 +41,7 @@ class RunNamespace:
         self._anchor = f"{manifests.ANCHOR}-{self.run}"
         self._beats = 0
         self._services: list[str] = []
+        self._policies = False  # whether there are any
         try:
             made = api.ask("POST", self._path("configmaps"), manifests.anchor(self.run, self._alive()))
         except BaseException:
@@ -94,6 +95,15 @@ class RunNamespace:
         self._services.append(made["metadata"]["name"])
         return IPv4Address(made["spec"]["clusterIP"])
 
+    def start_policy(self, manifest: Mapping[str, Any]) -> None:
+        """Make a NetworkPolicy."""
+        self._policies = True
+        self._api.ask("POST", self._path_of_policies, manifest)
+
+    @property
+    def _path_of_policies(self) -> str:
+        return f"/apis/networking.k8s.io/v1/namespaces/{self.name}/networkpolicies"
+
     def pod(self, name: str) -> dict[str, Any]:
         """A pod, as the API server knows it now."""
         found: dict[str, Any] = self._api.ask("GET", self._path("pods", name))
@@ -127,6 +137,8 @@ class RunNamespace:
         self._closed.set()
         for each in self._services:
             self._api.delete(self._path("services", each))
+        if self._policies:
+            self._api.ask("DELETE", self._path_of_policies, query=_of_run(self._anchor))
         remove(self._api, self.name, self._anchor, own=self._own)
 
     def _delete_namespace(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from podperf import __version__
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.rights import Right
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
 
@@ -60,9 +61,9 @@ class ClusterSettings:
         return "restricted"
 
     @property
-    def needs_services(self) -> bool:
-        """Whether a run makes Services."""
-        return False
+    def further_rights(self) -> tuple[Right, ...]:
+        """The rights in the namespace that a run needs beside those of every run."""
+        return ()
 
 
 def wishes(settings: Mapping[str, Any], cpus: int | None) -> PodWishes:

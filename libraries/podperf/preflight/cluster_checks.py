@@ -13,7 +13,6 @@ from podperf.kubernetes.rights import (
     OF_A_READER,
     OF_A_RUN,
     OF_NAMESPACES,
-    OF_SERVICES,
     READER_FILE,
     allowed,
 )
@@ -46,8 +45,7 @@ def check_cluster(settings: ClusterSettings) -> Iterator[Observation]:
 
 def _check_rights(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
     namespace = settings.namespace
-    of_services = OF_SERVICES if settings.needs_services else ()
-    wanted = (*OF_A_RUN, *of_services, *(() if namespace is not None else OF_NAMESPACES))
+    wanted = (*OF_A_RUN, *settings.further_rights, *(() if namespace is not None else OF_NAMESPACES))
     lacking = [each.name for each in wanted if not allowed(api, each, namespace)]
     where = "a namespace for each run" if namespace is None else f"namespace {namespace}"
     if not lacking:

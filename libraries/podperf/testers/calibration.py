@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import accumulate
+from operator import mul
 
 from podperf.errors import PodperfError
 from podperf.model import TrafficProfile, Trial, TrialResult
@@ -12,8 +14,10 @@ from podperf.testers.faults import Fault, Timed, clock_error, clock_fault, fault
 
 # Candidates for the ceiling. The first steps are small. The later ones are larger, because each step costs a trial.
 STEPS = (PACED_SHARE, 0.9, 0.85, 0.8, 0.7, 0.5)
+STARTS = 3  # of the steps, where no bare path shows how far the first reading is wrong
 ATTEMPTS = 2  # trials at each candidate, because a stall of the machine is not the tester's ceiling
 OWN_TRIALS = 12  # at most, at half the ceiling and below, until one clears the tester; each load has two
+FEWEST_SENT, LONGEST_SENDING = 300, 5.0  # frames, so that a single late one leaves a trial valid; seconds for these
 FEWEST_FRAMES = 20_000  # enough frames in such a trial to show a loss of one frame in some thousands
 
 CLOCK_FRAMES = 500  # of each trial; few enough that a loss of one frame in a thousand spares some trials
@@ -92,19 +96,28 @@ def calibrate_sending(
 ) -> TesterLimits:
     """The load that the tester can send if its ports cannot be plugged into each other. Its own loss stays unknown.
 
-    The frames cross the testbed, so no trial sends more than `most` frames/s. `known` are the tester's faults. Raises
-    PodperfError if the tester delivers no load.
+    The frames cross the testbed, so no trial sends more than `most` frames/s. Where the kernel does the testbed's work
+    in the sender's own time, a slow testbed makes the tester slow, and perhaps much slower at a steady pace than
+    unpaced. If all steps are too large, the steps begin again at the highest load that these trials really sent.
+    `known` are the tester's faults. Raises PodperfError if the tester delivers no load.
     """
     duration = max(duration, tester.shortest_trial)
     source = "what it sends: this testbed has no bare path to calibrate on"
     first = tester.measure(Trial(traffic, UNPACED if most is None else most, duration))
     if most is not None and first.invalid is None:
         return TesterLimits(most, None, source, faults=known)
-    load = first.achieved_load
-    for step in STEPS:
-        load *= step
-        if load > 0 and any(tester.measure(Trial(traffic, load, duration)).invalid is None for _ in range(ATTEMPTS)):
-            return TesterLimits(load, None, source, faults=known)
+    start = first.achieved_load
+    for _ in range(STARTS):
+        if start <= 0:
+            break
+        achieved = []
+        for load in (start * share for share in accumulate(STEPS, mul) for _ in range(ATTEMPTS)):
+            longer = min(max(duration, FEWEST_SENT / load), LONGEST_SENDING)
+            result = tester.measure(Trial(traffic, load, longer))
+            if result.invalid is None:
+                return TesterLimits(load, None, source, faults=known)
+            achieved.append(result.achieved_load)
+        start = min(load, max(achieved))
     raise PodperfError("calibration: the tester delivers no load; is the link of its ports up?")
 
 

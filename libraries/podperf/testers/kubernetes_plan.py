@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Address
 from typing import Any
 
 from podperf.kubernetes import manifests, receive_threads
@@ -12,6 +13,7 @@ from podperf.testers.pod_port import DISCARDED, command
 
 SIDES = ("left", "right")
 SERVICE_PORT = 7  # UDP, as in RFC 2544 appendix C.2.6.4; the cluster translates it to the pods' own port
+NOBODY = IPv4Address("198.18.0.0")  # the first one of the addresses for tests (RFC 2544), which no pod has
 
 Owners = Sequence[Mapping[str, Any]]
 
@@ -31,6 +33,17 @@ def thread_starter(
 ) -> dict[str, Any]:
     """The pod that gives one of the tester's pods a receive thread on its node."""
     return receive_threads.starter(f"thread-{side}-{run}", run, owners, wishes, node, indices)
+
+
+def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
+    """So many NetworkPolicies for the tester's pods. The last one admits test frames. Each other one admits the same
+    frames from an address of its own that nobody has, so the cluster can answer no two of them by one rule."""
+    for each in range(1, number):
+        nobody = {"ipBlock": {"cidr": f"{NOBODY + each}/32"}}
+        yield manifests.network_policy(f"other-{each}-{run}", run, owners, nobody, DISCARDED)
+    if number:
+        pods_of_the_run = {"podSelector": {"matchLabels": {manifests.RUN: run}}}
+        yield manifests.network_policy(f"admitting-{run}", run, owners, pods_of_the_run, DISCARDED)
 
 
 def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
@@ -53,7 +66,7 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
         if settings.receive_threads
     ]
     name = settings.namespace or f"{manifests.PREFIX}{run}"
-    objects = [owner, *pods, *services, *starters]
+    objects = [owner, *pods, *services, *starters, *policies(settings.network_policies, run, owners)]
     for each in objects:
         each["metadata"]["namespace"] = name
     return [*([] if settings.namespace else [manifests.namespace(name, run)]), *objects]

@@ -19,7 +19,7 @@ from podperf.kubernetes.receive_threads import INDICES
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod, thread_starter
+from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, policies, service, tester_pod, thread_starter
 from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
 from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
 from podperf.testers.software import request_line
@@ -29,6 +29,8 @@ NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
+NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
@@ -57,12 +59,15 @@ class KubernetesTester:
                 self._start_receive_threads(settings)
             self._trial = random.randrange(1, 65536)
             self._services = self._start_services() if settings.destination == "service" else {}
+            self._policies = settings.network_policies
             self._entries = {
                 Direction.LEFT_TO_RIGHT: self._way("left", "right"),
                 Direction.RIGHT_TO_LEFT: self._way("right", "left"),
             }
             if self._services:
                 self._await_services()
+            if self._policies:
+                self._start_policies()
         except BaseException:
             self._undo.close()
             raise
@@ -112,22 +117,56 @@ class KubernetesTester:
 
     def _way(self, source: str, destination: str) -> Entry:
         if self._services:
-            to, port = self._services[destination], SERVICE_PORT
-        else:
-            to, port = self.ports[destination].facts.address, DISCARDED
-        return Entry(self.ports[source].next_hop(to), str(to), port)
+            return self._way_to(source, self._services[destination], SERVICE_PORT)
+        return self._way_to(source, self.ports[destination].facts.address, DISCARDED)
+
+    def _way_to(self, source: str, address: IPv4Address, port: int) -> Entry:
+        return Entry(self.ports[source].next_hop(address), str(address), port)
 
     def _await_services(self) -> None:
         """Wait until frames reach both pods by the addresses of their Services."""
-        deadline = time.monotonic() + SERVICE_TIMEOUT
+        if direction := self._stays(self._entries, arrives=False, seconds=SERVICE_TIMEOUT):
+            raise Unavailable(
+                f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
+                f"{self._entries[direction].address}: does the cluster have kube-proxy, or what replaces it?"
+            )
+
+    def _start_policies(self) -> None:
+        """Make the NetworkPolicies, and wait until frames that they admit arrive, and others do not.
+
+        One policy is enough to refuse frames. So a cluster that enforces none is known before all others are made. The
+        policy that admits frames is made last.
+        """
+        addresses = {side: port.facts.address for side, port in self.ports.items()}
+        refused = {
+            Direction.LEFT_TO_RIGHT: self._way_to("left", addresses["right"], NOT_ADMITTED),
+            Direction.RIGHT_TO_LEFT: self._way_to("right", addresses["left"], NOT_ADMITTED),
+        }
+        first, *others = policies(self._policies, self._place.run, self._place.owners)
+        self._place.start_policy(first)
+        if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
+            raise Unavailable("the cluster does not enforce NetworkPolicies")
+        for each in others:
+            self._place.start_policy(each)
+        seconds = POLICY_TIMEOUT + POLICY_TIME * self._policies
+        if direction := self._stays(self._entries, arrives=False, seconds=seconds):
+            raise Unavailable(
+                f"after {seconds:.0f} s no frame {direction} arrives, although one of {self._policies} NetworkPolicies "
+                "admits it"
+            )
+        if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
+            raise Unavailable("the cluster does not enforce NetworkPolicies")
+
+    def _stays(self, entries: Mapping[Direction, Entry], *, arrives: bool, seconds: float) -> Direction | None:
+        """Wait until frames no longer arrive that are sent there or, without `arrives`, until they do. The direction
+        where nothing changes in so many seconds, or None."""
+        deadline = time.monotonic() + seconds
         for direction in Direction:
             probe = Trial(TrafficProfile(FrameSize.parse(64), (direction,)), PROBES_A_SECOND, PROBE_TIME)
-            while not self._measure(probe).received:
+            while bool(self._measure(probe, entries).received) is arrives:
                 if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"after {SERVICE_TIMEOUT:.0f} s no frame {direction} came through the Service at "
-                        f"{self._entries[direction].address}: does the cluster have kube-proxy, or what replaces it?"
-                    )
+                    return direction
+        return None
 
     def measure(self, trial: Trial) -> TrialResult:
         """Send one trial and count. See `testers.base.Tester.measure`. Each direction is a trial of its own."""
@@ -140,12 +179,12 @@ class KubernetesTester:
         if trial.traffic.flows > MOST_FLOWS:
             raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
         try:
-            return self._measure(trial)
+            return self._measure(trial, self._entries)
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._broken = True
             raise
 
-    def _measure(self, trial: Trial) -> TrialResult:
+    def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
         sender, counter = (
             self.ports[each] for each in (SIDES if direction is Direction.LEFT_TO_RIGHT else SIDES[::-1])
@@ -153,7 +192,7 @@ class KubernetesTester:
         self._trial = self._trial % 65535 + 1
         whole, addressed = (
             f"{request_line(replace(trial, traffic=replace(trial.traffic, entries=each)), SETTLE)} trial={self._trial}"
-            for each in ({}, self._entries)
+            for each in ({}, entries)
         )
         counter.request(f"{whole} part=count")
         counter.answer({"counting"}, ANSWER_TIMEOUT)
@@ -188,7 +227,8 @@ class KubernetesTester:
         )
 
     def describe(self) -> Mapping[str, Any]:
-        """The cluster, the addresses of Services before the pods, and each pod with its node, image and CPUs."""
+        """The cluster, the Services before the pods, the number of NetworkPolicies, and each pod with its node, image
+        and CPUs."""
         return {
             "name": NAME,
             "engine": self.facts.engine,
@@ -197,6 +237,7 @@ class KubernetesTester:
             **({"engine_remark": self._remark} if self._remark else {}),
             "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
             "services": {side: str(address) for side, address in self._services.items()},
+            "network_policies": self._policies,
             "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},
         }
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+from podperf.kubernetes.rights import OF_POLICIES, OF_SERVICES, Right
 from podperf.kubernetes.settings import IMAGE, PROPERTIES, ClusterSettings, SecurityLevel, kubeconfig_of, wishes
 from podperf.topology import Engine
 
 __all__ = ["IMAGE", "SCHEMA", "Destination", "KubernetesSettings"]
+
+MOST_POLICIES = 10_000  # each one takes a request to the API server
 
 Destination = Literal["pod", "service"]
 
@@ -28,6 +31,13 @@ SCHEMA: Mapping[str, Any] = {
             "type": "boolean",
             "default": False,
         },
+        "network_policies": {
+            "title": "the number of NetworkPolicies that select the two pods",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MOST_POLICIES,
+            "default": 0,
+        },
         "cpus": {"title": "whole CPUs for each pod alone; 0: shared", "type": "integer", "minimum": 0, "default": 0},
     },
 }
@@ -40,6 +50,7 @@ class KubernetesSettings(ClusterSettings):
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
     receive_threads: bool = False  # started by a privileged pod
+    network_policies: int = 0
 
     key: ClassVar[str] = "tester.settings"
     type: ClassVar[str] = "kubernetes"
@@ -53,9 +64,10 @@ class KubernetesSettings(ClusterSettings):
         return "privileged" if self.receive_threads else "baseline"
 
     @property
-    def needs_services(self) -> bool:
-        """Whether a run makes Services."""
-        return self.destination == "service"
+    def further_rights(self) -> tuple[Right, ...]:
+        """See ClusterSettings."""
+        of_services = OF_SERVICES if self.destination == "service" else ()
+        return (*of_services, *(OF_POLICIES if self.network_policies else ()))
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
@@ -68,4 +80,5 @@ class KubernetesSettings(ClusterSettings):
             settings["nodes"],
             settings["destination"],
             settings["receive_threads"],
+            settings["network_policies"],
         )
