@@ -23,8 +23,20 @@ done
 echo "interface $1 of the node is no veth of this pod, and only a veth can have a receive thread" >&2
 exit 1
 """
+# In the pod. A veth gives frames of sockets to the NAPI context at its other end only if it has no TSO itself (the
+# function veth_skb_is_eligible_for_gro of the kernel).
+WITHOUT_TSO = ("ethtool", "-K", "eth0", "tso", "off")
 # In the pod: the index of the other end of its interface, and its own index.
 INDICES = ("cat", "/sys/class/net/eth0/iflink", "/sys/class/net/eth0/ifindex")
+
+
+def with_net_admin(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The same pod with CAP_NET_ADMIN, which WITHOUT_TSO needs."""
+    (container,) = pod["spec"]["containers"]
+    security = container["securityContext"]
+    capabilities = {**security["capabilities"], "add": ["NET_ADMIN"]}
+    container = {**container, "securityContext": {**security, "capabilities": capabilities}}
+    return {**pod, "spec": {**pod["spec"], "containers": [container]}}
 
 
 def starter(

@@ -18,9 +18,12 @@ NOBODY = IPv4Address("198.18.0.0")  # the first one of the addresses for tests (
 Owners = Sequence[Mapping[str, Any]]
 
 
-def tester_pod(side: str, run: str, owners: Owners, wishes: PodWishes, place: NodeOf | None) -> dict[str, Any]:
+def tester_pod(
+    side: str, run: str, owners: Owners, settings: KubernetesSettings, place: NodeOf | None
+) -> dict[str, Any]:
     """The pod that is a port of the tester. `place` relates its node to the other pod's."""
-    return manifests.pod(f"tester-{side}-{run}", run, owners, command(side), wishes, place)
+    pod = manifests.pod(f"tester-{side}-{run}", run, owners, command(side), settings.wishes, place)
+    return receive_threads.with_net_admin(pod) if settings.receive_threads else pod
 
 
 def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
@@ -52,9 +55,7 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
     run, node = "plan", manifests.NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1)
     owner = manifests.anchor(run, {})
     owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
-    pods = [
-        tester_pod(side, run, owners, settings.wishes, place) for side, place in zip(SIDES, (None, node), strict=True)
-    ]
+    pods = [tester_pod(side, run, owners, settings, place) for side, place in zip(SIDES, (None, node), strict=True)]
     services = [
         service(side, pod["metadata"]["name"], run, owners)
         for side, pod in zip(SIDES, pods, strict=True)

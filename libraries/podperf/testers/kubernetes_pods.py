@@ -15,7 +15,7 @@ from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
 from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_phase
-from podperf.kubernetes.receive_threads import INDICES
+from podperf.kubernetes.receive_threads import INDICES, WITHOUT_TSO
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
@@ -88,7 +88,7 @@ class KubernetesTester:
         ports: dict[str, PodPort] = {}
         node = None
         for side in SIDES:
-            pod = tester_pod(side, self._place.run, self._place.owners, settings.wishes, node)
+            pod = tester_pod(side, self._place.run, self._place.owners, settings, node)
             name = pod["metadata"]["name"]
             self._place.start(pod)
             facts = PodFacts.of(await_phase(self._place, name))
@@ -104,6 +104,7 @@ class KubernetesTester:
     def _start_receive_threads(self, settings: KubernetesSettings) -> None:
         run, owners = self._place.run, self._place.owners
         for side, port in self.ports.items():
+            port.execute(*WITHOUT_TSO)
             indices = port.execute(*INDICES).split()
             pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
             self._place.start(pod)
