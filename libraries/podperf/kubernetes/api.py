@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, cause
+
+if TYPE_CHECKING:
+    from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
 TIMEOUT = 10.0  # seconds for one request
 
@@ -51,7 +54,7 @@ class Api:
         except ApiException as error:
             raise _refused(f"{method} {path}", error) from error
         except (HTTPError, OSError) as error:
-            raise ApiError(f"{method} {path}", 0, f"{self.where}: {_cause(error)}") from error
+            raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from error
         return json.loads(answer.data)
 
     def exists(self, path: str) -> bool:
@@ -86,6 +89,26 @@ class Api:
             )
         except ApiException as error:
             raise _refused(f"exec in pod {pod}", error) from error
+
+    def http_login(self) -> HttpLogin:
+        """The login for an HTTP session."""
+        from podperf.http_login import HttpLogin  # noqa: PLC0415
+
+        configuration = self._client.configuration
+
+        def header() -> str | None:
+            found: str | None = configuration.auth_settings().get("BearerToken", {}).get("value")
+            return found
+
+        certificate = (configuration.cert_file, configuration.key_file) if configuration.cert_file else None
+        return HttpLogin(
+            configuration.host,
+            header,
+            configuration.verify_ssl and (configuration.ssl_ca_cert or True),
+            certificate,
+            configuration.tls_server_name,
+            _proxies(configuration),
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -135,6 +158,14 @@ def _client(configuration: Any) -> Any:
     return client.ApiClient(configuration)
 
 
+def _proxies(configuration: Any) -> dict[str, str]:
+    from requests.utils import should_bypass_proxies  # noqa: PLC0415
+
+    if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+        return {}
+    return dict.fromkeys(("http", "https"), configuration.proxy)
+
+
 def _refused(what: str, error: Any) -> ApiError:
     """The error for an ApiException of the package kubernetes."""
     return ApiError(what, error.status or 0, _message(error.body) or str(error.reason))
@@ -148,9 +179,3 @@ def _message(body: object) -> str:
         if isinstance(found, Mapping):
             return str(found.get("message", ""))
     return text[:200]
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason of a connection that failed."""
-    reason = getattr(error, "reason", None)
-    return _cause(reason) if isinstance(reason, BaseException) else str(error)
