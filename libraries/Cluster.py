@@ -29,6 +29,9 @@ class Cluster:
     ```
     """
 
+    def __init__(self) -> None:
+        self._expired = ""  # why the login is not valid any more
+
     @keyword
     def api_server_should_be_ready(self) -> None:
         """Ask the API server for `/readyz` and `/version`. Does nothing if the topology's tester is in no cluster.
@@ -41,8 +44,8 @@ class Cluster:
             return
         try:
             self.open_session_to_api_server(_SESSION)
-            _ask("/readyz")
-            logger.info(f"the API server is ready: {_ask('/version')}")
+            self._ask("/readyz")
+            logger.info(f"the API server is ready: {self._ask('/version')}")
         except PodperfError as error:
             Progress().note(f"podperf: {error}")  # Robot's own console may be off
             raise
@@ -63,15 +66,15 @@ class Cluster:
         if not isinstance(kind, KubernetesSettings):
             raise PodperfError("the tester of this topology is in no cluster (topologies/kubernetes.yaml)")
         with closing(log_in(kind.kubeconfig, kind.context)) as api:
-            login = api.http_login()
+            login, self._expired = api.http_login(), api.expired()
         session = requests_library().create_session(alias, login.url, verify=True, max_retries=0)
         login.apply(session)
 
-
-def _ask(path: str) -> str:
-    """The answer to a question without an object."""
-    answer = requests_library().get_on_session(_SESSION, path, expected_status="any")
-    if not answer.ok:
+    def _ask(self, path: str) -> str:
+        """The answer to a question without an object."""
+        answer = requests_library().get_on_session(_SESSION, path, expected_status="any")
         said = " ".join(answer.text.split())[:200]
-        raise PodperfError(f"the API server answers {answer.status_code} {answer.reason} to {answer.url}: {said}")
-    return " ".join(answer.text.split())
+        if not answer.ok:
+            problem = f"the API server answers {answer.status_code} {answer.reason} to {answer.url}: {said}"
+            raise PodperfError("; ".join(filter(None, (problem, self._expired if answer.status_code == 401 else ""))))
+        return said

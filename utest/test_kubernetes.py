@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
@@ -19,7 +20,7 @@ from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.pods import why_ended, why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
@@ -103,6 +104,17 @@ def test_a_refusal_has_the_servers_words(api: Api, server: Any) -> None:
     assert error.value.status == 403
 
 
+def test_a_login_that_has_expired_is_told_from_one_that_is_wrong(server: Any, tmp_path: Path) -> None:
+    server.answers["GET", "/version"] = (401, {"kind": "Status", "message": "Unauthorized"})
+    path = Path(kubeconfig(tmp_path, server.server_address[1]))
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 1_000_000_000}).encode()).decode().rstrip("=")
+    path.write_text(path.read_text().replace("token: secret", f"token: e30.{claims}.x"))
+    with pytest.raises(ApiError, match=r"Unauthorized; the token of the login expired on 2001-09-09 01:46 UTC$"):
+        log_in(str(path), None).ask("GET", "/version")
+    with pytest.raises(ApiError, match=r"Unauthorized$"):
+        log_in(kubeconfig(tmp_path, server.server_address[1]), None).ask("GET", "/version")
+
+
 def test_what_is_gone_needs_no_deleting(api: Api, server: Any) -> None:
     server.answers["DELETE", "/x"] = (404, {"message": "not found"})
     api.delete("/x")
@@ -177,6 +189,32 @@ def test_the_second_pod_goes_to_the_node_of_the_first_or_to_another(other: bool,
     affinity = manifests.pod("p", "r", [], ["x"], PodWishes("i"), place)["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["node7"]}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        ({"metadata": {"name": "p"}, "status": {"phase": "Running"}}, None),
+        (
+            {"metadata": {"name": "p"}, "status": {"phase": "Failed", "reason": "Evicted", "message": "full"}},
+            "Evicted: full",
+        ),
+        (
+            {"metadata": {"name": "p", "deletionTimestamp": "t"}, "status": {"phase": "Running"}},
+            "somebody deletes or evicts it",
+        ),
+        (None, "somebody deleted or evicted it"),
+    ],
+)
+def test_the_end_of_a_pod_that_ran_has_a_cause_and_its_events(pod: dict[str, Any] | None, why: str | None) -> None:
+    path = "/api/v1/namespaces/mine"
+    fake = FakeApi({} if pod is None else {f"{path}/pods/p": pod})
+    if pod is None:
+        fake.refused[f"{path}/pods/p"] = 404
+    fake.objects[f"{path}/events/e"] = {"metadata": {"name": "e"}, "reason": "Killing", "message": "Stopping"}
+    place = RunNamespace(cluster(fake), "mine")
+    assert why_ended(place, "p") == (None if why is None else f"{why}; events: Killing: Stopping")
+    place.close()
 
 
 def test_between_two_clocks_there_is_no_latency() -> None:
@@ -314,6 +352,8 @@ def test_this_process_lives_and_others_are_unknown() -> None:
     assert lives_here(anchor["data"]) is True
     assert lives_here({**anchor["data"], "machine": "another"}) is None
     assert lives_here({**anchor["data"], "process": f"{os.getpid()} 1"}) is False  # the number was used again
+    boot, _ = anchor["data"]["machine"].split()
+    assert lives_here({**anchor["data"], "machine": f"{boot} pid:[1]"}) is None  # in another container of this machine
     place.close()
 
 
