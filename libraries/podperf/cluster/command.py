@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from podperf.cluster import lifecycle
 from podperf.cluster.lifecycle import ClusterState
@@ -23,12 +24,15 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("podperf cluster", description=_TEXT)
     parser.add_argument("what", choices=("up", "down", "status"))
     parser.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="for up; 1 is the default")
+    parser.add_argument(
+        "--image", type=Path, action="append", default=[], help="for up: an archive of a further image for the nodes"
+    )
     wanted = parser.parse_args(arguments)
     if wanted.what == "up":
         here = LocalHost()
         parts, image = ready_parts(here, _say), ready_image(here, _say)
         began = time.monotonic()
-        found = lifecycle.up(parts, wanted.nodes, [image.path], _say)
+        found = lifecycle.up(parts, wanted.nodes, [image.path, *wanted.image], _say)
         print(_described(found))
         print(f"ready after {time.monotonic() - began:.1f} s; for other programs: export KUBECONFIG={found.kubeconfig}")
         return 0

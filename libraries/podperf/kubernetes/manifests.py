@@ -37,6 +37,7 @@ class PodWishes:
     cpus: int = 0  # whole CPUs that are the pod's alone; 0: it shares all CPUs of the node, without a limit
     memory: str = "256Mi"
     longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
+    alone: bool = False  # the pods wait until no pod of another run is on their nodes
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,17 @@ def service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def _without_other_runs(run: str) -> dict[str, Any]:
+    """The anti-affinity to pods of other runs, in all namespaces. The scheduler lets a pod wait for their end."""
+    others = [{"key": RUN, "operator": "Exists"}, {"key": RUN, "operator": "NotIn", "values": [run]}]
+    term = {
+        "labelSelector": {"matchExpressions": others},
+        "namespaceSelector": {},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
 def pod(
     name: str,
     run: str,
@@ -129,6 +141,8 @@ def pod(
         terms = [{"matchFields": [{"key": "metadata.name", "operator": place.operator, "values": [place.name]}]}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
+    if wishes.alone:
+        spec.setdefault("affinity", {})["podAntiAffinity"] = _without_other_runs(run)
     if wishes.pull_secret is not None:
         spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
     if wishes.runtime_class is not None:

@@ -26,15 +26,21 @@ def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
     return manifests.service(f"service-{side}-{run}", run, owners, manifests.PodEndpoint(pod, DISCARDED), SERVICE_PORT)
 
 
+def named_nodes(settings: KubernetesSettings) -> tuple[NodeOf | None, NodeOf | None]:
+    """The nodes that the topology names for the left and the right pod."""
+    if not settings.node_names:
+        return None, None
+    return NodeOf(settings.node_names[0]), NodeOf(settings.node_names[-1])
+
+
 def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
     """The objects that a run would make, for a run that is called `plan`. Only the cluster knows the first pod's node,
     and the number (uid) of the owner."""
-    run, node = "plan", manifests.NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1)
+    run, unnamed = "plan", (None, NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1))
+    nodes = named_nodes(settings) if settings.node_names else unnamed
     owner = manifests.anchor(run, {})
     owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
-    pods = [
-        tester_pod(side, run, owners, settings.wishes, place) for side, place in zip(SIDES, (None, node), strict=True)
-    ]
+    pods = [tester_pod(side, run, owners, settings.wishes, place) for side, place in zip(SIDES, nodes, strict=True)]
     services = [
         service(side, pod["metadata"]["name"], run, owners)
         for side, pod in zip(SIDES, pods, strict=True)

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_running
+from podperf.kubernetes.pods import await_running, why_ended
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, service, tester_pod
+from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, named_nodes, service, tester_pod
 from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
 from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
 from podperf.testers.software import request_line
@@ -28,6 +28,7 @@ NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+ENDED_TIMEOUT, LOOK_AGAIN = 5.0, 0.2  # seconds for a cluster to know that a pod has ended
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
@@ -75,14 +76,19 @@ class KubernetesTester:
         return cls(site.settings.kind)
 
     def _start(self, settings: KubernetesSettings) -> Mapping[str, PodPort]:
-        """Both pods. The scheduler chooses the node of the first one. The second one goes there, or to another node."""
+        """Both pods. Without names of nodes, the scheduler chooses the node of the first one, and the second one goes
+        there or to another node.
+
+        The second pod is made when the first one runs. So two runs that wait for each other's nodes do so in the order
+        of the topologies' names of nodes: if this order is the same in all runs, one of them always goes on."""
         ports: dict[str, PodPort] = {}
         node = None
-        for side in SIDES:
+        for side, wanted in zip(SIDES, named_nodes(settings), strict=True):
+            node = wanted or node
             pod = tester_pod(side, self._place.run, self._place.owners, settings.wishes, node)
             name = pod["metadata"]["name"]
             self._place.start(pod)
-            facts = PodFacts.of(await_running(self._place, name))
+            facts = PodFacts.of(await_running(self._place, name, settings.start_timeout))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
             if differs := _placement(ports[side]).differs(settings.wishes.cpus):
@@ -129,9 +135,32 @@ class KubernetesTester:
             raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
         try:
             return self._measure(trial)
+        except PodperfError as error:
+            self._broken = True
+            if (why := self._why_ended()) is not None:
+                raise PodperfError(why) from error
+            raise
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._broken = True
             raise
+
+    def _why_ended(self) -> str | None:
+        """The cause that the cluster gives for the end of one of the pods. None if both run.
+
+        The cluster knows of an end after some seconds.
+        """
+        deadline = time.monotonic() + ENDED_TIMEOUT
+        while True:
+            for port in self.ports.values():
+                try:
+                    why = why_ended(self._place, port.facts.name)
+                except ApiError:
+                    return None  # the first error says more
+                if why is not None:
+                    return f"pod {port.facts.name} on {port.facts.node} ended while it measured: {why}"
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(LOOK_AGAIN)
 
     def _measure(self, trial: Trial) -> TrialResult:
         (direction,) = trial.traffic.directions

@@ -12,6 +12,7 @@ from podperf.kubernetes.manifests import PodWishes
 from podperf.topology import Engine
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+WHOLE_IMAGE = f"localhost/podperf/whole:{__version__}"  # with podperf: `podperf image build --whole`
 
 Destination = Literal["pod", "service"]
 
@@ -43,6 +44,25 @@ SCHEMA: Mapping[str, Any] = {
         },
         "runtime_class": {"title": "a runtime class", **_TEXT},
         "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
+        "node_names": {
+            "title": "the names of the node or of the two nodes for the pods; by default the scheduler chooses",
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 2,
+            "uniqueItems": True,
+            "items": {"title": "the name of a node", **_TEXT},
+        },
+        "alone": {
+            "title": "whether the pods wait until no pod of another run of podperf is on their nodes",
+            "type": "boolean",
+            "default": False,
+        },
+        "start_timeout": {
+            "title": "seconds for a pod to start, in which it may wait for other runs",
+            "type": "integer",
+            "minimum": 1,
+            "default": 120,
+        },
         "destination": {
             "title": "the address to which frames are sent: the other pod's, or that of a Service before it",
             "enum": ["pod", "service"],
@@ -63,6 +83,8 @@ class KubernetesSettings:
     namespace: str | None = None
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
+    node_names: tuple[str, ...] = ()  # of the left and the right pod, or of both; empty: the scheduler chooses
+    start_timeout: float = 120.0  # seconds
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
@@ -72,7 +94,7 @@ class KubernetesSettings:
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
         """The settings from `tester.settings` of a topology."""
-        kubeconfig = settings.get("kubeconfig")
+        kubeconfig, names = settings.get("kubeconfig"), tuple(settings.get("node_names", ()))
         return cls(
             PodWishes(
                 settings["image"],
@@ -82,10 +104,13 @@ class KubernetesSettings:
                 settings["tolerations"],
                 settings.get("runtime_class"),
                 settings["cpus"],
+                alone=settings["alone"],
             ),
             None if kubeconfig is None else str(Path(kubeconfig).expanduser()),
             settings.get("context"),
             settings.get("namespace"),
-            settings["nodes"],
+            len(names) or settings["nodes"],
             settings["destination"],
+            names,
+            float(settings["start_timeout"]),
         )
