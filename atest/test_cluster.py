@@ -14,8 +14,8 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from ipaddress import ip_address, ip_network
+from contextlib import closing, contextmanager
+from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import yaml
 
 from machine import once_as, snapshot
 from podperf.cluster.hierarchies import of_this_machine, processes
-from podperf.cluster.layout import FOLDER, SERVICES
+from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready, ready_parts
 from podperf.cluster.pod_image import ready_image
@@ -38,8 +38,10 @@ from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_POLICIES, OF_SERVICES, allowed
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import FrameSize, TrafficProfile, Trial
+from podperf.testers.base import TesterPort
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from podperf.testers.outside_port import Outside
 from robot_run import ROOT, Robot, podperf
 
 KUBECONFIG = FOLDER / "kubeconfig"
@@ -64,6 +66,9 @@ while True:
     tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
 """
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
+ROW_OUTSIDE = ("--test", "Pod to a host outside, 64 B", str(ROOT / "tests"))
+# A network namespace beside the nodes. Those that begin with podperf are of runs, and the next run removes them.
+OUTSIDE, ADDRESS_OUTSIDE = "outside-of-cluster", ip_interface("10.199.0.100/24")
 ROW_OF_POLICIES = ("--test", "Pod to pod on one node, 10 NetworkPolicies, 64 B", str(ROOT / "tests"))
 
 
@@ -173,6 +178,30 @@ def apply(api: Api, file: str) -> None:
         api.ask("POST", paths[each["kind"]], each)
 
 
+def api_server() -> int:
+    """The process of the cluster's API server."""
+    groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+    commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
+    (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+    return server
+
+
+@contextmanager
+def outside(*, cabled: bool = True) -> Iterator[None]:
+    """A host outside of the cluster: a network namespace on this machine, cabled to the bridge of the nodes."""
+    here, control = LocalHost(), api_server()
+    here.do("ip", "netns", "add", OUTSIDE)
+    try:
+        here.do(*f"ip link add eth1 netns {OUTSIDE} type veth peer name outside netns {control}".split())
+        bridge = f"master {BRIDGE}" if cabled else ""
+        here.do(*f"nsenter --target {control} --net ip link set outside {bridge} up".split())
+        here.do("ip", "-n", OUTSIDE, "address", "add", str(ADDRESS_OUTSIDE), "dev", "eth1")
+        here.do("ip", "-n", OUTSIDE, "link", "set", "eth1", "up")
+        yield
+    finally:
+        here.do("ip", "netns", "delete", OUTSIDE)
+
+
 def namespaces(api: Api) -> set[str]:
     """The namespaces of the cluster that are not about to be gone."""
     found = api.ask("GET", "/api/v1/namespaces")["items"]
@@ -250,6 +279,26 @@ class TestMeasuring:
         assert record["outcome"] == "skipped"
         assert record["reason"] == "the cluster does not enforce NetworkPolicies"
         assert namespaces(api) == before
+
+    def test_frames_reach_a_host_outside(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        settings = {"destination": "host", "host": {"interface": "eth1", "namespace": OUTSIDE}}
+        with outside():
+            run = Robot(tmp_path, *ROW_OUTSIDE, topology=topology(tmp_path, **settings).read_text())
+            assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed", record.get("reason")
+        assert record["results"]["mrr"]["frames_per_second"] > 10_000
+        assert record["tester"]["outside"]["address"] == str(ADDRESS_OUTSIDE.ip)
+        assert list(record["tester"]["pods"]) == ["left"]
+        assert namespaces(api) == before
+
+    def test_a_host_outside_that_no_frame_reaches_gets_no_load(self, api: Api) -> None:
+        settings = KubernetesSettings(
+            PodWishes(IMAGE), str(KUBECONFIG), destination="host", host=TesterPort("eth1", OUTSIDE)
+        )
+        with outside(cabled=False), pytest.raises(Unavailable, match=f"came to {ADDRESS_OUTSIDE.ip} on"):
+            KubernetesTester(settings, Outside(LocalHost()))
 
     def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
         before = namespaces(api)
@@ -343,9 +392,7 @@ class TestMeasuring:
             place.close()
 
     def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
-        groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
-        commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
-        (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+        server = api_server()
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
         with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
             measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))

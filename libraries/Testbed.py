@@ -141,8 +141,8 @@ class Testbed:
     ) -> None:
         """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
 
-        Frames must go to the address of the other `pod`, or to that of a `service` before it. So many NetworkPolicies
-        must select the pods.
+        Frames must go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of
+        the cluster. So many NetworkPolicies must select the pods.
 
         ```robotframework
         Pods Of The Tester Should Be On    1

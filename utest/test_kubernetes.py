@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
@@ -24,10 +25,14 @@ from podperf.kubernetes.pods import why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
+from podperf.testers import TESTERS
+from podperf.testers.base import TesterPort
 from podperf.testers.kubernetes_plan import SERVICE_PORT, planned, policies
 from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.testers.outside_port import address_of
 from podperf.testers.pod_port import DISCARDED, PodFacts
 from podperf.testers.two_processes import combined
+from podperf.topology import load_topology
 
 
 class Server(BaseHTTPRequestHandler):
@@ -431,6 +436,48 @@ def test_a_service_leads_to_the_pod_whose_label_it_selects() -> None:
         (port,) = made["spec"]["ports"]
         assert (port["protocol"], port["port"], port["targetPort"]) == ("UDP", SERVICE_PORT, DISCARDED)
     assert services[0]["spec"]["selector"] != services[1]["spec"]["selector"]
+
+
+OUTSIDE = {"destination": "host", "host": {"interface": "eth1", "namespace": "outside"}}
+
+
+def settings_of(folder: Path, **settings: Any) -> KubernetesSettings:
+    """The settings of the tester in a topology file."""
+    path = folder / "topology.yaml"
+    content = {"version": 1, "name": "t", "tester": {"type": "kubernetes", "settings": settings}}
+    path.write_text(yaml.safe_dump(content))
+    kind = load_topology(path, testers=TESTERS).tester.kind
+    assert isinstance(kind, KubernetesSettings)
+    return kind
+
+
+def test_with_a_host_outside_there_is_one_pod(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, **OUTSIDE)
+    assert settings.host == TesterPort("eth1", "outside")
+    assert [each["kind"] for each in planned(settings)] == ["Namespace", "ConfigMap", "Pod"]
+    assert not settings.runs_already, "its other part runs on the tester's machine"
+    assert settings_of(tmp_path).runs_already
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"destination": "host"}, "destination"),
+        ({"host": {"interface": "eth1"}}, "host"),
+        ({**OUTSIDE, "nodes": 2}, "nodes"),
+        ({**OUTSIDE, "network_policies": 10}, "network_policies"),
+    ],
+)
+def test_settings_that_a_host_outside_does_not_go_with_are_named(
+    tmp_path: Path, settings: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(PodperfError, match=rf"tester\.settings\.{key}"):
+        settings_of(tmp_path, **settings)
+
+
+def test_the_address_of_a_host_outside_is_that_of_its_interface() -> None:
+    loopback = address_of(LocalHost(), TesterPort("lo"))
+    assert str(loopback) == "127.0.0.1"
 
 
 def test_one_of_the_policies_admits_the_frames_and_each_selects_both_pods() -> None:

@@ -23,6 +23,11 @@ def tester_pod(side: str, run: str, owners: Owners, wishes: PodWishes, place: No
     return manifests.pod(f"tester-{side}-{run}", run, owners, command(side), wishes, place)
 
 
+def pods_of(settings: KubernetesSettings) -> tuple[str, ...]:
+    """The sides of the tester that are pods. The other side is a host outside of the cluster."""
+    return SIDES if settings.host is None else SIDES[:1]
+
+
 def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
     """A Service before one of the tester's pods."""
     return manifests.service(f"service-{side}-{run}", run, owners, manifests.PodEndpoint(pod, DISCARDED), SERVICE_PORT)
@@ -46,11 +51,12 @@ def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
     owner = manifests.anchor(run, {})
     owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
     pods = [
-        tester_pod(side, run, owners, settings.wishes, place) for side, place in zip(SIDES, (None, node), strict=True)
+        tester_pod(side, run, owners, settings.wishes, place)
+        for side, place in zip(pods_of(settings), (None, node), strict=False)
     ]
     services = [
         service(side, pod["metadata"]["name"], run, owners)
-        for side, pod in zip(SIDES, pods, strict=True)
+        for side, pod in zip(pods_of(settings), pods, strict=True)
         if settings.destination == "service"
     ]
     name = settings.namespace or f"{manifests.PREFIX}{run}"

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal, Self
 
 from podperf import __version__
 from podperf.kubernetes.manifests import PodWishes
-from podperf.topology import Engine
+from podperf.testers.base import TesterPort
+from podperf.topology import Engine, WrongSetting
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
 
 MOST_POLICIES = 10_000  # each one takes a request to the API server
 
-Destination = Literal["pod", "service"]
+Destination = Literal["pod", "service", "host"]
 
 _TEXT = {"type": "string", "minLength": 1}
 SCHEMA: Mapping[str, Any] = {
@@ -46,9 +47,19 @@ SCHEMA: Mapping[str, Any] = {
         "runtime_class": {"title": "a runtime class", **_TEXT},
         "nodes": {"title": "the number of nodes on which the two pods are", "enum": [1, 2], "default": 1},
         "destination": {
-            "title": "the address to which frames are sent: the other pod's, or that of a Service before it",
-            "enum": ["pod", "service"],
+            "title": "the address to which frames are sent: the other pod's, that of a Service before it, or a host's",
+            "enum": ["pod", "service", "host"],
             "default": "pod",
+        },
+        "host": {
+            "title": "an interface of the tester's machine, outside of the cluster, for `destination: host`",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["interface"],
+            "properties": {
+                "interface": {"title": "an interface with an IPv4 address", **_TEXT},
+                "namespace": {"title": "the network namespace of the interface", **_TEXT},
+            },
         },
         "network_policies": {
             "title": "the number of NetworkPolicies that select the two pods",
@@ -73,16 +84,22 @@ class KubernetesSettings:
     nodes: int = 1  # on which the two pods are
     destination: Destination = "pod"
     network_policies: int = 0
+    host: TesterPort | None = None  # of the tester's machine, for the destination `host`
 
     type: ClassVar[str] = "kubernetes"
     engine: ClassVar[Engine] = "packet-ring"
-    runs_already: ClassVar[bool] = True  # on CPUs of the cluster's nodes, and on none of this machine's
     has_ports_of_its_own: ClassVar[bool] = True
+
+    @property
+    def runs_already(self) -> bool:
+        """See KindSettings. Pods run on CPUs of the cluster's nodes, and on none of the tester's machine."""
+        return self.host is None
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings from `tester.settings` of a topology."""
-        kubeconfig = settings.get("kubeconfig")
+        """The settings from `tester.settings` of a topology. WrongSetting for settings that contradict each other."""
+        kubeconfig, host = settings.get("kubeconfig"), settings.get("host")
+        _refuse_contradictions(settings)
         return cls(
             PodWishes(
                 settings["image"],
@@ -99,4 +116,18 @@ class KubernetesSettings:
             settings["nodes"],
             settings["destination"],
             settings["network_policies"],
+            None if host is None else TesterPort(host["interface"], host.get("namespace")),
         )
+
+
+def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
+    if settings["destination"] != "host":
+        if "host" in settings:
+            raise WrongSetting("host", allowed="only with `destination: host`")
+        return
+    if "host" not in settings:
+        raise WrongSetting("destination", allowed="host only with the settings `host` beside it")
+    if settings["nodes"] != 1:
+        raise WrongSetting("nodes", allowed="1 with `destination: host`, as there is one pod")
+    if settings["network_policies"]:
+        raise WrongSetting("network_policies", allowed="0 with `destination: host`, as policies select pods")
