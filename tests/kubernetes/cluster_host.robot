@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    The way out of a Kubernetes cluster. One port of the tester is a pod. The other one is a host outside
-...              of the cluster, which the topology names. Frames go from the pod to the host. Other topologies skip these
-...              tests.
+...              of the cluster, which the topology names. Frames go from the pod to the host. Other topologies skip
+...              these tests.
 
 Resource         ../../resources/networking_model.resource
 
