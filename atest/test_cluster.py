@@ -6,16 +6,20 @@ cluster up` once, or PODPERF_CLUSTER=1.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from ipaddress import ip_address, ip_network
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +27,28 @@ import pytest
 import yaml
 
 from machine import once_as, snapshot
+from podperf.cluster.certificates import LIFE, Authority
 from podperf.cluster.hierarchies import of_this_machine, processes
-from podperf.cluster.layout import FOLDER, SERVICES
+from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready, ready_parts
 from podperf.cluster.pod_image import ready_image
 from podperf.cpu_lists import parse_cpu_list
-from podperf.errors import Unavailable
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kernel.threads import threads_named
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_not_running
+from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.receive_threads import starter
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_POLICIES, OF_SERVICES, allowed
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import FrameSize, TrafficProfile, Trial
-from podperf.testers.base import UNPACED
+from podperf.testers.base import UNPACED, TesterPort
 from podperf.testers.kubernetes_pods import KubernetesTester
 from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from podperf.testers.outside_port import Outside
 from robot_run import ROOT, Robot, podperf
 
 KUBECONFIG = FOLDER / "kubeconfig"
@@ -53,6 +59,9 @@ pytestmark = [
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 START_TIMEOUT = 120.0  # seconds
+EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
+SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
+JOB_TIMEOUT = 360.0  # seconds for three runs
 # A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
 # its namespace. The pods of five runs fill the node.
 KILLED_AFTER = (5.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.6, 0.3, 0.1, 0.0)  # seconds after the namespace is there
@@ -68,6 +77,9 @@ while True:
     tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
 """
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
+ROW_OUTSIDE = ("--test", "Pod to a host outside, 64 B", str(ROOT / "tests"))
+# A network namespace beside the nodes. Those that begin with podperf are of runs, and the next run removes them.
+OUTSIDE, ADDRESS_OUTSIDE = "outside-of-cluster", ip_interface("10.199.0.100/24")
 ROW_OF_POLICIES = ("--test", "Pod to pod on one node, 10 NetworkPolicies, 64 B", str(ROOT / "tests"))
 
 
@@ -165,16 +177,47 @@ def topology(folder: Path, **settings: Any) -> Path:
     return path
 
 
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "ServiceAccount": "/api/v1/namespaces/podperf/serviceaccounts",
+    "ConfigMap": "/api/v1/namespaces/podperf/configmaps",
+    "PersistentVolumeClaim": "/api/v1/namespaces/podperf/persistentvolumeclaims",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
+    "Job": "/apis/batch/v1/namespaces/podperf/jobs",
+}
+
+
 def apply(api: Api, file: str) -> None:
     """Make the objects of a file of the project."""
-    paths = {
-        "Namespace": "/api/v1/namespaces",
-        "ServiceAccount": "/api/v1/namespaces/podperf/serviceaccounts",
-        "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
-        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
-    }
     for each in yaml.safe_load_all((ROOT / file).read_text()):
-        api.ask("POST", paths[each["kind"]], each)
+        api.ask("POST", PATHS[each["kind"]], each)
+
+
+@contextmanager
+def delaying_proxy(port: int, seconds: float) -> Iterator[int]:
+    """A proxy of TCP on this machine that gives each part of an answer on after so many seconds. Yields its port."""
+
+    def carry(source: socket.socket, sink: socket.socket, wait: float) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                time.sleep(wait)
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listening.accept()
+                far = socket.create_connection(("127.0.0.1", port))
+                for way in ((near, far, 0.0), (far, near, seconds)):
+                    threading.Thread(target=carry, args=way, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listening.getsockname()[1]
 
 
 def cpu_ticks(threads: Iterable[int]) -> int:
@@ -182,6 +225,30 @@ def cpu_ticks(threads: Iterable[int]) -> int:
     return sum(
         sum(map(int, Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13])) for each in threads
     )
+
+
+def api_server() -> int:
+    """The process of the cluster's API server."""
+    groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+    commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
+    (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+    return server
+
+
+@contextmanager
+def outside(*, cabled: bool = True) -> Iterator[None]:
+    """A host outside of the cluster: a network namespace on this machine, cabled to the bridge of the nodes."""
+    here, control = LocalHost(), api_server()
+    here.do("ip", "netns", "add", OUTSIDE)
+    try:
+        here.do(*f"ip link add eth1 netns {OUTSIDE} type veth peer name outside netns {control}".split())
+        bridge = f"master {BRIDGE}" if cabled else ""
+        here.do(*f"nsenter --target {control} --net ip link set outside {bridge} up".split())
+        here.do("ip", "-n", OUTSIDE, "address", "add", str(ADDRESS_OUTSIDE), "dev", "eth1")
+        here.do("ip", "-n", OUTSIDE, "link", "set", "eth1", "up")
+        yield
+    finally:
+        here.do("ip", "netns", "delete", OUTSIDE)
 
 
 def namespaces(api: Api) -> set[str]:
@@ -285,6 +352,26 @@ class TestMeasuring:
         assert record["reason"] == "the cluster does not enforce NetworkPolicies"
         assert namespaces(api) == before
 
+    def test_frames_reach_a_host_outside(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        settings = {"destination": "host", "host": {"interface": "eth1", "namespace": OUTSIDE}}
+        with outside():
+            run = Robot(tmp_path, *ROW_OUTSIDE, topology=topology(tmp_path, **settings).read_text())
+            assert run.wait() == 0, run.messages()
+        (record,) = run.records()
+        assert record["outcome"] == "passed", record.get("reason")
+        assert record["results"]["mrr"]["frames_per_second"] > 10_000
+        assert record["tester"]["outside"]["address"] == str(ADDRESS_OUTSIDE.ip)
+        assert list(record["tester"]["pods"]) == ["left"]
+        assert namespaces(api) == before
+
+    def test_a_host_outside_that_no_frame_reaches_gets_no_load(self, api: Api) -> None:
+        settings = KubernetesSettings(
+            PodWishes(IMAGE), str(KUBECONFIG), destination="host", host=TesterPort("eth1", OUTSIDE)
+        )
+        with outside(cabled=False), pytest.raises(Unavailable, match=f"came to {ADDRESS_OUTSIDE.ip} on"):
+            KubernetesTester(settings, Outside(LocalHost()))
+
     def test_two_runs_beside_each_other_leave_each_other_alone(self, api: Api, tmp_path: Path) -> None:
         before = namespaces(api)
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
@@ -377,9 +464,7 @@ class TestMeasuring:
             place.close()
 
     def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
-        groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
-        commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
-        (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
+        server = api_server()
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
         with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
             measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
@@ -390,6 +475,113 @@ class TestMeasuring:
             finally:
                 os.kill(server, signal.SIGCONT)
             assert measuring.result().received > 1000
+
+    def test_a_tester_that_is_evicted_in_a_trial_has_the_clusters_cause(self, api: Api) -> None:
+        before = namespaces(api)
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
+        with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
+            (namespace,) = namespaces(api) - before
+            right = tester.pods["right"].facts.name
+            began = time.monotonic()
+            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 5.0))
+            time.sleep(1)  # the frames are on their way
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": right}}
+            api.ask("POST", f"/api/v1/namespaces/{namespace}/pods/{right}/eviction", body)
+            cause = rf"pod {right} on node1 ended while it measured: somebody (deletes|deleted) or evict"
+            with pytest.raises(PodperfError, match=cause):
+                measuring.result()
+            assert time.monotonic() - began < 60
+        assert namespaces(api) == before
+
+    def test_a_pod_that_a_node_evicts_has_the_nodes_cause(self, api: Api) -> None:
+        place = RunNamespace(api)
+        try:
+            fills = ["sh", "-c", "head -c 9000000 /dev/zero >/run/podperf/file; sleep 600"]
+            pod = manifests.pod("p", place.run, place.owners, fills, PodWishes(IMAGE))
+            pod["spec"]["volumes"] = [{"name": "run", "emptyDir": {"sizeLimit": "1Mi"}}]
+            place.start(pod)
+            await_phase(place, "p")
+            cause = 'Evicted: Usage of EmptyDir volume "run" exceeds the limit "1Mi"'
+            deadline = time.monotonic() + EVICTION_TIMEOUT
+            while cause not in str(why := why_ended(place, "p")):
+                assert time.monotonic() < deadline, why
+                time.sleep(0.5)
+        finally:
+            place.close()
+
+    def test_a_webhook_that_refuses_pods_is_named(self, api: Api) -> None:
+        before = namespaces(api)
+        hook = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "refuses"},
+            "webhooks": [
+                {
+                    "name": "refuses.example.com",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "timeoutSeconds": 2,
+                    "clientConfig": {"url": "https://127.0.0.1:1/"},
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                    ],
+                }
+            ],
+        }
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        api.ask("POST", path, hook)
+        try:
+            began = time.monotonic()
+            # The API server knows the webhook after a moment, and takes pods until then.
+            deadline = began + START_TIMEOUT
+            while True:
+                try:
+                    KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))).close()
+                except ApiError as error:
+                    assert 'failed calling webhook "refuses.example.com"' in str(error), error
+                    break
+                assert time.monotonic() < deadline
+            assert time.monotonic() - began < 60
+        finally:
+            api.delete(f"{path}/refuses")
+        assert namespaces(api) == before
+
+    def test_a_run_works_with_an_api_server_that_takes_a_second_for_each_answer(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        (port,) = re.findall(r":(\d+)$", content["clusters"][0]["cluster"]["server"])
+        with delaying_proxy(int(port), seconds=1.0) as slow:
+            content["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{slow}"
+            path = tmp_path / "kubeconfig"
+            path.write_text(yaml.safe_dump(content))
+            began = time.monotonic()
+            with closing(log_in(str(path), None)) as login:
+                login.ask("GET", "/version")
+            assert time.monotonic() - began > 1
+            with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))) as tester:
+                assert tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)).received > 400
+            assert time.monotonic() - began < SLOW_TIMEOUT
+        assert namespaces(api) == before
+
+    def test_a_client_certificate_that_has_expired_is_named(self, api: Api, tmp_path: Path) -> None:
+        then = datetime.now(UTC) - LIFE - timedelta(days=1)
+        made = Authority(then).certify("podperf", "system:masters")
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        user = {
+            "client-certificate-data": base64.b64encode(made.certificate).decode(),
+            "client-key-data": base64.b64encode(made.key).decode(),
+        }
+        content["users"][0]["user"] = user
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        said = f"Unauthorized; the client certificate of the login expired on {then + LIFE:%Y-%m-%d %H:%M} UTC"
+        with pytest.raises(ApiError, match=said):
+            KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(path)))
+        # The suites say so before they start a pod.
+        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path, kubeconfig=str(path)).read_text())
+        assert run.wait() == 1
+        assert f"the API server answers 401 Unauthorized to {api.where}/readyz" in run.messages()
+        assert said.removeprefix("Unauthorized; ") in run.messages()
 
     def test_a_login_that_is_refused_is_named(self, tmp_path: Path, api: Api) -> None:
         content = yaml.safe_load(KUBECONFIG.read_text())
@@ -423,6 +615,102 @@ def enforcing() -> Iterator[Api]:
             yield found
     finally:
         podperf("cluster", "down")
+
+
+@pytest.fixture(scope="class")
+def two_nodes() -> Iterator[Api]:
+    """The API of a cluster of two nodes that have the image with podperf."""
+    try:
+        image = ready_image(LocalHost(), print, whole=True)
+    except PodperfError as reason:  # it is made from packages of the distribution's mirror
+        pytest.skip(str(reason))
+    started("--nodes", "2", "--image", str(image.path))
+    try:
+        with closing(log_in(str(KUBECONFIG), None)) as found:
+            yield found
+    finally:
+        podperf("cluster", "down")
+
+
+def start_job(api: Api, name: str, row: str, nodes: int, completions: int) -> None:
+    """The Job of the project's manifest, all of its pods at once, with short MRR trials and one row of the suite."""
+    settings, claim, job = yaml.safe_load_all((ROOT / "topologies/kubernetes/job.yaml").read_text())
+    content = yaml.safe_load(settings["data"]["topology.yaml"])
+    content["tester"]["settings"]["nodes"] = nodes
+    content["method"]["mrr"] = {"trials": 2, "duration": 0.3}
+    content["tester"]["maximum_load"] = 2000  # which two runs beside each other deliver on a busy machine, too
+    settings["metadata"]["name"] = job["metadata"]["name"] = name
+    settings["data"]["topology.yaml"] = yaml.safe_dump(content)
+    job["spec"] |= {"completions": completions, "parallelism": completions}
+    spec = job["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    container["command"] = [*container["command"][:3], "--test", row]
+    container["env"][0]["valueFrom"]["configMapKeyRef"]["name"] = name
+    next(each for each in spec["volumes"] if each["name"] == "topology")["configMap"]["name"] = name
+    if not api.exists(f"{PATHS['PersistentVolumeClaim']}/{claim['metadata']['name']}"):
+        api.ask("POST", PATHS["PersistentVolumeClaim"], claim)
+    for each in (settings, job):
+        api.ask("POST", PATHS[each["kind"]], each)
+
+
+def log_of(api: Api, pod: str) -> str:
+    """The output of a pod."""
+    answer = api._client.call_api(
+        f"/api/v1/namespaces/podperf/pods/{pod}/log",
+        "GET",
+        auth_settings=["BearerToken"],
+        _preload_content=False,
+        _return_http_data_only=True,
+    )
+    return str(answer.data.decode())
+
+
+class TestJob:
+    """Pods of a Job measure all nodes, and all pairs of nodes."""
+
+    def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(self, two_nodes: Api, tmp_path: Path) -> None:
+        api, results = two_nodes, FOLDER / "results"  # the nodes have this folder of the machine, too
+        results.mkdir()
+        apply(api, NAMESPACED_FILE)
+        volume = {
+            "kind": "PersistentVolume",
+            "metadata": {"name": "results"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteMany"],
+                "hostPath": {"path": str(results)},
+            },
+        }
+        api.ask("POST", PATHS["PersistentVolume"], volume)
+        wanted = {"each-node": 2, "each-pair": 1}
+        start_job(api, "each-node", "Pod to pod on one node, 64 B", 1, 2)
+        start_job(api, "each-pair", "Pod to pod on two nodes, 64 B", 2, 1)
+        deadline = time.monotonic() + JOB_TIMEOUT
+        waited = False
+        while True:
+            pods = api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+            runs: dict[str, set[str]] = {}
+            for each in pods:
+                if run := each["metadata"]["labels"].get(manifests.RUN):
+                    waited |= "anti-affinity" in why_not_running(each)[0]
+                    if each["status"]["phase"] == "Running":
+                        runs.setdefault(each["spec"]["nodeName"], set()).add(run)
+            assert all(len(each) == 1 for each in runs.values()), runs
+            jobs = {name: api.ask("GET", f"{PATHS['Job']}/{name}")["status"] for name in wanted}
+            if all(jobs[name].get("succeeded") == number for name, number in wanted.items()):
+                break
+            failed = [each["metadata"]["name"] for each in pods if each["status"]["phase"] == "Failed"]
+            assert not failed, "\n".join(log_of(api, each) for each in failed)
+            assert time.monotonic() < deadline, (jobs, [(each["metadata"]["name"], each["status"]) for each in pods])
+            time.sleep(0.5)
+        assert waited, "three runs on two nodes never waited for each other"
+        folders = sorted(results.iterdir())
+        assert [each.name for each in folders] == ["cluster.node1", "cluster.node1.node2", "cluster.node2"]
+        said = podperf("report", *map(str, folders), "--output", str(tmp_path / "all")).stdout
+        assert re.search(r"slowest of 2 nodes: node[12] \(0\.\d\d of the median, 1 rate\), node[12] \(1\.", said), said
+        left = api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
+        assert {each["metadata"]["labels"].get("batch.kubernetes.io/job-name") for each in left} == set(wanted)
+        assert not [each for each in namespaces(api) if each.startswith(manifests.PREFIX)]
 
 
 class TestPolicies:

@@ -30,7 +30,7 @@ RUN_TIMEOUT = 900  # with an image to build
 TRAFFIC = TrafficProfile(FrameSize.parse("64"))
 FIREWALL = "table ip t {{\nchain f {{\ntype filter hook forward priority 0; policy accept;\n{}\n}}\n}}\n"
 
-pytestmark = [ONLY_IF_ASKED, pytest.mark.usefixtures("time_is_left")]
+pytestmark = [*ONLY_IF_ASKED, pytest.mark.usefixtures("time_is_left")]
 
 
 @pytest.fixture(autouse=True, scope="module")

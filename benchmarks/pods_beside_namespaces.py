@@ -37,7 +37,7 @@ TOPOLOGY = Path(__file__).resolve().parents[1] / "topologies" / "kubernetes_chai
 PODS, NAMESPACES, TWICE = "Kubernetes", "namespaces", "namespaces twice"
 SMALL = FrameSize.parse(64)
 MOST_DIFFERENT, LONGEST = 0.05, 8.0  # a share, and seconds
-TRIALS, SECONDS = 5, 0.5  # of each figure; the median counts
+TRIALS, SECONDS = 3, 0.5  # of each figure; the median counts
 
 
 def rate(testbed: LiveTestbed, chain: Chain) -> float:

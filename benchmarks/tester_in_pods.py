@@ -40,7 +40,7 @@ def main(kubeconfig: str, repeats: int) -> int:
     """Print both rates of each round, and their ratio."""
     ratios = []
     with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), kubeconfig))) as tester:
-        left, right = tester.ports["left"], tester.ports["right"]
+        left, right = tester.pods["left"], tester.pods["right"]
         for number in range(1, repeats + 1):
             theirs = iperf3_rate(left, right)
             trial = Trial(TrafficProfile(FrameSize.parse(64)), UNPACED, float(SECONDS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from podperf.testers.kubernetes_settings import Destination, KubernetesSettings
 from podperf.verdicts.findings import Order
 
 TERMINATED = "Execution terminated by signal"  # Robot Framework's words for the test that a signal ends
+RESULTS_TOKEN = "PODPERF_RESULTS_TOKEN"  # a variable of the environment
 
 Directions = Literal["left-to-right", "right-to-left", "bidirectional"]
 
@@ -59,6 +61,11 @@ class Testbed:
         self.test_id = ""  # of the test that runs now, as Robot Framework's log has it: s1-s2-t3
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is a run."""
+        return self._run is not None
+
+    @property
     def run(self) -> Run:
         """The run that `Open Testbed` began."""
         if self._run is None:
@@ -83,6 +90,7 @@ class Testbed:
         Fails if the file is wrong, if another run is measuring on this machine, or if anything else uses an interface
         that the topology names (draft section 5).
         """
+        os.environ.pop(RESULTS_TOKEN, None)  # Robot Framework has read it, and child processes would inherit it
         try:
             _refuse_parallel_runs(BuiltIn().get_variable_value("${PABOTNUMBEROFPROCESSES}"))
             results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
@@ -141,8 +149,8 @@ class Testbed:
     ) -> None:
         """Skip the test unless the topology's tester is two pods of a cluster, on this number of `nodes` (1 or 2).
 
-        Frames must go to the address of the other `pod`, or to that of a `service` before it. So many NetworkPolicies
-        must select the pods.
+        Frames must go to the address of the other `pod`, to that of a `service` before it, or to a `host` outside of
+        the cluster. So many NetworkPolicies must select the pods.
 
         ```robotframework
         Pods Of The Tester Should Be On    1
@@ -186,10 +194,7 @@ class Testbed:
         machine is the one on which podperf runs: there the library `Process` runs commands.
         """
         login = self.run.session.login(machine, number)
-        try:
-            library: Any = BuiltIn().get_library_instance("SSHLibrary")
-        except RuntimeError:
-            raise PodperfError("import SSHLibrary in this suite: `Library    SSHLibrary` in its settings") from None
+        library = _library_of_suite("SSHLibrary")
         index = library.open_connection(login.address, alias, login.port)
         try:
             log_in(login, library.current.client)  # SSHLibrary's own login trusts every host key
@@ -244,6 +249,23 @@ def _refuse_parallel_runs(processes: str | None) -> None:
 def open_run() -> Run:
     """The run that `Open Testbed` of the suite's library began."""
     return cast(Testbed, BuiltIn().get_library_instance("Testbed")).run
+
+
+def testbed_is_open() -> bool:
+    """Whether `Open Testbed` began a run that `Close Testbed` has not ended."""
+    return cast(Testbed, BuiltIn().get_library_instance("Testbed")).is_open
+
+
+def requests_library() -> Any:
+    """The instance of RequestsLibrary that the suite imports."""
+    return _library_of_suite("RequestsLibrary")
+
+
+def _library_of_suite(name: str) -> Any:
+    try:
+        return BuiltIn().get_library_instance(name)
+    except RuntimeError:
+        raise PodperfError(f"import {name} in this suite: `Library    {name}` in its settings") from None
 
 
 def measure_and_judge(order: Order) -> None:

@@ -15,6 +15,7 @@ from podperf.comparisons import load_comparison
 from podperf.dataplanes import DATA_PLANES
 from podperf.report.conformance import SectionStatus
 from podperf.report.draft import BY_CNI_PLUGINS
+from podperf.testers import TESTERS
 from podperf.topology import load_topology
 
 ROOT = Path(__file__).parents[1]
@@ -99,7 +100,7 @@ def test_a_file_in_the_documentation_is_valid(text: str, tmp_path: Path) -> None
     if "variants:" in text:
         load_comparison(file)
     else:
-        load_topology(file, DATA_PLANES)
+        load_topology(file, DATA_PLANES, testers=TESTERS)
 
 
 def name_of(page: Path) -> str:

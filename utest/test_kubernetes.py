@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
@@ -16,18 +17,23 @@ import pytest
 import yaml
 
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import why_not_running
+from podperf.kubernetes.pods import why_ended, why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
+from podperf.testers import TESTERS
+from podperf.testers.base import TesterPort
 from podperf.testers.kubernetes_plan import SERVICE_PORT, planned, policies
 from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.testers.outside_port import address_of
 from podperf.testers.pod_port import DISCARDED, PodFacts
 from podperf.testers.two_processes import combined
+from podperf.topology import load_topology
 
 
 class Server(BaseHTTPRequestHandler):
@@ -104,6 +110,17 @@ def test_a_refusal_has_the_servers_words(api: Api, server: Any) -> None:
     assert error.value.status == 403
 
 
+def test_a_login_that_has_expired_is_told_from_one_that_is_wrong(server: Any, tmp_path: Path) -> None:
+    server.answers["GET", "/version"] = (401, {"kind": "Status", "message": "Unauthorized"})
+    path = Path(kubeconfig(tmp_path, server.server_address[1]))
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 1_000_000_000}).encode()).decode().rstrip("=")
+    path.write_text(path.read_text().replace("token: secret", f"token: e30.{claims}.x"))
+    with pytest.raises(ApiError, match=r"Unauthorized; the token of the login expired on 2001-09-09 01:46 UTC$"):
+        log_in(str(path), None).ask("GET", "/version")
+    with pytest.raises(ApiError, match=r"Unauthorized$"):
+        log_in(kubeconfig(tmp_path, server.server_address[1]), None).ask("GET", "/version")
+
+
 def test_what_is_gone_needs_no_deleting(api: Api, server: Any) -> None:
     server.answers["DELETE", "/x"] = (404, {"message": "not found"})
     api.delete("/x")
@@ -178,6 +195,32 @@ def test_the_second_pod_goes_to_the_node_of_the_first_or_to_another(other: bool,
     affinity = manifests.pod("p", "r", [], ["x"], PodWishes("i"), place)["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["node7"]}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        ({"metadata": {"name": "p"}, "status": {"phase": "Running"}}, None),
+        (
+            {"metadata": {"name": "p"}, "status": {"phase": "Failed", "reason": "Evicted", "message": "full"}},
+            "Evicted: full",
+        ),
+        (
+            {"metadata": {"name": "p", "deletionTimestamp": "t"}, "status": {"phase": "Running"}},
+            "somebody deletes or evicts it",
+        ),
+        (None, "somebody deleted or evicted it"),
+    ],
+)
+def test_the_end_of_a_pod_that_ran_has_a_cause_and_its_events(pod: dict[str, Any] | None, why: str | None) -> None:
+    path = "/api/v1/namespaces/mine"
+    fake = FakeApi({} if pod is None else {f"{path}/pods/p": pod})
+    if pod is None:
+        fake.refused[f"{path}/pods/p"] = 404
+    fake.objects[f"{path}/events/e"] = {"metadata": {"name": "e"}, "reason": "Killing", "message": "Stopping"}
+    place = RunNamespace(cluster(fake), "mine")
+    assert why_ended(place, "p") == (None if why is None else f"{why}; events: Killing: Stopping")
+    place.close()
 
 
 def test_between_two_clocks_there_is_no_latency() -> None:
@@ -322,6 +365,8 @@ def test_this_process_lives_and_others_are_unknown() -> None:
     assert lives_here(anchor["data"]) is True
     assert lives_here({**anchor["data"], "machine": "another"}) is None
     assert lives_here({**anchor["data"], "process": f"{os.getpid()} 1"}) is False  # the number was used again
+    boot, _ = anchor["data"]["machine"].split()
+    assert lives_here({**anchor["data"], "machine": f"{boot} pid:[1]"}) is None  # in another container of this machine
     place.close()
 
 
@@ -449,6 +494,48 @@ def test_only_the_pods_that_start_receive_threads_have_rights_on_the_node() -> N
         assert name.startswith("thread-") or security["capabilities"]["add"] == ["NET_ADMIN"]
     assert "limits" in pods["thread-left-plan"]["containers"][0]["resources"]
     assert "cpu" not in pods["thread-left-plan"]["containers"][0]["resources"]["limits"], "it takes no CPU of its own"
+
+
+OUTSIDE = {"destination": "host", "host": {"interface": "eth1", "namespace": "outside"}}
+
+
+def settings_of(folder: Path, **settings: Any) -> KubernetesSettings:
+    """The settings of the tester in a topology file."""
+    path = folder / "topology.yaml"
+    content = {"version": 1, "name": "t", "tester": {"type": "kubernetes", "settings": settings}}
+    path.write_text(yaml.safe_dump(content))
+    kind = load_topology(path, testers=TESTERS).tester.kind
+    assert isinstance(kind, KubernetesSettings)
+    return kind
+
+
+def test_with_a_host_outside_there_is_one_pod(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, **OUTSIDE)
+    assert settings.host == TesterPort("eth1", "outside")
+    assert [each["kind"] for each in planned(settings)] == ["Namespace", "ConfigMap", "Pod"]
+    assert not settings.runs_already, "its other part runs on the tester's machine"
+    assert settings_of(tmp_path).runs_already
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"destination": "host"}, "destination"),
+        ({"host": {"interface": "eth1"}}, "host"),
+        ({**OUTSIDE, "nodes": 2}, "nodes"),
+        ({**OUTSIDE, "network_policies": 10}, "network_policies"),
+    ],
+)
+def test_settings_that_a_host_outside_does_not_go_with_are_named(
+    tmp_path: Path, settings: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(PodperfError, match=rf"tester\.settings\.{key}"):
+        settings_of(tmp_path, **settings)
+
+
+def test_the_address_of_a_host_outside_is_that_of_its_interface() -> None:
+    loopback = address_of(LocalHost(), TesterPort("lo"))
+    assert str(loopback) == "127.0.0.1"
 
 
 def test_one_of_the_policies_admits_the_frames_and_each_selects_both_pods() -> None:

@@ -31,7 +31,7 @@ LAYERS = (  # from the bottom; parts of one layer do not import each other
         "regular_files",
         "terminal",
     },
-    {"model", "third_party"},
+    {"http_login", "model", "third_party"},
     {"cpu_plan", "documents", "metrics", "progress"},
     {"topology"},
     {"hosts"},

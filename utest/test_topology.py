@@ -95,6 +95,7 @@ thresholds:
   - {metric: latency_p99, unit: us, maximum: 5e2, frame: imix}
   - {metric: mrr, unit: Mpps, minimum: 1, frame: 1500.0}
 labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
+results: {server: "https://results.example.com/podperf"}
 """,
     )
     left = PortSettings("t0", "gen", "02:00:00:aa:00:01", "198.19.255.1")
@@ -111,6 +112,7 @@ labels: {rack: 012, open: yes, since: 2026-11-01, spare: true}
     assert third.frame == FrameSize.parse(1500)
     assert topology.labels == {"rack": "012", "open": "yes", "since": "2026-11-01", "spare": "true"}
     assert topology.description == "# not a comment"
+    assert topology.results_server == "https://results.example.com/podperf"
 
 
 def test_an_integer_may_be_written_with_a_point(file: Path) -> None:
@@ -204,7 +206,7 @@ CASES: dict[str, str | tuple[str, ...]] = {
     "name: again": "3: name: found a second time, first in line 2; allowed: once",
     "<<: {name: x}": (
         "3: <<: unknown key; allowed: version, name, description, not_comparable, tester, workers, pods, "
-        "third_party, traffic, method, thresholds, bpf_object, labels"
+        "results, third_party, traffic, method, thresholds, bpf_object, labels"
     ),
     "labels: {a: !!python/name:os.system x}": (
         "3: labels.a: found the tag !!python/name:os.system; allowed: plain values without tags"
@@ -599,10 +601,10 @@ def test_the_template_names_every_allowed_word_and_bound() -> None:
 
 def test_the_commented_out_keys_of_the_template_work_as_written(file: Path) -> None:
     text = (TOPOLOGIES / "template.yaml").read_text()
-    keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci|driver"
+    keys = r"interface|namespace|metric|unit|minimum|maximum|data_plane|pods|frame|rack|address|key|pci|driver|server"
     key_line = rf"^(\s+)# ((?:- |  )?(?:{keys}): )"
     uncommented, count = re.subn(key_line, r"\1\2", re.sub(r": (?:\{\}|\[\])  # or.*", ":", text), flags=re.MULTILINE)
-    assert count == 23
+    assert count == 24
     file.write_text(uncommented.replace("connection: local", "connection: ssh"))
     topology = load_topology(file)
     for settings in (topology.workers[0].ssh, topology.workers[0].left):

@@ -23,6 +23,7 @@ Imports run one way, from the top of this list to its end (utest/test_layers.py)
     cpu_plan, documents        the CPUs of each role; YAML checked against a schema
     metrics, progress          the table of metrics, and a figure of one; the progress that a person sees during a run
     third_party                parts that other packages bring
+    http_login                 logins of HTTP sessions whose token no log shows
     model                      the values of a measurement: chains, frames, traffic, trials, latencies
     addressing, cpu_lists      test addresses and MACs; CPU lists as text
     allocation                 what every pod gets of its worker: CPU time, memory, CPUs, descriptors

@@ -1,5 +1,7 @@
 """The errors that podperf raises on purpose. Their texts are for the person who runs the suite."""
 
+import re
+
 from podperf.printable import printable
 
 _MARKUP = "*HTML*"  # Robot Framework shows a message with this beginning as HTML
@@ -35,3 +37,10 @@ class TrialNotDelivered(PodperfError):
     def __init__(self, text: str, delivered: float = 0.0) -> None:
         super().__init__(text)
         self.delivered = delivered
+
+
+def cause(error: BaseException) -> str:
+    """The innermost reason of a connection that failed."""
+    inner = [getattr(error, "reason", None), *error.args]
+    found = next((each for each in inner if isinstance(each, BaseException)), None)
+    return cause(found) if found is not None else re.sub(r"^HTTPS?Connection(Pool)?\(.*?\): ", "", str(error))

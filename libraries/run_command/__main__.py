@@ -35,8 +35,11 @@ NOT_STARTED, INTERRUPTED = 252, 253  # Robot Framework's exit codes
 NOT_MEASURED = 254  # which Robot Framework does not use
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run, and return Robot Framework's exit code. It is 253 after a signal, and 254 if no test could be measured."""
+def main(arguments: Sequence[str], *, only_user: bool = False) -> int:
+    """Run, and return Robot Framework's exit code. It is 253 after a signal, and 254 if no test could be measured.
+
+    With `only_user`, the results may be in any folder, because this machine (a container) has no other user.
+    """
     script, install, *given = arguments
     try:
         command = Command.parse(given)
@@ -55,11 +58,12 @@ def main(arguments: Sequence[str]) -> int:
         done = subprocess.run([ROOT / "podperf", "virtual-worker"], check=False)
         if done.returncode:
             return done.returncode
-    return run(command, options, [script, "--no-install"] if install == "no" else [script])
+    called = [script, "--no-install"] if install == "no" else [script]
+    return run(command, options, called, only_user=only_user)
 
 
-def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int:
-    """Run Robot Framework. `script` is how the user called podperf."""
+def run(command: Command, options: dict[str, Any], script: Sequence[str], *, only_user: bool = False) -> int:
+    """Run Robot Framework. `script` is how the user called podperf. `only_user`: see `main`."""
     results = Path(options["outputdir"]).absolute()
     dry_run = bool(options.get("dryrun"))
     words = LastWords(say, results, command.resumed(script, results), dry_run=dry_run)
@@ -75,7 +79,7 @@ def run(command: Command, options: dict[str, Any], script: Sequence[str]) -> int
     except PodperfError as error:
         say(f"podperf: {error}")
         return NOT_STARTED
-    if not dry_run and (sentence := unsafe_results(options, FILES)):
+    if not dry_run and not only_user and (sentence := unsafe_results(options, FILES)):
         say(f"podperf: {sentence}")
         return NOT_STARTED
     options["prerunmodifier"] = [names, *remaining, *options.get("prerunmodifier", ())]

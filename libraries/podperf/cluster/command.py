@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from podperf.cluster import lifecycle
 from podperf.cluster.lifecycle import ClusterState
@@ -26,12 +27,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--network-policies", action="store_true", help="for up; the cluster enforces NetworkPolicies (kube-router)"
     )
+    parser.add_argument(
+        "--image", type=Path, action="append", default=[], help="for up: an archive of a further image for the nodes"
+    )
     wanted = parser.parse_args(arguments)
     if wanted.what == "up":
         here = LocalHost()
         parts, image = ready_parts(here, _say, policies=wanted.network_policies), ready_image(here, _say)
         began = time.monotonic()
-        found = lifecycle.up(parts, wanted.nodes, [image.path], _say)
+        found = lifecycle.up(parts, wanted.nodes, [image.path, *wanted.image], _say)
         print(_described(found))
         print(f"ready after {time.monotonic() - began:.1f} s; for other programs: export KUBECONFIG={found.kubeconfig}")
         return 0

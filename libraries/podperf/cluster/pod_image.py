@@ -1,14 +1,23 @@
-"""The image of podperf's pods: programs of Debian packages, unpacked, and podperf's tester. No registry is asked."""
+"""The image of podperf's pods: programs of Debian packages, unpacked, and podperf's tester. No registry is asked.
+
+A second image has the whole of podperf, too: its checkout, Debian's Python, and the locked Python packages as they are
+in the environment that runs this command.
+"""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import io
+import os
+import re
 import sys
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import distribution as distribution_named
 from pathlib import Path
 
 from podperf.caches import half_made
@@ -19,10 +28,11 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
-from podperf.testers.kubernetes_settings import IMAGE
+from podperf.testers.kubernetes_settings import IMAGE, WHOLE_IMAGE
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
+ROOT = Path(__file__).parents[3]
 CACHE = Path("/var/cache/podperf/image")
 # busybox is the shell, and iperf3 a peer that the tester is compared with. The tester needs no library.
 PACKAGES = ("busybox-static", "ethtool", "iperf3", "iproute2")
@@ -31,40 +41,129 @@ APPLETS = (
     *("cat", "echo", "env", "grep", "head", "ls", "mkdir", "mkfifo", "nproc", "ping", "sed", "sh", "sleep"),
     *("tail", "taskset", "test", "wc"),
 )
+# podperf asks its machine by the programs of these.
+WHOLE_PACKAGES = (
+    *("coreutils", "dash", "debianutils", "ethtool", "findutils", "grep", "iproute2", "procps", "python3", "sed"),
+    *("busybox-static", "util-linux"),
+)
+HOME = "opt/podperf"
+_CHECKOUT = (  # without topologies of users
+    *("libraries", "resources", "tests", "topologies/kubernetes.yaml", "topologies/topology.schema.json"),
+    *("requirements.lock", "LICENSE"),
+)
+_PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+_COMMAND = """#!/bin/sh
+# podperf in its image: nothing is to be set up.
+command=$1
+[ $# = 0 ] || shift
+case $command in
+    run) exec PYTHON -I -B -m run_command podperf no "$@" ;;
+    job) exec PYTHON -I -B -m run_command.job podperf no "$@" ;;
+    *) exec PYTHON -I -B -m podperf "$command" "$@" ;;
+esac
+"""
 BUILD_TIMEOUT = 600.0  # seconds
 # Nothing in a pod reads these.
 _LEFT_OUT = ("dev", "usr/share", "usr/lib/x86_64-linux-gnu/perl", "usr/lib/x86_64-linux-gnu/gconv", "var")
 
 
-def ready_image(host: Host, say: Callable[[str], None]) -> Archive:
+@dataclass(frozen=True)
+class PodImage:
+    """Everything that decides what is in an image, beside the distribution and the tester."""
+
+    name: str
+    packages: tuple[str, ...]
+    files: Callable[[], Sequence[ImageFile]]  # beside the tester
+
+
+def ready_image(host: Host, say: Callable[[str], None], *, whole: bool = False) -> Archive:
     """The archive with the image, from the cache, or made now. The archive's name is the digest of its recipe.
 
-    It has the tester of this checkout, and packages of this machine's distribution.
+    It has the tester of this checkout, and packages of this machine's distribution. With `whole` it has podperf, too.
     """
-    distribution = _distribution(host)
-    tester = _tester()
-    recipe = [
-        IMAGE,
-        *PACKAGES,
-        *APPLETS,
-        *_LEFT_OUT,
-        distribution["VERSION_CODENAME"],
-        hashlib.sha256(tester).hexdigest(),
-    ]
-    tag = digest_of(recipe)
+    wanted = _WHOLE if whole else _POD
+    layer = layer_of([ImageFile(TESTER, _tester(), 0o755), *wanted.files()])
+    packages = _packages(host, wanted.packages, say)
+    tag = digest_of([wanted.name, packages.name, hashlib.sha256(layer).hexdigest()])
     archive = CACHE / f"{tag}.tar"
     if archive.exists():
         return read_archive(archive)
+    if whole:
+        _check_python(packages)
     with ExitStack() as undo:
         half = half_made(host, CACHE / tag, undo)
-        say(f"image: unpacking the packages {', '.join(PACKAGES)} of {distribution['PRETTY_NAME']}; none is installed")
-        _gather(host, distribution, half / "packages.tar")
-        ours = [ImageFile(TESTER, tester, 0o755), *(ImageFile(f"bin/{each}", link="busybox") for each in APPLETS)]
-        layers = [filtered((half / "packages.tar").read_bytes()), layer_of(ours)]
         command = ["/bin/busybox", "sleep", "2147483647"]
-        made = write_archive(half / "image.tar", IMAGE, layers, command, architecture())
+        layers = [packages.read_bytes(), layer]
+        made = write_archive(half / "image.tar", wanted.name, layers, command, architecture())
         made.path.replace(archive)
     return read_archive(archive)
+
+
+def _packages(host: Host, names: Sequence[str], say: Callable[[str], None]) -> Path:
+    """An archive (tar) with the unpacked packages, from the cache, or made now. No change of podperf changes it."""
+    distribution = _distribution(host)
+    tag = f"packages-{digest_of([*names, *_LEFT_OUT, distribution['VERSION_CODENAME']])}"
+    archive = CACHE / f"{tag}.tar"
+    if archive.exists():
+        return archive
+    with ExitStack() as undo:
+        half = half_made(host, CACHE / tag, undo)
+        say(f"image: unpacking the packages {', '.join(names)} of {distribution['PRETTY_NAME']}; none is installed")
+        _gather(host, distribution, names, half / "packages.tar")
+        kept = half / "kept.tar"
+        kept.write_bytes(filtered((half / "packages.tar").read_bytes()))
+        kept.replace(archive)
+    return archive
+
+
+def _check_python(packages: Path) -> None:
+    """Unavailable if the distribution has another Python than the environment from which the packages are taken."""
+    with tarfile.open(packages) as tar:
+        names = {each.removeprefix("./") for each in tar.getnames()}
+    if f"usr/bin/{_PYTHON}" not in names:
+        raise Unavailable(
+            f"the image has the Python of the distribution, and podperf runs with {_PYTHON}: make the environment with "
+            "the distribution's Python, without PODPERF_PYTHON"
+        )
+
+
+def podperf_files() -> list[ImageFile]:
+    """The files of podperf for its own image: the checkout, the locked Python packages, and the command `podperf`."""
+    packages = f"usr/local/lib/{_PYTHON}/dist-packages"
+    checkout = (each for name in _CHECKOUT for each in _files_of(ROOT / name))
+    return [
+        *(_copied(each, f"{HOME}/{each.relative_to(ROOT)}") for each in checkout),
+        *(_copied(path, f"{packages}/{name}") for name, path in sorted(locked_files(ROOT / "requirements.lock"))),
+        ImageFile(f"{packages}/podperf.pth", f"/{HOME}/libraries\n".encode()),
+        ImageFile("usr/bin/which", link="which.debianutils"),  # the package makes this link when it is installed
+        ImageFile("usr/bin/podperf", _COMMAND.replace("PYTHON", _PYTHON).encode(), 0o755),
+    ]
+
+
+_POD = PodImage(IMAGE, PACKAGES, lambda: [ImageFile(f"bin/{each}", link="busybox") for each in APPLETS])
+_WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files)
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return (each for each in found if each.is_file() and "__pycache__" not in each.parts)
+
+
+def _copied(path: Path, target: str) -> ImageFile:
+    return ImageFile(target, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
+
+
+def locked_files(lock: Path) -> Iterator[tuple[str, Path]]:
+    """The files of the locked packages that are installed here: the path below their folder, and the path here."""
+    for name in re.findall(r"^([\w.-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE):
+        try:
+            files = distribution_named(name).files or ()
+        except PackageNotFoundError:
+            continue  # it is for another version of Python
+        for each in files:
+            path = Path(str(each.locate()))
+            if ".." not in each.parts and "__pycache__" not in each.parts and path.is_file():
+                yield str(each), path
 
 
 def _distribution(host: Host) -> Mapping[str, str]:
@@ -81,13 +180,13 @@ def _tester() -> bytes:
         raise PodperfError("the tester is not built yet; once: sudo ./podperf set-up") from error
 
 
-def _gather(host: Host, distribution: Mapping[str, str], tar: Path) -> None:
+def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str], tar: Path) -> None:
     """Unpack the packages, with those that they need, into an archive. Equal packages give an equal archive."""
     if host.ask("which", "mmdebstrap", check=False).exit_code:
         raise Unavailable("the package mmdebstrap makes the image of the pods; once: apt-get install mmdebstrap")
     mirror = [MIRROR] if distribution["ID"] == "debian" else []
     options = ("--mode=root", "--variant=extract", "--format=tar", '--aptopt=APT::Install-Recommends "false"')
-    include = f"--include={','.join(PACKAGES)}"
+    include = f"--include={','.join(packages)}"
     command = ("mmdebstrap", *options, include, distribution["VERSION_CODENAME"], str(tar), *mirror)
     try:
         host.do("env", "SOURCE_DATE_EPOCH=0", *command, timeout=BUILD_TIMEOUT)
@@ -120,9 +219,10 @@ def main(arguments: Sequence[str]) -> int:
     text = "Make the image of podperf's pods, as an archive for clusters without a registry."
     parser = argparse.ArgumentParser("podperf image", description=text)
     parser.add_argument("what", choices=("build",))
+    parser.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
     parser.add_argument("file", nargs="?", type=Path, help="a copy of the archive, for other machines")
     wanted = parser.parse_args(arguments)
-    image = ready_image(LocalHost(), lambda said: print(f"podperf: {said}", file=sys.stderr, flush=True))
+    image = ready_image(LocalHost(), _say, whole=wanted.whole)
     path = image.path
     if wanted.file is not None:
         wanted.file.write_bytes(path.read_bytes())
@@ -131,3 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     for command in ("ctr --namespace k8s.io images import", "podman load --input", "docker load --input"):
         print(f"  {command} {path}")
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"podperf: {text}", file=sys.stderr, flush=True)

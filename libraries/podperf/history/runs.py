@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from podperf.errors import PodperfError
@@ -92,8 +93,8 @@ def earlier_runs(folder: Path, records: Sequence[Record]) -> list[PastRun]:
             path = beside / f"{name}.json"
             if path.is_file() and left > 0:
                 left -= 1
-                with suppress(PodperfError):
-                    before.append(read_record(path, trials=False, largest=LARGEST))
+                with suppress(PodperfError, OSError):  # it may be gone
+                    before.append(_read(path, path.stat().st_mtime_ns))
         before = [each for each in before if str(each["started"]) < started and test_of(each) in wanted]
         if before:
             before.sort(key=lambda each: (each["started"], each["id"]))
@@ -101,6 +102,12 @@ def earlier_runs(folder: Path, records: Sequence[Record]) -> list[PastRun]:
         if len(found) == NEAREST or left <= 0:
             break
     return sorted(found, key=lambda each: (each.started, each.name))
+
+
+@lru_cache(maxsize=MOST_RECORDS)
+def _read(path: Path, changed: int) -> Record:
+    """A record, which is read again if it has changed. A report of many runs beside each other asks for each often."""
+    return read_record(path, trials=False, largest=LARGEST)
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, cause
+
+if TYPE_CHECKING:
+    from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
 TIMEOUT = 10.0  # seconds for one request
 
@@ -49,9 +53,9 @@ class Api:
                 _request_timeout=TIMEOUT,
             )
         except ApiException as error:
-            raise _refused(f"{method} {path}", error) from error
+            raise self._refused(f"{method} {path}", error) from error
         except (HTTPError, OSError) as error:
-            raise ApiError(f"{method} {path}", 0, f"{self.where}: {_cause(error)}") from error
+            raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from error
         return json.loads(answer.data)
 
     def exists(self, path: str) -> bool:
@@ -89,7 +93,40 @@ class Api:
                 call, pod, namespace, command=list(command), _preload_content=False, _request_timeout=TIMEOUT, **streams
             )
         except ApiException as error:
-            raise _refused(f"exec in pod {pod}", error) from error
+            raise self._refused(f"exec in pod {pod}", error) from error
+
+    def _refused(self, what: str, error: Any) -> ApiError:
+        """The error for an ApiException of the package kubernetes."""
+        status = error.status or 0
+        remark = self.expired() if status == 401 else ""
+        return ApiError(what, status, "; ".join(filter(None, (_message(error.body) or str(error.reason), remark))))
+
+    def expired(self) -> str:
+        """The reason in words, if the login has expired. Otherwise empty."""
+        from podperf.kubernetes.expiry import expired  # noqa: PLC0415
+
+        configuration = self._client.configuration
+        certificate = Path(configuration.cert_file).read_bytes() if configuration.cert_file else None
+        return expired(certificate, self._header().rpartition(" ")[2], datetime.now(UTC))
+
+    def _header(self) -> str:
+        """The header `Authorization`. Empty for a login without it. A token of a pod may change with time."""
+        return str(self._client.configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+
+    def http_login(self) -> HttpLogin:
+        """The login for an HTTP session."""
+        from podperf.http_login import HttpLogin  # noqa: PLC0415
+
+        configuration = self._client.configuration
+        certificate = (configuration.cert_file, configuration.key_file) if configuration.cert_file else None
+        return HttpLogin(
+            configuration.host,
+            lambda: self._header() or None,
+            configuration.verify_ssl and (configuration.ssl_ca_cert or True),
+            certificate,
+            configuration.tls_server_name,
+            _proxies(configuration),
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -139,9 +176,12 @@ def _client(configuration: Any) -> Any:
     return client.ApiClient(configuration)
 
 
-def _refused(what: str, error: Any) -> ApiError:
-    """The error for an ApiException of the package kubernetes."""
-    return ApiError(what, error.status or 0, _message(error.body) or str(error.reason))
+def _proxies(configuration: Any) -> dict[str, str]:
+    from requests.utils import should_bypass_proxies  # noqa: PLC0415
+
+    if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+        return {}
+    return dict.fromkeys(("http", "https"), configuration.proxy)
 
 
 def _message(body: object) -> str:
@@ -152,9 +192,3 @@ def _message(body: object) -> str:
         if isinstance(found, Mapping):
             return str(found.get("message", ""))
     return text[:200]
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason of a connection that failed."""
-    reason = getattr(error, "reason", None)
-    return _cause(reason) if isinstance(reason, BaseException) else str(error)

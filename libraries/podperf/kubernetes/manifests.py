@@ -45,6 +45,7 @@ class PodWishes:
     cpus: int | None = 0  # whole CPUs for the pod alone; 0: it shares the node's CPUs; None: it asks for nothing
     memory: str = "256Mi"
     longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
+    alone: bool = False  # the pods wait until no pod of another run is on their nodes
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,17 @@ def _resources(wishes: PodWishes) -> dict[str, Any]:
     return {"requests": memory | {"cpu": _SHARED_CPU}, "limits": memory}
 
 
+def _without_other_runs(run: str) -> dict[str, Any]:
+    """The anti-affinity to pods of other runs, in all namespaces. The scheduler lets a pod wait for their end."""
+    others = [{"key": RUN, "operator": "Exists"}, {"key": RUN, "operator": "NotIn", "values": [run]}]
+    term = {
+        "labelSelector": {"matchExpressions": others},
+        "namespaceSelector": {},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
 def pod(
     name: str,
     run: str,
@@ -161,6 +173,8 @@ def pod(
         terms = [{"matchFields": [{"key": "metadata.name", "operator": place.operator, "values": [place.name]}]}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         spec["affinity"] = {"nodeAffinity": required}
+    if wishes.alone:
+        spec.setdefault("affinity", {})["podAntiAffinity"] = _without_other_runs(run)
     if wishes.pull_secret is not None:
         spec["imagePullSecrets"] = [{"name": wishes.pull_secret}]
     if wishes.runtime_class is not None:

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podperf.errors import PodperfError
+from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.run_namespace import RunNamespace
 
 START_TIMEOUT = 120.0  # seconds; the image may have to be fetched
 _LOOK_AGAIN = 0.2  # seconds
+_WAITS_LONG, _LOOK_SELDOM = 30.0, 2.0  # seconds: a pod that waits for so long is looked at so seldom
 _HOPELESS = {
     *(
         "ErrImageNeverPull",
@@ -27,8 +29,7 @@ class PodDidNotStart(PodperfError):
     """A pod does not run, with the cause that the cluster gives."""
 
     def __init__(self, name: str, cause: str, events: Sequence[str]) -> None:
-        said = f"; events: {' | '.join(events[-3:])}" if events else ""
-        super().__init__(f"pod {name} does not run: {cause}{said}")
+        super().__init__(f"pod {name} does not run: {cause}{_said(events)}")
 
 
 def await_phase(
@@ -38,15 +39,35 @@ def await_phase(
 
     PodDidNotStart with the cause: at once if waiting is useless, else after `timeout`.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     while True:
-        pod = place.pod(name)
+        pod, waited = place.pod(name), time.monotonic() - began
         if pod["status"].get("phase") == phase:
             return pod
         cause, hopeless = why_not_running(pod)
-        if hopeless or time.monotonic() > deadline:
+        if hopeless or waited > timeout:
             raise PodDidNotStart(name, cause, place.events(name))
-        time.sleep(_LOOK_AGAIN)
+        time.sleep(_LOOK_SELDOM if waited > _WAITS_LONG else _LOOK_AGAIN)
+
+
+def why_ended(place: RunNamespace, name: str) -> str | None:
+    """The cause for the end of a pod that ran, with its last events. None if it runs."""
+    try:
+        pod = place.pod(name)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        cause = "somebody deleted or evicted it"
+    else:
+        if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+            return None
+        deleted = "somebody deletes or evicts it" if "deletionTimestamp" in pod["metadata"] else ""
+        cause = deleted or why_not_running(pod)[0]
+    return cause + _said(place.events(name))
+
+
+def _said(events: Sequence[str]) -> str:
+    return f"; events: {' | '.join(events[-3:])}" if events else ""
 
 
 def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:

@@ -25,6 +25,7 @@ GONE_TIMEOUT = 60.0  # seconds for a namespace to be gone
 SERVICE_ACCOUNT_TIMEOUT = 10.0  # seconds
 _LOOK_AGAIN = 0.2  # seconds
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PROCESSES = Path("/proc/self/ns/pid")
 
 
 class RunNamespace:
@@ -65,7 +66,7 @@ class RunNamespace:
         return f"/api/v1/namespaces/{self.name}/{kind}" + (f"/{name}" if name else "")
 
     def _alive(self) -> dict[str, str]:
-        return {"machine": _BOOT.read_text().strip(), "process": _process(os.getpid()), "beats": str(self._beats)}
+        return {"machine": _machine(), "process": _process(os.getpid()), "beats": str(self._beats)}
 
     def _beat(self) -> None:
         while not self._closed.wait(BEAT):
@@ -188,6 +189,12 @@ def _until(true: Callable[[], bool], timeout: float) -> bool:
     return True
 
 
+def _machine() -> str:
+    """Where numbers of processes have the same meaning: the machine since its boot, and the namespace of processes.
+    Containers on one machine differ in the latter."""
+    return f"{_BOOT.read_text().strip()} {_PROCESSES.readlink()}"
+
+
 def _process(number: int) -> str:
     """A process and its start time, in clock ticks since the boot (proc(5), field 22)."""
     fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
@@ -196,7 +203,7 @@ def _process(number: int) -> str:
 
 def lives_here(alive: Mapping[str, str]) -> bool | None:
     """Whether the process of an anchor lives. None if it is, or was, on another machine."""
-    if alive.get("machine") != _BOOT.read_text().strip():
+    if alive.get("machine") != _machine():
         return None
     with suppress(OSError, ValueError):
         return _process(int(alive["process"].split()[0])) == alive["process"]

@@ -73,7 +73,8 @@ class KubernetesPods(PodRuntime):
         created = run.create(name)
         undo.callback(self._end, run, created)
         started = run.await_running(created)
-        if differs := run.placement(created).differs(self._settings.wishes.cpus):
+        cpus = self._settings.wishes.cpus
+        if cpus and (differs := run.placement(created).differs(cpus)):
             raise PodperfError(
                 f"{created} on {started.node} is not placed as the topology says: {differs}; the CPU manager of the "
                 "node must be `static`"

@@ -14,10 +14,11 @@ from podperf.history.fingerprint import PARTS
 from podperf.history.newest import NOTHING_EARLIER, BesideEarlier, compare_newest
 from podperf.history.runs import PastRun, earlier_runs
 from podperf.printable import printable
-from podperf.report.conformance import assess, to_json
+from podperf.report.conformance import assess, latest_of, to_json
 from podperf.report.costs_command import report_costs
 from podperf.report.files import write_file, write_report
 from podperf.report.history_command import report_history
+from podperf.report.nodes import slowest_first, slowest_words
 from podperf.report.openmetrics import openmetrics
 from podperf.report.page import page
 from podperf.report.results import RunResults, read_run, read_runs
@@ -71,6 +72,8 @@ def main(args: Sequence[str]) -> int:
             print(_summary(run, sys.stdout, earlier), end="\n\n")
             if chosen.output is None and len(runs) > 1:
                 _write([run], run.directory, earlier)
+        if said := slowest_words(slowest_first(latest_of(runs))):
+            print(printable(said))
         print(printable(str(_write(runs, chosen.output or _default_output(runs), _beside_earlier(runs)))))
         if chosen.openmetrics:
             write_file(chosen.openmetrics, openmetrics(runs[-1].records))

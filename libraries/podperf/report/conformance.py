@@ -16,6 +16,7 @@ from podperf.history.newest import NOTHING_EARLIER, BesideEarlier
 from podperf.history.runs import testbed_of
 from podperf.metrics import METRICS
 from podperf.report.draft import NAME, SECTIONS, TITLE, URL, Section
+from podperf.report.nodes import slowest_first
 from podperf.report.results import (
     Record,
     RunResults,
@@ -232,6 +233,10 @@ def to_json(conformance: Conformance) -> dict[str, Any]:
                 "tests": [_test_to_json(record, conformance) for record in each.records],
             }
             for each in conformance.sections
+        ],
+        "nodes": [
+            {"name": each.name, "share_of_median": each.ratio, "rates": each.rates}
+            for each in slowest_first(conformance.latest)
         ],
         "skipped": [
             {"test": each["test"]["name"], "testbed": testbed_of(each), "reason": explanation(each)}

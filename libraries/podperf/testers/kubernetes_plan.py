@@ -26,6 +26,11 @@ def tester_pod(
     return receive_threads.with_net_admin(pod) if settings.receive_threads else pod
 
 
+def pods_of(settings: KubernetesSettings) -> tuple[str, ...]:
+    """The sides of the tester that are pods. The other side is a host outside of the cluster."""
+    return SIDES if settings.host is None else SIDES[:1]
+
+
 def service(side: str, pod: str, run: str, owners: Owners) -> dict[str, Any]:
     """A Service before one of the tester's pods."""
     return manifests.service(f"service-{side}-{run}", run, owners, manifests.PodEndpoint(pod, DISCARDED), SERVICE_PORT)
@@ -49,21 +54,33 @@ def policies(number: int, run: str, owners: Owners) -> Iterator[dict[str, Any]]:
         yield manifests.network_policy(f"admitting-{run}", run, owners, pods_of_the_run, DISCARDED)
 
 
+def named_nodes(settings: KubernetesSettings) -> tuple[NodeOf | None, NodeOf | None]:
+    """The nodes that the topology names for the left and the right pod."""
+    if not settings.node_names:
+        return None, None
+    return NodeOf(settings.node_names[0]), NodeOf(settings.node_names[-1])
+
+
 def planned(settings: KubernetesSettings) -> list[dict[str, Any]]:
     """The objects that a run would make, for a run that is called `plan`. Only the cluster knows the first pod's node,
     and the number (uid) of the owner."""
-    run, node = "plan", manifests.NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1)
+    run, unnamed = "plan", (None, NodeOf("the-node-of-the-left-pod", other=settings.nodes > 1))
+    nodes = named_nodes(settings) if settings.node_names else unnamed
     owner = manifests.anchor(run, {})
     owners = manifests.owned_by(owner["metadata"]["name"], "of-the-config-map")
-    pods = [tester_pod(side, run, owners, settings, place) for side, place in zip(SIDES, (None, node), strict=True)]
+    pods = [
+        tester_pod(side, run, owners, settings, place) for side, place in zip(pods_of(settings), nodes, strict=False)
+    ]
     services = [
         service(side, pod["metadata"]["name"], run, owners)
-        for side, pod in zip(SIDES, pods, strict=True)
+        for side, pod in zip(pods_of(settings), pods, strict=True)
         if settings.destination == "service"
     ]
     starters = [
-        thread_starter(side, run, owners, settings.wishes, node.name, ("index-of-its-end", "index-of-the-pods-end"))
-        for side in SIDES
+        thread_starter(
+            side, run, owners, settings.wishes, "the-node-of-its-pod", ("index-of-its-end", "index-of-the-pods-end")
+        )
+        for side in pods_of(settings)
         if settings.receive_threads
     ]
     name = settings.namespace or f"{manifests.PREFIX}{run}"

@@ -1,4 +1,5 @@
-"""The tester whose two ports are pods of a cluster. The system under test is the cluster's own network between them."""
+"""The tester whose two ports are pods of a cluster, or a pod and a host outside. The system under test is the cluster's
+own network between them."""
 
 from __future__ import annotations
 
@@ -12,16 +13,26 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_phase
+from podperf.kubernetes.pods import await_phase, why_ended
 from podperf.kubernetes.receive_threads import INDICES, WITHOUT_TSO
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
 from podperf.testers.base import Ability, PortFacts, Site, TesterFacts
-from podperf.testers.kubernetes_plan import SERVICE_PORT, SIDES, policies, service, tester_pod, thread_starter
+from podperf.testers.kubernetes_plan import (
+    SERVICE_PORT,
+    SIDES,
+    named_nodes,
+    pods_of,
+    policies,
+    service,
+    tester_pod,
+    thread_starter,
+)
 from podperf.testers.kubernetes_settings import SCHEMA, KubernetesSettings
-from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort
+from podperf.testers.outside_port import Outside, OutsidePort
+from podperf.testers.pod_port import DISCARDED, PodFacts, PodPort, TesterEnd
 from podperf.testers.software import request_line
 from podperf.testers.two_processes import combined
 
@@ -29,21 +40,26 @@ NAME = "podperf software tester in two pods"
 SETTLE = 0.2  # seconds without a frame after which the rest counts as lost
 ANSWER_TIMEOUT = 20.0  # seconds beyond the trial itself
 SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
+OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
 NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
+ENDED_TIMEOUT, LOOK_AGAIN = 5.0, 0.2  # seconds for a cluster to know that a pod has ended
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
+_FROM = dict(zip(SIDES, Direction, strict=True))  # the direction of the frames that a side sends
 _SHARED = "the kernel forwards each frame on the sender's CPU, in the sender's own time (softirq)"
 _CPU_MODEL = "grep -m 1 'model name' /proc/cpuinfo || :"  # not every architecture has one
 
 
 class KubernetesTester:
-    """Starts two pods, on one node or on two, measures between them, and deletes them."""
+    """Starts two pods, on one node or on two, or one pod; measures between the pods, or to a host outside; deletes the
+    pods."""
 
     shortest_trial: ClassVar[float] = 0.0
     settings_schema: ClassVar[Mapping[str, Any]] = SCHEMA
 
-    def __init__(self, settings: KubernetesSettings) -> None:
+    def __init__(self, settings: KubernetesSettings, outside: Outside | None = None) -> None:
+        """`outside` has the interface of `settings.host`."""
         self._undo = ExitStack()
         self._broken = False
         try:
@@ -53,19 +69,21 @@ class KubernetesTester:
             place = RunNamespace(self._api, settings.namespace)
             self._undo.callback(place.close)
             self._place = place
-            self.ports = self._start(settings)
+            self.pods = self._start(settings)
+            self._outside = self._start_outside(settings, outside)
+            ends = {each.side: each for each in (*self.pods.values(), self._outside) if each is not None}
+            self.ports: Mapping[str, TesterEnd] = ends
             self._remark = None if settings.receive_threads else _SHARED
             if settings.receive_threads:
                 self._start_receive_threads(settings)
             self._trial = random.randrange(1, 65536)
             self._services = self._start_services() if settings.destination == "service" else {}
             self._policies = settings.network_policies
-            self._entries = {
-                Direction.LEFT_TO_RIGHT: self._way("left", "right"),
-                Direction.RIGHT_TO_LEFT: self._way("right", "left"),
-            }
+            self._entries = self._ways()
             if self._services:
                 self._await_services()
+            if self._outside:
+                self._await_outside()
             if self._policies:
                 self._start_policies()
         except BaseException:
@@ -81,17 +99,22 @@ class KubernetesTester:
     def at(cls, site: Site) -> Self:
         """The tester of a topology."""
         assert isinstance(site.settings.kind, KubernetesSettings)
-        return cls(site.settings.kind)
+        return cls(site.settings.kind, Outside(site.host, site.cpus))
 
     def _start(self, settings: KubernetesSettings) -> Mapping[str, PodPort]:
-        """Both pods. The scheduler chooses the node of the first one. The second one goes there, or to another node."""
+        """The pods. Without names of nodes, the scheduler chooses the node of the first one, and the second one goes
+        there or to another node.
+
+        The second pod is made when the first one runs. So two runs that wait for each other's nodes do so in the order
+        of the topologies' names of nodes: if this order is the same in all runs, one of them always goes on."""
         ports: dict[str, PodPort] = {}
         node = None
-        for side in SIDES:
+        for side, wanted in zip(pods_of(settings), named_nodes(settings), strict=False):
+            node = wanted or node
             pod = tester_pod(side, self._place.run, self._place.owners, settings, node)
             name = pod["metadata"]["name"]
             self._place.start(pod)
-            facts = PodFacts.of(await_phase(self._place, name))
+            facts = PodFacts.of(await_phase(self._place, name, timeout=settings.start_timeout))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
             if differs := _placement(ports[side]).differs(settings.wishes.cpus):
@@ -103,7 +126,7 @@ class KubernetesTester:
 
     def _start_receive_threads(self, settings: KubernetesSettings) -> None:
         run, owners = self._place.run, self._place.owners
-        for side, port in self.ports.items():
+        for side, port in self.pods.items():
             port.execute(*WITHOUT_TSO)
             indices = port.execute(*INDICES).split()
             pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
@@ -113,16 +136,27 @@ class KubernetesTester:
     def _start_services(self) -> Mapping[str, IPv4Address]:
         """A Service for each pod. Returns their addresses by the side of the pod."""
         run, owners = self._place.run, self._place.owners
-        pods = {side: port.facts.name for side, port in self.ports.items()}
+        pods = {side: port.facts.name for side, port in self.pods.items()}
         return {side: self._place.start_service(service(side, pod, run, owners)) for side, pod in pods.items()}
 
-    def _way(self, source: str, destination: str) -> Entry:
-        if self._services:
-            return self._way_to(source, self._services[destination], SERVICE_PORT)
-        return self._way_to(source, self.ports[destination].facts.address, DISCARDED)
+    def _start_outside(self, settings: KubernetesSettings, outside: Outside | None) -> OutsidePort | None:
+        if settings.host is None:
+            return None
+        assert outside is not None
+        port = OutsidePort(outside, settings.host)
+        self._undo.callback(port.close)
+        return port
 
-    def _way_to(self, source: str, address: IPv4Address, port: int) -> Entry:
-        return Entry(self.ports[source].next_hop(address), str(address), port)
+    def _ways(self, port: int = DISCARDED) -> Mapping[Direction, Entry]:
+        """The entry of the frames that each pod sends: the address of the other port or of the Service before it."""
+        others = dict(zip(SIDES, SIDES[::-1], strict=True))
+        return {_FROM[side]: self._way(pod, others[side], port) for side, pod in self.pods.items()}
+
+    def _way(self, source: PodPort, destination: str, port: int) -> Entry:
+        address = self.ports[destination].address
+        if self._services and port == DISCARDED:
+            address, port = self._services[destination], SERVICE_PORT
+        return Entry(source.next_hop(address), str(address), port)
 
     def _await_services(self) -> None:
         """Wait until frames reach both pods by the addresses of their Services."""
@@ -132,17 +166,21 @@ class KubernetesTester:
                 f"{self._entries[direction].address}: does the cluster have kube-proxy, or what replaces it?"
             )
 
+    def _await_outside(self) -> None:
+        """Wait until frames reach the host outside. So no load is sent to a host where the tester does not count."""
+        if self._stays(self._entries, arrives=False, seconds=OUTSIDE_TIMEOUT):
+            raise Unavailable(
+                f"after {OUTSIDE_TIMEOUT:.0f} s no frame of pod {self.pods['left'].facts.name} came to "
+                f"{self.ports['right'].address} on {self.ports['right'].machine}: is there a route, and no firewall?"
+            )
+
     def _start_policies(self) -> None:
         """Make the NetworkPolicies, and wait until frames that they admit arrive, and others do not.
 
         One policy is enough to refuse frames. So a cluster that enforces none is known before all others are made. The
         policy that admits frames is made last.
         """
-        addresses = {side: port.facts.address for side, port in self.ports.items()}
-        refused = {
-            Direction.LEFT_TO_RIGHT: self._way_to("left", addresses["right"], NOT_ADMITTED),
-            Direction.RIGHT_TO_LEFT: self._way_to("right", addresses["left"], NOT_ADMITTED),
-        }
+        refused = self._ways(NOT_ADMITTED)
         first, *others = policies(self._policies, self._place.run, self._place.owners)
         self._place.start_policy(first)
         if self._stays(refused, arrives=True, seconds=POLICY_TIMEOUT):
@@ -162,7 +200,7 @@ class KubernetesTester:
         """Wait until frames no longer arrive that are sent there or, without `arrives`, until they do. The direction
         where nothing changes in so many seconds, or None."""
         deadline = time.monotonic() + seconds
-        for direction in Direction:
+        for direction in entries:
             probe = Trial(TrafficProfile(FrameSize.parse(64), (direction,)), PROBES_A_SECOND, PROBE_TIME)
             while bool(self._measure(probe, entries).received) is arrives:
                 if time.monotonic() > deadline:
@@ -177,13 +215,38 @@ class KubernetesTester:
             self.facts.demand(Ability.GROUPS)
         if trial.loop is not None or trial.overload is not None or len(trial.traffic.directions) > 1:
             raise Unavailable("the tester in two pods sends in one direction at a time, and at one load")
+        if not set(trial.traffic.directions) <= self._entries.keys():
+            raise Unavailable("a host outside sends no frames to a pod; write traffic.directions: left-to-right")
         if trial.traffic.flows > MOST_FLOWS:
             raise Unavailable(f"pods have one address each, which is enough for {MOST_FLOWS} flows")
         try:
             return self._measure(trial, self._entries)
+        except PodperfError as error:
+            self._broken = True
+            if (why := self._why_ended()) is not None:
+                raise PodperfError(why) from error
+            raise
         except BaseException:  # also Ctrl-C: the next answer would belong to this trial
             self._broken = True
             raise
+
+    def _why_ended(self) -> str | None:
+        """The cause that the cluster gives for the end of one of the pods. None if both run.
+
+        The cluster knows of an end after some seconds.
+        """
+        deadline = time.monotonic() + ENDED_TIMEOUT
+        while True:
+            for port in self.pods.values():
+                try:
+                    why = why_ended(self._place, port.facts.name)
+                except ApiError:
+                    return None  # the first error says more
+                if why is not None:
+                    return f"pod {port.facts.name} on {port.facts.node} ended while it measured: {why}"
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(LOOK_AGAIN)
 
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
@@ -197,14 +260,14 @@ class KubernetesTester:
         )
         counter.request(f"{whole} part=count")
         counter.answer({"counting"}, ANSWER_TIMEOUT)
-        sender.request(f"{addressed} {direction}.source={sender.facts.address} part=send")
+        sender.request(f"{addressed} {direction}.source={sender.address} part=send")
         time.sleep(trial.longest)
         sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
         (sending,) = sent["directions"]
         counter.request(f"sent={sending['sent']}")
         counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
         # Clocks of two machines differ by more than a frame takes.
-        return combined(trial, sent, counted, same_clock=sender.facts.node == counter.facts.node)
+        return combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
 
     @property
     def broken(self) -> bool:
@@ -228,8 +291,8 @@ class KubernetesTester:
         )
 
     def describe(self) -> Mapping[str, Any]:
-        """The cluster, the Services before the pods, the number of NetworkPolicies, and each pod with its node, image
-        and CPUs."""
+        """The cluster, the Services before the pods, the number of NetworkPolicies, each pod with its node, image and
+        CPUs, and the host outside."""
         return {
             "name": NAME,
             "engine": self.facts.engine,
@@ -239,7 +302,8 @@ class KubernetesTester:
             "cluster": {"server": self._api.where, "version": self._server, "namespace": self._place.name},
             "services": {side: str(address) for side, address in self._services.items()},
             "network_policies": self._policies,
-            "pods": {side: dict(self._of_pod(port)) for side, port in self.ports.items()},
+            "pods": {side: dict(self._of_pod(port)) for side, port in self.pods.items()},
+            **({"outside": self._outside.describe()} if self._outside else {}),
         }
 
     @staticmethod

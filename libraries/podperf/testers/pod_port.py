@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, Protocol
 
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import Api
@@ -43,6 +43,32 @@ def command(side: str) -> list[str]:
     return ["sh", "-c", _PROGRAM, "sh", side]
 
 
+class TesterEnd(Protocol):
+    """A process of podperf-tester with one port, `left` or `right`."""
+
+    @property
+    def ready(self) -> Mapping[str, Any]:
+        """The first answer of the process."""
+
+    @property
+    def address(self) -> IPv4Address:
+        """The address to which frames for this port go."""
+
+    @property
+    def machine(self) -> str:
+        """The machine on which the process is. Ends on one machine have one clock."""
+
+    @property
+    def mac(self) -> str:
+        """The MAC of the port."""
+
+    def request(self, line: str) -> None:
+        """Give the process a line."""
+
+    def answer(self, keys: Set[str], timeout: float) -> dict[str, Any]:
+        """The next answer, which has one of these keys. PodperfError with the process's own words for another one."""
+
+
 @dataclass(frozen=True)
 class PodFacts:
     """What the cluster tells about a running pod."""
@@ -70,6 +96,16 @@ class PodPort:
         self._api, self._namespace, self.side, self.facts = api, namespace, side, facts
         self._read = 0  # answers so far
         self.ready: Mapping[str, Any] = self.answer({"ready"}, 15.0)["ready"]
+
+    @property
+    def address(self) -> IPv4Address:
+        """The address of the pod."""
+        return self.facts.address
+
+    @property
+    def machine(self) -> str:
+        """The node on which the pod is."""
+        return self.facts.node
 
     @property
     def mac(self) -> str:

@@ -62,6 +62,7 @@ def build(document: Document, data: Mapping[str, Any], kind: KindSettings) -> To
         labels={key: document.texts["labels", key] for key in data["labels"]},
         bpf_object=_bpf_object(document, data.get("bpf_object")),
         not_comparable=data["not_comparable"].strip(),
+        results_server=data["results"].get("server"),
     )
 
 

@@ -199,6 +199,7 @@ class Topology:
     pods: PodSettings = PodSettings()
     bpf_object: BpfObjectSettings | None = None
     not_comparable: str = ""  # why figures of this testbed cannot be compared with others; empty: they can
+    results_server: str | None = None  # the URL to which a run posts its records
     outdated: tuple[str, ...] = ()  # one line for each old key of the file: the keys to write instead
 
     @property
