@@ -169,14 +169,18 @@ def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) ->
     folder = layout.of_node(node)
     user = authority.certify(f"system:node:{node.name}", "system:nodes", (node.name, node.address))
     proxy = authority.certify("system:kube-proxy")
-    router = authority.certify("kube-router", ADMINISTRATORS)
+    of_router = {}
+    if layout.parts.policies is not None:
+        router = authority.certify("kube-router", ADMINISTRATORS)
+        content = kubeconfig(API, authority.certificate, router.certificate, router.key)
+        of_router = {folder / "kube-router.kubeconfig": content}
     return {
+        **of_router,
         folder / "kubelet.crt": user.certificate,
         folder / "kubelet.key": user.key,
         folder / "authority.crt": authority.certificate,
         folder / "kubelet.kubeconfig": kubeconfig(API, authority.certificate, user.certificate, user.key),
         folder / "kube-proxy.kubeconfig": kubeconfig(API, authority.certificate, proxy.certificate, proxy.key),
-        folder / "kube-router.kubeconfig": kubeconfig(API, authority.certificate, router.certificate, router.key),
         folder / "kube-proxy.yaml": yaml.safe_dump(kube_proxy_settings(folder, node)).encode(),
         folder / "kubelet.yaml": yaml.safe_dump(kubelet_settings(folder, node)).encode(),
         folder / "containerd.toml": containerd_settings(layout.parts, folder).encode(),
