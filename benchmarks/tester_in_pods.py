@@ -16,10 +16,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "libraries"))
 
 from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.settings import IMAGE
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED
 from podperf.testers.kubernetes_pods import KubernetesTester
-from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.pod_port import PodPort
 
 SECONDS = 2

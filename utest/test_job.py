@@ -25,12 +25,13 @@ from podperf.kubernetes import manifests
 from podperf.kubernetes.job_index import nodes_of_index, pairs
 from podperf.kubernetes.manifests import RUN, PodWishes
 from podperf.kubernetes.rights import NAMESPACED_FILE
+from podperf.kubernetes.settings import WHOLE_IMAGE
 from podperf.records import read_record
 from podperf.report import command
 from podperf.report.nodes import nodes_of, slowest_first, slowest_words
 from podperf.testers import TESTERS
 from podperf.testers.kubernetes_plan import named_nodes, planned
-from podperf.testers.kubernetes_settings import WHOLE_IMAGE, KubernetesSettings
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.topology import load_topology
 from run_command.job import LONGEST_NAME, measuring
 

@@ -36,7 +36,7 @@ def remove(host: Host, path: Path) -> None:
 def forget(host: Host, cache: Path, everything: bool) -> list[str]:
     """Remove what killed runs left half-made in this folder, or all that is there. Returns the removed paths.
 
-    What a process is making now stays.
+    A folder stays while a process makes it.
     """
     removed = [
         each

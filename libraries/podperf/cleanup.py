@@ -22,9 +22,8 @@ from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
 from podperf.kubernetes.api import log_in
 from podperf.kubernetes.run_namespace import forget_killed
-from podperf.kubernetes.settings import ClusterSettings
 from podperf.ownership import hand_over_killed
-from podperf.pods import POD_RUNTIMES, runtime_of
+from podperf.pods import POD_RUNTIMES, clusters_of
 from podperf.printable import printable
 from podperf.testbed.access import behind_ssh, lock, machines_of
 from podperf.testbed.run_lock import CLEAN, RunLock
@@ -108,10 +107,9 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
 
 def _forget_pods(topology: Topology) -> Iterator[str]:
     """Delete the pods that killed runs left in the clusters of a topology."""
-    for settings in (topology.tester.kind, runtime_of(topology.pods).cluster):
-        if isinstance(settings, ClusterSettings):
-            with closing(log_in(settings.kubeconfig, settings.context)) as api:
-                yield from (f"{each} of {api.where}" for each in forget_killed(api, settings.namespace))
+    for settings in clusters_of(topology):
+        with closing(log_in(settings.kubeconfig, settings.context)) as api:
+            yield from (f"{each} of {api.where}" for each in forget_killed(api, settings.namespace))
 
 
 def _say(text: str) -> None:

@@ -28,7 +28,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
-from podperf.testers.kubernetes_settings import IMAGE, WHOLE_IMAGE
+from podperf.kubernetes.settings import IMAGE, WHOLE_IMAGE
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
+from podperf.errors import PodperfError
 
 # Prints lines of a name and a value: the CPUs of the container's group (version 2, then version 1 of control groups),
 # those of each thread of its program and of each NUMA node, and how often the group waited for CPU time.
@@ -63,6 +64,13 @@ class PodPlacement:
             if len(each) != cpus or (self.group is not None and each != self.group):
                 return f"{asked}, and a thread of its program has the CPUs {format_cpu_list(each)}"
         return None
+
+    def demand(self, cpus: int | None, pod: str) -> None:
+        """PodperfError, which names the asked and the given CPUs of this `pod`, if they differ."""
+        if differs := self.differs(cpus):
+            raise PodperfError(
+                f"{pod} is not placed as the topology says: {differs}; the CPU manager of the node must be `static`"
+            )
 
     def describe(self) -> Mapping[str, Any]:
         """For a record."""

@@ -11,7 +11,7 @@ from podperf.kubernetes.manifests import NodeOf, PodWishes
 
 # Finds the node's end of a pod's veth: its index is $1, and that of the pod's end is $2. GRO gives a veth its NAPI
 # context, and the second write moves the work of this context into a kernel thread (kernel doc: networking/napi.rst).
-# What goes wrong is in the state of the pod.
+# The state of the pod has the errors of these commands.
 _START = """exec 2>/dev/termination-log
 for each in /sys/class/net/*; do
     test "$(cat "$each/ifindex")" = "$1" -a "$(cat "$each/iflink")" = "$2" || continue
@@ -28,15 +28,12 @@ exit 1
 WITHOUT_TSO = ("ethtool", "-K", "eth0", "tso", "off")
 # In the pod: the index of the other end of its interface, and its own index.
 INDICES = ("cat", "/sys/class/net/eth0/iflink", "/sys/class/net/eth0/ifindex")
-
-
-def with_net_admin(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The same pod with CAP_NET_ADMIN, which WITHOUT_TSO needs."""
-    (container,) = pod["spec"]["containers"]
-    security = container["securityContext"]
-    capabilities = {**security["capabilities"], "add": ["NET_ADMIN"]}
-    container = {**container, "securityContext": {**security, "capabilities": capabilities}}
-    return {**pod, "spec": {**pod["spec"], "containers": [container]}}
+# The security context of a tester's pod that runs WITHOUT_TSO.
+WITH_NET_ADMIN: Mapping[str, Any] = {
+    **manifests.OF_TESTER,
+    "capabilities": {**manifests.OF_TESTER["capabilities"], "add": ["NET_ADMIN"]},
+}
+_PRIVILEGED: Mapping[str, Any] = {"privileged": True, "readOnlyRootFilesystem": True}
 
 
 def starter(
@@ -48,7 +45,6 @@ def starter(
     Nothing is to be taken back: the veth goes with the pod that is measured.
     """
     command = ["sh", "-c", _START, "sh", *indices]
-    found = manifests.pod(name, run, owners, command, replace(wishes, cpus=0), NodeOf(node))
+    found = manifests.pod(name, run, owners, command, replace(wishes, cpus=0), NodeOf(node), _PRIVILEGED)
     found["spec"]["hostNetwork"] = True
-    found["spec"]["containers"][0]["securityContext"] = {"privileged": True, "readOnlyRootFilesystem": True}
     return found

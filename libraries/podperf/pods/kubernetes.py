@@ -73,12 +73,8 @@ class KubernetesPods(PodRuntime):
         created = run.create(name)
         undo.callback(self._end, run, created)
         started = run.await_running(created)
-        cpus = self._settings.wishes.cpus
-        if cpus and (differs := run.placement(created).differs(cpus)):
-            raise PodperfError(
-                f"{created} on {started.node} is not placed as the topology says: {differs}; the CPU manager of the "
-                "node must be `static`"
-            )
+        if cpus := self._settings.wishes.cpus:
+            run.placement(created).demand(cpus, f"{created} on {started.node}")
         host = name_namespace(self._machine, name, self._first_process(started), undo)
         pod = KubernetesPod(name, host, started)
         self._pods.append(pod)

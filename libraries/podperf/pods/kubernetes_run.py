@@ -63,7 +63,7 @@ class ChainSettings(ClusterSettings):
 
 @dataclass(frozen=True)
 class StartedPod:
-    """What the cluster tells about a running pod. `container` is the number (ID) of its container."""
+    """The facts that the cluster tells about a running pod. `container` is the number (ID) of its container."""
 
     name: str
     node: str

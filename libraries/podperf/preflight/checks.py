@@ -21,9 +21,8 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.ssh_login import take_password
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
-from podperf.kubernetes.settings import ClusterSettings
 from podperf.model import PageSize, Placement
-from podperf.pods import runtime_of
+from podperf.pods import clusters_of, runtime_of
 from podperf.pods.cni import PLUGIN_DIRECTORY
 from podperf.preflight import features
 from podperf.preflight.cluster_checks import check_cluster
@@ -90,9 +89,8 @@ def _check_there(topology: Topology | None, host: Host, root: bool, undo: ExitSt
         yield Observation("measuring", "other machines", State.UNCHECKED, str(error), needed=True)
         return
     tester, *workers = machines
-    for cluster in (topology.tester.kind, runtime_of(topology.pods).cluster):
-        if isinstance(cluster, ClusterSettings):
-            yield from check_cluster(cluster)
+    for cluster in clusters_of(topology):
+        yield from check_cluster(cluster)
     if tester is not host and tester not in workers:
         yield from (replace(each, area="commands of the tester") for each in _check_commands(tester))
     placements = []

@@ -22,8 +22,8 @@ def tester_pod(
     side: str, run: str, owners: Owners, settings: KubernetesSettings, place: NodeOf | None
 ) -> dict[str, Any]:
     """The pod that is a port of the tester. `place` relates its node to the other pod's."""
-    pod = manifests.pod(f"tester-{side}-{run}", run, owners, command(side), settings.wishes, place)
-    return receive_threads.with_net_admin(pod) if settings.receive_threads else pod
+    security = receive_threads.WITH_NET_ADMIN if settings.receive_threads else manifests.OF_TESTER
+    return manifests.pod(f"tester-{side}-{run}", run, owners, command(side), settings.wishes, place, security)
 
 
 def pods_of(settings: KubernetesSettings) -> tuple[str, ...]:

@@ -117,11 +117,7 @@ class KubernetesTester:
             facts = PodFacts.of(await_phase(self._place, name, timeout=settings.start_timeout))
             node = manifests.NodeOf(facts.node, other=settings.nodes > 1)
             ports[side] = PodPort(self._api, self._place.name, side, facts)
-            if differs := _placement(ports[side]).differs(settings.wishes.cpus):
-                raise PodperfError(
-                    f"pod {name} on {facts.node} is not placed as the topology says: {differs}; the CPU manager of the "
-                    "node must be `static`"
-                )
+            _placement(ports[side]).demand(settings.wishes.cpus, f"pod {name} on {facts.node}")
         return ports
 
     def _start_receive_threads(self, settings: KubernetesSettings) -> None:

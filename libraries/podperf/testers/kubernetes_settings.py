@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
+from podperf.kubernetes.pods import START_TIMEOUT
 from podperf.kubernetes.rights import OF_POLICIES, OF_SERVICES, Right
 from podperf.kubernetes.settings import (
-    IMAGE,
     PROPERTIES,
     TEXT,
-    WHOLE_IMAGE,
     ClusterSettings,
     SecurityLevel,
     kubeconfig_of,
@@ -19,8 +18,6 @@ from podperf.kubernetes.settings import (
 )
 from podperf.testers.base import TesterPort
 from podperf.topology import Engine, WrongSetting
-
-__all__ = ["IMAGE", "SCHEMA", "WHOLE_IMAGE", "Destination", "KubernetesSettings"]
 
 MOST_POLICIES = 10_000  # each one takes a request to the API server
 
@@ -48,7 +45,7 @@ SCHEMA: Mapping[str, Any] = {
             "title": "seconds for a pod to start, in which it may wait for other runs",
             "type": "integer",
             "minimum": 1,
-            "default": 120,
+            "default": int(START_TIMEOUT),
         },
         "destination": {
             "title": "the address to which frames are sent: the other pod's, that of a Service before it, or a host's",
@@ -91,7 +88,7 @@ class KubernetesSettings(ClusterSettings):
     receive_threads: bool = False  # started by a privileged pod
     network_policies: int = 0
     node_names: tuple[str, ...] = ()  # of the left and the right pod, or of both; empty: the scheduler chooses
-    start_timeout: float = 120.0  # seconds
+    start_timeout: float = START_TIMEOUT  # seconds
     host: TesterPort | None = None  # of the tester's machine, for the destination `host`
 
     key: ClassVar[str] = "tester.settings"
