@@ -20,9 +20,8 @@ import yaml
 
 from chains import need, send
 from machine import once_as, snapshot
-from podperf.cluster.hierarchies import of_this_machine
+from own_cluster import KUBECONFIG, namespaces, need_programs
 from podperf.cluster.layout import FOLDER
-from podperf.cluster.parts import are_ready
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
@@ -34,7 +33,6 @@ from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
 from robot_run import ROOT, Robot, mrr_suite, podperf
 
-KUBECONFIG = FOLDER / "kubeconfig"
 SMALL = FrameSize.parse(64)
 START_TIMEOUT = 60.0  # seconds
 # A run that builds chains until it is killed.
@@ -64,9 +62,7 @@ pytestmark = [
 def api() -> Iterator[Api]:
     """The API of a cluster of one node. The machine is as before when it has ended."""
     try:
-        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost()):
-            pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
-        of_this_machine()
+        need_programs()
     except Unavailable as reason:
         pytest.skip(str(reason))
     podperf("cluster", "down")
@@ -89,17 +85,11 @@ def nothing_left(api: Api) -> Iterator[None]:
 
 
 def resting(api: Api) -> dict[str, object]:
-    """What a chain could leave: on the machine, and in the cluster."""
+    """The state of the machine and of the cluster. A chain could leave parts of both."""
     found: dict[str, Any] = snapshot()
     del found["cgroups"]  # those of the cluster come and go, and so do its files
     files = [each for each in found["files"] if not Path(each).is_relative_to(FOLDER)]
     return {**found, "files": files, "in the cluster": namespaces(api)}
-
-
-def namespaces(api: Api) -> set[str]:
-    """The namespaces of the cluster that are not about to be gone."""
-    found = api.ask("GET", "/api/v1/namespaces")["items"]
-    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
 
 
 def pods(api: Api) -> list[Any]:

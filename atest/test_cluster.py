@@ -27,8 +27,9 @@ import pytest
 import yaml
 
 from machine import once_as, snapshot
+from own_cluster import KUBECONFIG, namespaces, need_programs
 from podperf.cluster.certificates import LIFE, Authority
-from podperf.cluster.hierarchies import of_this_machine, processes
+from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready, ready_parts
@@ -44,14 +45,14 @@ from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_
 from podperf.kubernetes.receive_threads import starter
 from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_POLICIES, OF_SERVICES, allowed
 from podperf.kubernetes.run_namespace import RunNamespace
+from podperf.kubernetes.settings import IMAGE
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.base import UNPACED, TesterPort
 from podperf.testers.kubernetes_pods import KubernetesTester
-from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.outside_port import Outside
 from robot_run import ROOT, Robot, podperf
 
-KUBECONFIG = FOLDER / "kubeconfig"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
@@ -71,7 +72,8 @@ sys.path.insert(0, sys.argv[1])
 from podperf.kubernetes.manifests import PodWishes
 from podperf.model import FrameSize, TrafficProfile, Trial
 from podperf.testers.kubernetes_pods import KubernetesTester
-from podperf.testers.kubernetes_settings import IMAGE, KubernetesSettings
+from podperf.kubernetes.settings import IMAGE
+from podperf.testers.kubernetes_settings import KubernetesSettings
 tester = KubernetesTester(KubernetesSettings(PodWishes(IMAGE), sys.argv[2], destination="service"))
 while True:
     tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
@@ -97,9 +99,7 @@ def machine_as_before() -> Iterator[None]:
     """The machine is as before all of these tests."""
     here = LocalHost()
     try:
-        if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(here):
-            pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
-        of_this_machine()
+        need_programs()
         ready_parts(here, print)
         ready_image(here, print)
     except Unavailable as reason:
@@ -249,12 +249,6 @@ def outside(*, cabled: bool = True) -> Iterator[None]:
         yield
     finally:
         here.do("ip", "netns", "delete", OUTSIDE)
-
-
-def namespaces(api: Api) -> set[str]:
-    """The namespaces of the cluster that are not about to be gone."""
-    found = api.ask("GET", "/api/v1/namespaces")["items"]
-    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
 
 
 class TestMeasuring:

@@ -1,4 +1,4 @@
-"""What podperf keeps under /var/cache/podperf: whole folders stay, and half-made ones of killed runs are removed."""
+"""The caches of podperf: `clean` keeps whole folders, and removes those that killed runs left half-made."""
 
 from __future__ import annotations
 

@@ -13,26 +13,18 @@ import pytest
 from robot.api import ExecutionResult
 
 from http_servers import Answer, Request, http_server, status
+from opened_testbed import OPENED_TESTBED
 
 LIBRARIES = Path(__file__).parents[1] / "libraries"
 TOKEN = "cj7-Xq2.this-is-secret"
-# Stands for `Open Testbed`, which needs root.
-OPENED = """
-from types import SimpleNamespace
-from robot.api.deco import keyword
-from robot.libraries.BuiltIn import BuiltIn
+OPENED = f"""{OPENED_TESTBED}
 from podperf.kubernetes.manifests import PodWishes
 from podperf.testers.kubernetes_settings import KubernetesSettings
 
 @keyword
 def testbed_is_opened(kubeconfig=None):
     kind = KubernetesSettings(PodWishes("image"), kubeconfig) if kubeconfig else None
-    session = SimpleNamespace(topology=SimpleNamespace(tester=SimpleNamespace(kind=kind)))
-    BuiltIn().get_library_instance("Testbed")._run = SimpleNamespace(session=session)
-
-@keyword
-def testbed_is_closed():
-    BuiltIn().get_library_instance("Testbed")._run = None
+    open_with(SimpleNamespace(topology=SimpleNamespace(tester=SimpleNamespace(kind=kind))))
 """
 SETTINGS = """*** Settings ***
 Library    RequestsLibrary

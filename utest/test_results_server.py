@@ -16,25 +16,17 @@ import pytest
 from robot.api import ExecutionResult
 
 from http_servers import Answer, Request, Server, http_server, status
+from opened_testbed import OPENED_TESTBED
 
 LIBRARIES = Path(__file__).parents[1] / "libraries"
 TOKEN = "cj7-Xq2.this-is-secret"
-# Stands for `Open Testbed`, which needs root.
-OPENED = """
+OPENED = f"""{OPENED_TESTBED}
 from pathlib import Path
-from types import SimpleNamespace
-from robot.api.deco import keyword
-from robot.libraries.BuiltIn import BuiltIn
 
 @keyword
 def testbed_is_opened(server=None):
-    results = Path(BuiltIn().get_variable_value("${OUTPUT DIR}"))
-    session = SimpleNamespace(results=results, topology=SimpleNamespace(results_server=server))
-    BuiltIn().get_library_instance("Testbed")._run = SimpleNamespace(session=session)
-
-@keyword
-def testbed_is_closed():
-    BuiltIn().get_library_instance("Testbed")._run = None
+    results = Path(BuiltIn().get_variable_value("${{OUTPUT DIR}}"))
+    open_with(SimpleNamespace(results=results, topology=SimpleNamespace(results_server=server)))
 """
 SUITE = """*** Settings ***
 Library    RequestsLibrary

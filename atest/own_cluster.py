@@ -1,0 +1,28 @@
+"""The cluster of `podperf cluster up`, for the tests that need it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from podperf.cluster.hierarchies import of_this_machine
+from podperf.cluster.layout import FOLDER
+from podperf.cluster.parts import are_ready
+from podperf.hosts.local import LocalHost
+from podperf.kubernetes.api import Api
+
+KUBECONFIG = FOLDER / "kubeconfig"
+
+
+def need_programs() -> None:
+    """Skip the test unless the programs of the cluster are built, or are to be built. Unavailable if none can run."""
+    if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost()):
+        pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
+    of_this_machine()
+
+
+def namespaces(api: Api) -> set[str]:
+    """The namespaces of the cluster that are not about to be gone."""
+    found = api.ask("GET", "/api/v1/namespaces")["items"]
+    return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
