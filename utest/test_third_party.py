@@ -82,13 +82,14 @@ def test_each_group_has_a_registry() -> None:
 @pytest.fixture
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Parts that a test adds are gone after the test."""
-    before = {group: dict(parts) for group, parts in third_party._registries.items()}
+    before = [(parts, dict(parts)) for parts in third_party._registries.values()]
+    monkeypatch.setattr(third_party, "_registries", dict(third_party._registries))
     monkeypatch.setattr(third_party, "_from_folders", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
-    for group, parts in list(third_party._registries.items()):
+    for parts, content in before:
         parts.clear()
-        parts.update(before.get(group, {}))
+        parts.update(content)
     for name in [name for name in sys.modules if name.startswith("acme")]:
         del sys.modules[name]
 
