@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def snapshot() -> dict[str, object]:
         "processes": sorted(_processes()),
         "hugepages": {each.name: _hugepages(each) for each in Path("/sys/kernel/mm/hugepages").iterdir()},
         # Other control groups come and go: of logins, of systemd's timers, of the caller's session.
-        "cgroups": sorted(str(path) for path in Path("/sys/fs/cgroup").rglob("*podperf*") if path.is_dir()),
+        "cgroups": sorted(each for each in _below("/sys/fs/cgroup", files=False) if "podperf" in Path(each).name),
         "bpf programs": sorted(_bpf_programs()),
         "settings": [line for line in _lines("sysctl", "-a") if not line.startswith(VOLATILE_SETTINGS)],
         "packet filter": _lines("nft", "--stateless", "list", "ruleset"),
@@ -103,7 +104,15 @@ def _lines(*command: str) -> list[str]:
 
 
 def _files() -> set[str]:
-    return {str(path) for folder in FOLDERS for path in Path(folder).rglob("*")}
+    return {path for folder in FOLDERS for path in _below(folder)}
+
+
+def _below(folder: str, *, files: bool = True) -> Iterator[str]:
+    """The paths of all folders below this one, and of all files. Other processes may remove some of them meanwhile:
+    Path.rglob would raise FileNotFoundError then.
+    """
+    for parent, names, others in os.walk(folder):
+        yield from (f"{parent}/{each}" for each in (*names, *(others if files else ())))
 
 
 def _mounts() -> set[str]:

@@ -53,6 +53,7 @@ with RunLock():
 """
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.cluster,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
     pytest.mark.usefixtures("time_is_left"),
 ]
