@@ -9,8 +9,11 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from podperf.cluster.oci_archive import ImageFile, layer_of, read_archive, write_archive
-from podperf.cluster.pod_image import filtered
+from podperf.cluster.pod_image import filtered, locked_files
+from podperf.errors import PodperfError
 
 FILES = [
     ImageFile("bin", folder=True),
@@ -80,3 +83,20 @@ def test_what_no_pod_reads_is_left_out() -> None:
     ]
     with tarfile.open(fileobj=io.BytesIO(filtered(layer_of(files)))) as tar:
         assert tar.getnames() == ["./usr/bin/ip", "./variant"]
+
+
+@pytest.mark.parametrize(
+    ("locked", "found"),
+    [("no-such-package==1.0 \\\n", "is not installed"), ("PyYAML==0.1 \\\n", "is installed as [0-9.]+")],
+)
+def test_an_environment_older_than_the_lock_makes_no_image(locked: str, found: str, tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.lock"
+    lock.write_text(locked, encoding="utf-8")
+    with pytest.raises(PodperfError, match=f"{found}: requirements.lock is newer than that environment; once: sudo"):
+        list(locked_files(lock))
+
+
+def test_a_package_for_another_python_may_be_missing(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.lock"
+    lock.write_text("no-such-package==1.0 ; python_full_version < '3' \\\n", encoding="utf-8")
+    assert not list(locked_files(lock))

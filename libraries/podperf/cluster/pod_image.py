@@ -154,16 +154,32 @@ def _copied(path: Path, target: str) -> ImageFile:
 
 
 def locked_files(lock: Path) -> Iterator[tuple[str, Path]]:
-    """The files of the locked packages that are installed here: the path below their folder, and the path here."""
-    for name in re.findall(r"^([\w.-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE):
+    """The files of the locked packages that are installed here: the path below their folder, and the path here.
+
+    PodperfError if a package is missing here, or has another version. One with a condition (;) may be missing: it is
+    for another Python.
+    """
+    locked = re.findall(r"^([\w.-]+)==(\S+)( ;)?", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    for name, version, condition in locked:
         try:
-            files = distribution_named(name).files or ()
+            found = distribution_named(name)
         except PackageNotFoundError:
-            continue  # it is for another version of Python
-        for each in files:
+            if condition:
+                continue
+            raise _other_environment(name, version, "is not installed") from None
+        if found.version != version:
+            raise _other_environment(name, version, f"is installed as {found.version}")
+        for each in found.files or ():
             path = Path(str(each.locate()))
             if ".." not in each.parts and "__pycache__" not in each.parts and path.is_file():
                 yield str(each), path
+
+
+def _other_environment(name: str, version: str, found: str) -> PodperfError:
+    return PodperfError(
+        f"the image has the locked packages of {sys.prefix}, where {name} {version} {found}: requirements.lock is "
+        "newer than that environment; once: sudo ./podperf set-up"
+    )
 
 
 def _distribution(host: Host) -> Mapping[str, str]:
