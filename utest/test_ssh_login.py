@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from podperf.errors import PodperfError
 from podperf.hosts.base import Completed
 from podperf.hosts.local import LocalHost
-from podperf.hosts.ssh_login import PASSWORD_VARIABLE, _known_hosts, take_password
+from podperf.hosts.ssh import SshHost
+from podperf.hosts.ssh_login import PASSWORD_VARIABLE, Login, Timeouts, _known_hosts, take_password
 from podperf.preflight.checks import check
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"  # RFC 8709, appendix
@@ -79,3 +84,38 @@ def test_children_of_check_do_not_have_the_password(tmp_path: Path, monkeypatch:
     file = tmp_path / "t.yaml"
     file.write_text("version: 1\nname: t\n")
     assert check(str(file), Watched(), root=False)
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Login]:
+    """The login to a server behind a UNIX socket that takes no connection, as QEMU does while it has one."""
+    path = tmp_path / "socket"
+    (tmp_path / "known_hosts").write_text(LINE)
+    with socket.socket(socket.AF_UNIX) as server, ExitStack() as held:
+        server.bind(str(path))
+        server.listen(0)
+        connection = held.enter_context(socket.socket(socket.AF_UNIX))
+        connection.connect(str(path))
+        timeouts = Timeouts(step=0.3)
+        known = str(tmp_path / "known_hosts")
+        yield Login("worker", known_hosts=known, socket=str(path), timeouts=timeouts)
+
+
+def test_a_server_that_takes_no_connection_is_not_waited_for(busy: Login) -> None:
+    with pytest.raises(PodperfError, match="worker"):
+        SshHost(busy).ask("true")
+
+
+def test_the_errors_of_an_undo_make_no_circle(busy: Login) -> None:
+    """Robot Framework follows the contexts of an error to their end."""
+    host = SshHost(busy)
+    with pytest.raises(PodperfError) as caught, ExitStack() as undo:
+        for _ in range(3):
+            undo.callback(host.do, "true")
+        raise PodperfError("the set-up fails")
+    seen: list[BaseException] = []
+    error: BaseException | None = caught.value
+    while error is not None and len(seen) < 50:
+        assert error not in seen
+        seen.append(error)
+        error = error.__context__

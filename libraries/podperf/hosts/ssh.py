@@ -37,7 +37,7 @@ class SshHost(Commands):
         self._losses = 0
         self._orphaned: list[str] = []  # lost connections, whose processes may still run
         self._files: paramiko.SFTPClient | None = None
-        self._refused: tuple[float, PodperfError] | None = None  # when the last login failed, and why
+        self._refused: tuple[float, str] | None = None  # when the last login failed, and why
 
     def _run(self, *command: str, stdin: str | None, check: bool, timeout: float) -> Completed:
         started = SshCommand(self.name, command, self._channel(), stdin=stdin or "")
@@ -157,13 +157,16 @@ class SshHost(Commands):
             self.do("sh", "-c", _END_ALL_OF, "sh", *orphaned, check=False)
 
     def _log_in(self) -> paramiko.SSHClient:
-        """Log in. Just after a failure raise the same error at once: an undo has many commands, and each would wait."""
+        """Log in. Just after a failure say the same at once: an undo has many commands, and each would wait.
+
+        Each time the error is a new one: contextlib makes a circle of contexts from one error that is raised twice.
+        """
         if self._refused is not None and time.monotonic() - self._refused[0] < AGAIN_AFTER:
-            raise self._refused[1]
+            raise PodperfError(self._refused[1])
         try:
             client = log_in(self.login)
         except PodperfError as error:
-            self._refused = time.monotonic(), error
+            self._refused = time.monotonic(), str(error)
             raise
         self._refused = None
         return client

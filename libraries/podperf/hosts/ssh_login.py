@@ -8,6 +8,7 @@ import os
 import pwd
 import socket
 import struct
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from podperf.errors import PodperfError
 PASSWORD_VARIABLE = "PODPERF_SSH_PASSWORD"
 USUAL_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _LOG = "podperf.ssh"
-
+_TRY_AGAIN = 0.1  # seconds
 
 _taken: dict[str, str] = {}  # the password, after it was removed from the environment
 
@@ -106,14 +107,32 @@ def log_in(login: Login, client: paramiko.SSHClient | None = None) -> paramiko.S
 
 def _reach(login: Login) -> socket.socket:
     if login.socket:
-        connected = socket.socket(socket.AF_UNIX)
-        connected.connect(login.socket)
-        return connected
+        return _reach_locally(login.socket, login.timeouts.step)
     connected = socket.create_connection((login.address, login.port), login.timeouts.step)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Unanswered keep-alives end the connection. TCP itself would try for a quarter of an hour (tcp(7)).
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(login.timeouts.lost * 1000))
     return connected
+
+
+def _reach_locally(path: str, timeout: float) -> socket.socket:
+    """A connection to a UNIX socket. QEMU takes one connection at a time, and the next one waits in a short queue.
+
+    With a full queue the kernel would wait without an end (unix(7)), or returns at once if the socket has a timeout.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        connected = socket.socket(socket.AF_UNIX)
+        connected.settimeout(timeout)
+        try:
+            connected.connect(path)
+        except BlockingIOError:
+            connected.close()
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+            time.sleep(_TRY_AGAIN)
+        else:
+            return connected
 
 
 @dataclass(frozen=True)
