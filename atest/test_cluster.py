@@ -33,7 +33,7 @@ from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
 from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready, ready_parts
-from podperf.cluster.pod_image import ready_image
+from podperf.cluster.pod_image import POD, WHOLE, ready_image
 from podperf.cpu_lists import parse_cpu_list
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
@@ -102,7 +102,7 @@ def machine_as_before() -> Iterator[None]:
     try:
         need_programs()
         ready_parts(here, print)
-        ready_image(here, print)
+        ready_image(here, print, POD)
     except Unavailable as reason:
         pytest.skip(str(reason))
     podperf("cluster", "down")
@@ -616,7 +616,7 @@ def enforcing() -> Iterator[Api]:
 def two_nodes() -> Iterator[Api]:
     """The API of a cluster of two nodes that have the image with podperf."""
     try:
-        image = ready_image(LocalHost(), print, whole=True)
+        image = ready_image(LocalHost(), print, WHOLE)
     except PodperfError as reason:  # it is made from packages of the distribution's mirror
         pytest.skip(str(reason))
     started("--nodes", "2", "--image", str(image.path))

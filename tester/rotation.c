@@ -5,7 +5,8 @@
 // gets real-time priority, and the thread in its turn a higher one. After each ROUND_NS all threads step back for
 // FAIR_NS, so that no other task on this CPU starves. Otherwise the kernel would stop the threads for 50 ms in a second
 // (real-time throttling). The program prints a line when the turns have begun. It ends at the end of its standard
-// input, on SIGTERM, or with the last thread. The threads then have their ordinary priority again.
+// input, on SIGTERM, or with the last thread. The threads then have their ordinary priority again. If the kernel gives
+// a thread no real-time priority, the line says so, and the program ends at once.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -88,6 +89,15 @@ static void rotate(long slice_ns)
 	}
 }
 
+// A kernel that divides real-time between control groups (CONFIG_RT_GROUP_SCHED) gives none to threads of containers.
+static bool one_is_refused(void)
+{
+	for (int i = 0; i < count; i++)
+		if (!set(threads[i], SCHED_FIFO, WAITS) && errno == EPERM)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	cpu_set_t cpus;
@@ -108,9 +118,12 @@ int main(int argc, char **argv)
 		perror("podperf-rotation");
 		return 1;
 	}
-	printf("%d threads take turns\n", count);
+	bool refused = one_is_refused();
+
+	puts(refused ? "refused" : "the threads take turns");
 	fflush(stdout);
-	rotate(atoi(argv[2]) * 1000L);
+	if (!refused)
+		rotate(atoi(argv[2]) * 1000L);
 	set_all(SCHED_OTHER, 0);
 	for (int i = 0; i < count; i++)
 		setpriority(PRIO_PROCESS, threads[i], 0);

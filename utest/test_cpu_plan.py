@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podperf.allocation import PodAllocation
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
-from podperf.cpu_plan import plan_cpus
+from podperf.cpu_plan import CpuPlan, plan_cpus
 from podperf.dataplanes import DATA_PLANES
 from podperf.kernel.cpus import Cpus
 from podperf.model import BOTH_DIRECTIONS, Chain, FrameSize, Placement
@@ -246,3 +247,10 @@ def test_the_roles_of_a_small_worker_and_of_a_large_one() -> None:
         "neighbour": (1, 7),
     }
     assert large.shared == {2: ["receives left", "switch"], 6: ["receives right", "control"]}
+
+
+def test_a_pod_keeps_its_planned_cpus_where_its_runtime_gave_it_none_alone() -> None:
+    plan = CpuPlan((0,), (1, 2, 3), 1, 3, (), (2, 3), (1,), 1, allocation=PodAllocation(cpus=2), further=((1,), (2,)))
+    found = plan.with_own([(), (6, 7, 8), (9,)])
+    assert (found.pods, found.further) == ((2, 6), ((1,), (7,)))
+    assert plan.with_own([(), ()]) is plan

@@ -15,12 +15,13 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes.placement import PodPlacement
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
+from podperf.pods.base import PodProgram
 from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
 from podperf.pods.kubernetes_run import ChainPods, ChainSettings, RunInCluster, StartedPod, manifest_of
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
-from podperf.preflight.recording import Step
+from podperf.preflight.recording import Kind, Step
 from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
 from scripted_host import ScriptedHost
 
@@ -48,14 +49,14 @@ def settings_of(**settings: Any) -> ChainSettings:
     ],
 )
 def test_an_isolation_level_becomes_requests_and_limits(isolation: str, requests: object, limits: object) -> None:
-    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, cpus=2))
+    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, cpus=2), None)
     (container,) = pod["spec"]["containers"]
     assert container["resources"].get("requests") == requests
     assert container["resources"].get("limits") == limits
 
 
 def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
-    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of())
+    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of(), None)
     (container,) = pod["spec"]["containers"]
     security = container["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"]}
@@ -65,13 +66,42 @@ def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
     assert pod["metadata"]["ownerReferences"] == [{"uid": "1"}]
 
 
+def test_a_pod_with_a_program_waits_for_it_with_the_rights_that_it_needs() -> None:
+    program = PodProgram(capabilities=("NET_RAW", "BPF"))
+    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of(program_image="mine:1"), program)
+    (container,) = pod["spec"]["containers"]
+    assert container["image"] == "mine:1"
+    assert container["command"] == ["sh", "/run/podperf/containers/pod1/program"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW", "BPF"]}
+    (volume,) = pod["spec"]["volumes"]
+    assert volume["hostPath"]["path"] == container["volumeMounts"][0]["mountPath"] == "/run/podperf"
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "pages"),
+    [(None, {}, 0), ("2Mi", {"hugepages-2Mi": "128Mi"}, 2), ("1Gi", {"hugepages-1Gi": "1024Mi"}, 1024)],
+)
+@pytest.mark.parametrize("isolation", ["none", "shared", "exclusive"])
+def test_a_program_has_the_hugepages_that_its_pod_asks_for(
+    isolation: str, size: str | None, asked: dict[str, str], pages: int
+) -> None:
+    given = {"hugepages": size} if size else {}
+    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, **given), PodProgram())
+    (container,) = pod["spec"]["containers"]
+    resources = container["resources"]
+    for each in resources.values():
+        assert {key: value for key, value in each.items() if key.startswith("hugepages")} == asked
+        assert "memory" in each, "Kubernetes refuses hugepages without CPUs or memory"
+    assert runtime_of(topology(**given).pods).pages(PageSize.TWO_MIB) == pages
+
+
 class Pods(ChainPods):
     """Pods of a cluster in which each pod gets this placement."""
 
     def __init__(self, placement: PodPlacement = NOT_READ) -> None:
         self.given, self.there, self.waited = placement, list[str](), list[list[str]]()
 
-    def create(self, name: str) -> str:
+    def create(self, name: str, program: PodProgram | None) -> str:
         self.there.append(name)
         return name
 
@@ -80,6 +110,9 @@ class Pods(ChainPods):
 
     def placement(self, pod: str) -> PodPlacement:
         return self.given
+
+    def why_ended(self, pod: str) -> str | None:
+        return None
 
     def delete(self, pod: str) -> None:
         self.there.remove(pod)
@@ -171,7 +204,7 @@ class OneNode:
 def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
     server: Any = OneNode()
     run = RunInCluster(server, settings_of())
-    name = run.create("pod1")
+    name = run.create("pod1", None)
     assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", "cafe")
     run.delete(name)
     run.await_gone([name])
@@ -224,9 +257,32 @@ def test_a_plan_in_a_given_namespace_makes_none() -> None:
     assert steps[-1].text == "kubectl delete --namespace=mine configmap podperf-run-plan"
 
 
-def test_a_data_plane_with_programs_in_its_pods_is_skipped_with_the_reason() -> None:
-    with pytest.raises(Unavailable, match="pods of Kubernetes run no forwarder yet"):
-        plan(topology(), Chain("af-xdp", 1), SMALL, CPUS)
+def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
+    steps = plan(topology(), Chain("memif", 2), SMALL, CPUS).steps
+    started = [each for each in steps if each.text.startswith("env") and "dpdk-testpmd" in each.text]
+    assert [(each.namespace, each.kind) for each in started] == [("pod1", Kind.START), ("pod2", Kind.START)]
+    pods = [
+        found
+        for each in steps
+        if "kubectl create" in each.text
+        for found in yaml.safe_load_all(each.content)
+        if found["kind"] == "Pod"
+    ]
+    assert len(pods) == 2
+    assert not any("add" in each["spec"]["containers"][0]["securityContext"]["capabilities"] for each in pods)
+
+
+def test_a_program_that_drives_cards_is_skipped_with_the_reason() -> None:
+    with pytest.raises(Unavailable, match="drive no PCI devices"):
+        plan(topology(), Chain("sriov", 1), SMALL, CPUS)
+
+
+def test_a_pod_polls_on_the_cpus_that_it_has_alone() -> None:
+    host = ScriptedHost(answers={"sh -c": "4711\n"}, patient=True)
+    for isolation, own in (("exclusive", (3, 5)), ("none", ())):
+        pods = Pods(PodPlacement((3, 5), ((3, 5),), (0,), 0))
+        with ExitStack() as undo:
+            assert runtime(pods, host, isolation=isolation, cpus=2).start("pod1", [], undo).own_cpus == own
 
 
 def test_a_cluster_that_does_not_answer_is_a_reason(tmp_path: Path) -> None:

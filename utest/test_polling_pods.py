@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -77,14 +77,16 @@ class Recorded:
         return {"events": len(self.events)}
 
 
-def pod(number: int, host: Host = HOST) -> Pod:
-    """A pod of a made-up runtime."""
-    found: Any = SimpleNamespace(name=f"pod{number}", host=host, interfaces={})
+def pod(number: int, host: Host = HOST, own: Sequence[int] = ()) -> Pod:
+    """A pod of a made-up runtime, with its `own` CPUs."""
+    found: Any = SimpleNamespace(name=f"pod{number}", host=host, interfaces={}, own_cpus=own)
     return cast(Pod, found)
 
 
-def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[PollingPods, list[Recorded], list[str]]:
-    """Pods with started applications, and the calls so far."""
+def polling(
+    count: int, cpus: tuple[int, ...], undo: ExitStack, own: Mapping[int, Sequence[int]] = MappingProxyType({})
+) -> tuple[PollingPods, list[Recorded], list[str]]:
+    """Pods with started applications, and the calls so far. `own` has CPUs by the number of a pod."""
     left, right = (WorkerPort(side, "", "") for side in ("left", "right"))
     runtime: Any = None
     vfs = VirtualFunctionSettings()
@@ -93,7 +95,7 @@ def polling(count: int, cpus: tuple[int, ...], undo: ExitStack) -> tuple[Polling
     pods, events = PollingPods(worker, Chain("memif", count), undo), []  # type: ignore[var-annotated]
     forwarders = [Recorded(events) for _ in range(count)]
     for number, each in enumerate(forwarders, start=1):
-        pods.launch(each, pod(number), [])
+        pods.launch(each, pod(number, own=own.get(number, ())), [])
     return pods, forwarders, events
 
 
@@ -104,6 +106,13 @@ def test_pods_have_the_cpus_in_turns_and_begin_when_all_were_launched() -> None:
         pods.begin()
         assert events[3:] == ["pod1 begins", "pod2 begins", "pod3 begins"]
         assert pods.pollers() == [{2: [1]}, {3: [2]}, {2: [3]}]
+
+
+def test_a_pod_polls_on_the_cpus_that_its_runtime_gave_it_alone() -> None:
+    with ExitStack() as undo:
+        pods, _, events = polling(2, (2, 3), undo, own={2: (7, 8)})
+        assert events == ["pod1 on CPU 2", "pod2 on CPU 7"]
+        assert pods.pollers() == [{2: [1]}, {7: [2]}]
 
 
 def test_what_runs_is_described_now_and_checked_in_each_part() -> None:

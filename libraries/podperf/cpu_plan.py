@@ -7,7 +7,7 @@ here. Drivers and records read a role by its name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
 from podperf.allocation import USUAL_ALLOCATION, PodAllocation
@@ -67,6 +67,22 @@ class CpuPlan:
     def further_of(self, pod: int) -> tuple[int, ...]:
         """The CPUs on which a pod also polls. Pods are counted from 0."""
         return self.further[pod] if pod < len(self.further) else ()
+
+    def with_own(self, own: Sequence[Sequence[int]]) -> CpuPlan:
+        """This plan, where each pod has its `own` CPUs, if any: those that its runtime gave to it alone.
+
+        A pod polls on so many of them as its allocation says.
+        """
+        given = [tuple(each)[: self.allocation.cpus] for each in own][: len(self.pods)]
+        if not any(given):
+            return self
+        own_or_planned = [
+            (given[place] if place < len(given) else ()) or (cpu, *self.further_of(place))
+            for place, cpu in enumerate(self.pods)
+        ]
+        return replace(
+            self, pods=tuple(each[0] for each in own_or_planned), further=tuple(each[1:] for each in own_or_planned)
+        )
 
     def pollers_of(self, ports: int) -> list[int]:
         """The CPU of the switch that polls each of the ports along the chain, from left to right.

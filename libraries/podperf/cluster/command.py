@@ -11,7 +11,7 @@ from pathlib import Path
 from podperf.cluster import lifecycle
 from podperf.cluster.lifecycle import ClusterState
 from podperf.cluster.parts import ready_parts
-from podperf.cluster.pod_image import ready_image
+from podperf.cluster.pod_image import DPDK, POD, ready_image
 from podperf.errors import PodperfError
 from podperf.hosts.local import LocalHost
 
@@ -33,9 +33,10 @@ def main(arguments: Sequence[str]) -> int:
     wanted = parser.parse_args(arguments)
     if wanted.what == "up":
         here = LocalHost()
-        parts, image = ready_parts(here, _say, policies=wanted.network_policies), ready_image(here, _say)
+        parts = ready_parts(here, _say, policies=wanted.network_policies)
+        images = [ready_image(here, _say, each).path for each in (POD, DPDK)]
         began = time.monotonic()
-        found = lifecycle.up(parts, wanted.nodes, [image.path, *wanted.image], _say)
+        found = lifecycle.up(parts, wanted.nodes, [*images, *wanted.image], _say)
         print(_described(found))
         print(f"ready after {time.monotonic() - began:.1f} s; for other programs: export KUBECONFIG={found.kubeconfig}")
         return 0

@@ -24,6 +24,7 @@ from podperf.cluster import commands, hierarchies, layout
 from podperf.cluster.children import Children
 from podperf.cluster.layout import API, API_PORT, CONTROL_ADDRESS, NODE_PATH, ClusterLayout, ClusterNode
 from podperf.cluster.relay import relay
+from podperf.hosts.run_directory import RUN_DIRECTORY
 
 KEEP = "keep"
 ENDED = "ended"  # a file in the cluster's folder: one line of JSON for each part that has ended
@@ -76,6 +77,9 @@ class Inside:
                 self._run(f"kube-router of {node.name}", router, node.name)
 
     def _network(self) -> None:
+        # Pods of chains have podperf's run directory of the machine as a volume. The rest of /run is the cluster's own.
+        self._do("mkdir", "-p", str(self._wanted.run_of_machine))
+        self._do("mount", "--bind", "/run", str(self._wanted.run_of_machine))
         self._do("mount", "-t", "tmpfs", "-o", "mode=755", "run", "/run")
         for command in layout.network_commands(self._wanted.nodes):
             self._do(*command)
@@ -88,7 +92,8 @@ class Inside:
         """Start a node with its containerd. Returns the process, whose namespaces are the node's."""
         script = Path(__file__).with_name("node.sh")
         apart = ("nsenter", f"--net=/run/netns/{node.name}", "unshare", "--mount", "--uts", "--ipc", "--cgroup")
-        command = ["sh", str(script), node.name, str(self._wanted.folder), *commands.containerd(self._wanted, node)]
+        folders = str(self._wanted.folder), str(self._wanted.run_of_machine / RUN_DIRECTORY.name), str(RUN_DIRECTORY)
+        command = ["sh", str(script), node.name, *folders, *commands.containerd(self._wanted, node)]
         return self._run(f"containerd of {node.name}", [*apart, *command], node.name)
 
     def _give_images(self, node: ClusterNode, machine: int) -> None:

@@ -86,6 +86,11 @@ class ClusterLayout:
         """The folder of a node."""
         return self.folder / node.name
 
+    @property
+    def run_of_machine(self) -> Path:
+        """The place where the cluster sees the machine's /run. The folder is empty for everybody else."""
+        return self.folder / "run"
+
     def path(self, name: str) -> str:
         """A file or folder of the control plane."""
         return str(self.folder / "control" / name)

@@ -1,10 +1,11 @@
 #!/bin/sh
 # First process of a node, in a network namespace, with namespaces of its own for mounts, host name, IPC and control
 # groups: makes the node look like a machine, and becomes the command.
-# $1: name of the node; $2: folder of the cluster; further arguments: the command, which is containerd.
+# $1: name of the node; $2: folder of the cluster; $3: podperf's run directory of the machine, as the cluster sees it;
+# $4: the path of the run directory on the node; further arguments: the command, which is containerd.
 set -eu
-name=$1 folder=$2
-shift 2
+name=$1 folder=$2 run_directory=$3 path=$4
+shift 4
 hostname "$name"
 mount -t sysfs sysfs /sys
 # The hierarchies of control groups, as seen from the node: its own group is the root of each.
@@ -24,7 +25,8 @@ done </proc/self/cgroup
 # Folders in which programs of a node write. The folder of the cluster stays where it is, also below /var/lib.
 mount -t tmpfs -o mode=755 run /run
 mkdir /run/cluster /run/netns
-mount --bind "$folder" /run/cluster
+ln -s "$run_directory" "$path" # it comes and goes with chains
+mount --rbind "$folder" /run/cluster
 mount -t tmpfs -o mode=755 lib /var/lib
 mkdir -p "$folder" /var/lib/kubelet
 mount --move /run/cluster "$folder"

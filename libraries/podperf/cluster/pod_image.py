@@ -16,6 +16,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import distribution as distribution_named
 from pathlib import Path
@@ -28,7 +29,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
-from podperf.kubernetes.settings import IMAGE, WHOLE_IMAGE
+from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, WHOLE_IMAGE
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
@@ -46,6 +47,8 @@ WHOLE_PACKAGES = (
     *("coreutils", "dash", "debianutils", "ethtool", "findutils", "grep", "iproute2", "procps", "python3", "sed"),
     *("busybox-static", "util-linux"),
 )
+# A program of a pod is testpmd. `stdbuf`, of coreutils, makes it write each line at once.
+DPDK_PACKAGES = ("busybox-static", "coreutils", "dpdk-dev")
 HOME = "opt/podperf"
 _CHECKOUT = (  # without topologies of users
     *("libraries", "resources", "tests", "topologies/kubernetes.yaml", "topologies/topology.schema.json"),
@@ -63,32 +66,37 @@ case $command in
 esac
 """
 BUILD_TIMEOUT = 600.0  # seconds
-# Nothing in a pod reads these.
+# Nothing in a pod reads these files and folders.
 _LEFT_OUT = ("dev", "usr/share", "usr/lib/x86_64-linux-gnu/perl", "usr/lib/x86_64-linux-gnu/gconv", "var")
+# DPDK's package for developers needs those of Python, of headers and of libraries for the linker.
+_LEFT_OUT_BESIDE_DPDK = (*_LEFT_OUT, "*.a", "usr/include", "usr/lib/python3*", "usr/bin/python3*")
 
 
 @dataclass(frozen=True)
 class PodImage:
-    """Everything that decides what is in an image, beside the distribution and the tester."""
+    """Everything that decides what is in an image, beside the distribution and the tester.
+
+    `files` are beside the tester. `left_out` are files and folders of the packages, as patterns of fnmatch.
+    """
 
     name: str
     packages: tuple[str, ...]
-    files: Callable[[], Sequence[ImageFile]]  # beside the tester
+    files: Callable[[], Sequence[ImageFile]]
+    left_out: tuple[str, ...] = _LEFT_OUT
 
 
-def ready_image(host: Host, say: Callable[[str], None], *, whole: bool = False) -> Archive:
+def ready_image(host: Host, say: Callable[[str], None], wanted: PodImage) -> Archive:
     """The archive with the image, from the cache, or made now. The archive's name is the digest of its recipe.
 
-    It has the tester of this checkout, and packages of this machine's distribution. With `whole` it has podperf, too.
+    It has the tester of this checkout, and packages of this machine's distribution.
     """
-    wanted = _WHOLE if whole else _POD
     layer = layer_of([ImageFile(TESTER, _tester(), 0o755), *wanted.files()])
-    packages = _packages(host, wanted.packages, say)
+    packages = _packages(host, wanted, say)
     tag = digest_of([wanted.name, packages.name, hashlib.sha256(layer).hexdigest()])
     archive = CACHE / f"{tag}.tar"
     if archive.exists():
         return read_archive(archive)
-    if whole:
+    if wanted is WHOLE:
         _check_python(packages)
     with ExitStack() as undo:
         half = half_made(host, CACHE / tag, undo)
@@ -99,10 +107,10 @@ def ready_image(host: Host, say: Callable[[str], None], *, whole: bool = False) 
     return read_archive(archive)
 
 
-def _packages(host: Host, names: Sequence[str], say: Callable[[str], None]) -> Path:
+def _packages(host: Host, wanted: PodImage, say: Callable[[str], None]) -> Path:
     """An archive (tar) with the unpacked packages, from the cache, or made now. No change of podperf changes it."""
-    distribution = _distribution(host)
-    tag = f"packages-{digest_of([*names, *_LEFT_OUT, distribution['VERSION_CODENAME']])}"
+    distribution, names = _distribution(host), wanted.packages
+    tag = f"packages-{digest_of([*names, *wanted.left_out, distribution['VERSION_CODENAME']])}"
     archive = CACHE / f"{tag}.tar"
     if archive.exists():
         return archive
@@ -111,7 +119,7 @@ def _packages(host: Host, names: Sequence[str], say: Callable[[str], None]) -> P
         say(f"image: unpacking the packages {', '.join(names)} of {distribution['PRETTY_NAME']}; none is installed")
         _gather(host, distribution, names, half / "packages.tar")
         kept = half / "kept.tar"
-        kept.write_bytes(filtered((half / "packages.tar").read_bytes()))
+        kept.write_bytes(filtered((half / "packages.tar").read_bytes(), wanted.left_out))
         kept.replace(archive)
     return archive
 
@@ -140,8 +148,13 @@ def podperf_files() -> list[ImageFile]:
     ]
 
 
-_POD = PodImage(IMAGE, PACKAGES, lambda: [ImageFile(f"bin/{each}", link="busybox") for each in APPLETS])
-_WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files)
+def _applets() -> list[ImageFile]:
+    return [ImageFile(f"bin/{each}", link="busybox") for each in APPLETS]
+
+
+POD = PodImage(IMAGE, PACKAGES, _applets)
+DPDK = PodImage(DPDK_IMAGE, DPDK_PACKAGES, _applets, _LEFT_OUT_BESIDE_DPDK)
+WHOLE = PodImage(WHOLE_IMAGE, WHOLE_PACKAGES, podperf_files)
 
 
 def _files_of(path: Path) -> Iterator[Path]:
@@ -211,22 +224,22 @@ def _gather(host: Host, distribution: Mapping[str, str], packages: Sequence[str]
         raise PodperfError(f"the image of the pods could not be made: mmdebstrap says {said} of {MIRROR}") from error
 
 
-def filtered(archive: bytes) -> bytes:
-    """An archive (tar) without the folders that no pod reads."""
+def filtered(archive: bytes, left_out: Sequence[str]) -> bytes:
+    """An archive (tar) without files and folders that no pod reads, which are patterns of fnmatch."""
     buffer = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as source,
         tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as sink,
     ):
-        for member in _kept(source):
+        for member in _kept(source, left_out):
             sink.addfile(member, source.extractfile(member) if member.isreg() else None)
     return buffer.getvalue()
 
 
-def _kept(members: Iterable[tarfile.TarInfo]) -> Iterator[tarfile.TarInfo]:
-    left_out: Sequence[str] = [f"{each}/" for each in _LEFT_OUT]
+def _kept(members: Iterable[tarfile.TarInfo], left_out: Sequence[str]) -> Iterator[tarfile.TarInfo]:
     for each in members:
-        if not f"{each.name.removeprefix('./')}/".startswith(tuple(left_out)):
+        path = f"{each.name.removeprefix('./')}/"
+        if not any(fnmatchcase(path, f"{pattern}/*") for pattern in left_out):
             yield each
 
 
@@ -235,10 +248,12 @@ def main(arguments: Sequence[str]) -> int:
     text = "Make the image of podperf's pods, as an archive for clusters without a registry."
     parser = argparse.ArgumentParser("podperf image", description=text)
     parser.add_argument("what", choices=("build",))
-    parser.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
+    which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
     parser.add_argument("file", nargs="?", type=Path, help="a copy of the archive, for other machines")
     wanted = parser.parse_args(arguments)
-    image = ready_image(LocalHost(), _say, whole=wanted.whole)
+    image = ready_image(LocalHost(), _say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
     path = image.path
     if wanted.file is not None:
         wanted.file.write_bytes(path.read_bytes())

@@ -35,6 +35,8 @@ class AfXdp(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_CARD
+    # For the socket, for the XDP program that fills it, and for memory that stays where it is.
+    program_capabilities: ClassVar[tuple[str, ...]] = ("BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW")
     busy_budget: ClassVar[int] = 0  # most frames that one busy-poll call takes; 0: no busy polling
     interface_settings: ClassVar[Mapping[str, int]] = {}
 

@@ -173,6 +173,9 @@ class DataPlane(Protocol):
     pod_queues: ClassVar[PodQueues] = PodQueues.ONE
     """Whether pods can poll on several CPUs, each with a queue of its own."""
 
+    program_capabilities: ClassVar[tuple[str, ...]] = ()
+    """The capabilities that the program of a pod needs in a container (podperf.pods.base.PodProgram)."""
+
     switch_memory: ClassVar[int] = 0
     """MiB of the memory of such a switch that can be in hugepages."""
 

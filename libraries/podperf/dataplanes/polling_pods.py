@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
+from podperf.cpu_plan import CpuPlan
 from podperf.dataplanes.base import Perishable, RunningDataPlane, Worker
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel.poller_sharing import take_turns
 from podperf.kernel.thread_time import CpuUser
@@ -32,10 +34,18 @@ class PollingPods:
         self.in_hugepages = worker.reserve_hugepages(memories(switch_memory, chain), undo)
         self.applications: list[Application] = []
         self._worker, self._undo = worker, undo
+        self._own: list[Sequence[int]] = []  # for each pod the CPUs that its runtime gave to it alone, if any
 
     def launch(self, forwarder: Forwarder, pod: Pod, devices: Sequence[str]) -> Application:
         """Start the application of the next pod; do not wait until it is up."""
-        cpus, place = self._worker.cpus, len(self.applications)
+        place = len(self.applications)
+        self._own.append(pod.own_cpus)
+        cpus = self._cpus
+        if 0 < len(pod.own_cpus) < cpus.allocation.cpus:
+            raise Unavailable(
+                f"{pod.name} has {len(pod.own_cpus)} CPUs alone, and is to poll on {cpus.allocation.cpus}: "
+                "pods.settings.cpus of the topology gives it more"
+            )
         share = Share(cpus.pods[place], self.in_hugepages, cpus.allocation, cpus.further_of(place))
         application = forwarder.launch(pod, devices, share, self._undo)
         self.applications.append(application)
@@ -52,11 +62,15 @@ class PollingPods:
 
     def pollers(self) -> list[Pollers]:
         """The pollers of each pod."""
-        cpus = self._worker.cpus
+        cpus = self._cpus
         return [
             _by_cpu((cpu, *cpus.further_of(place)), each.pollers())
             for place, (cpu, each) in enumerate(zip(cpus.pods, self.applications, strict=False))
         ]
+
+    @property
+    def _cpus(self) -> CpuPlan:
+        return self._worker.cpus.with_own(self._own)
 
     def running(
         self,

@@ -22,6 +22,7 @@ from podperf.kernel.threads import held_to, preemptions, scheduling
 ROTATION_BINARY = Path(__file__).parents[3] / "build" / "tester" / "podperf-rotation"
 SLICE = 100  # us; at 1 Mpps, 100 frames arrive in this time, and a veth's ring holds 256
 START_TIMEOUT = 5.0  # seconds
+REFUSED = "refused"  # the line of the helper if a thread may not have real-time priority
 # Section 5 of the draft: "Special capabilities SHOULD NOT exist in the DUT/SUT specifically for benchmarking purposes."
 SPECIAL_CAPABILITY = (
     "podperf-rotation runs on CPU {cpu} of the worker and gives {pollers} polling threads turns of {slice} us"
@@ -93,7 +94,8 @@ class Turns:
 def take_turns(host: Host, pollers: Mapping[int, Sequence[int]], undo: ExitStack, *, precedence: bool = True) -> Turns:
     """Let the pollers of each CPU (thread numbers by CPU number) take turns. A lone poller gets the nice value -20.
 
-    Without `precedence`, all of them are ordinary processes, and the scheduler divides the CPU's time.
+    Without `precedence`, all of them are ordinary processes, and the scheduler divides the CPU's time. So they are if
+    the control group of a container allows no real-time priority.
     """
     share = _take_turns if precedence else _share_as_others
     return Turns([share(host, cpu, threads, undo) for cpu, threads in pollers.items()])
@@ -113,7 +115,8 @@ def _take_turns(host: Host, cpu: int, threads: Sequence[int], undo: ExitStack) -
     rotation = host.spawn(on_host(host, ROTATION_BINARY), str(cpu), str(SLICE), *map(str, threads))
     undo.callback(rotation.stop)
     try:
-        rotation.receive(START_TIMEOUT)
+        if rotation.receive(START_TIMEOUT) == REFUSED:
+            return _share_as_others(host, cpu, threads, undo)
     except PodperfError as error:
         raise PodperfError(f"the pollers on CPU {cpu} cannot take turns: {error}") from error
     return TurnsOnCpu(host, cpu, threads, rotation)

@@ -29,6 +29,14 @@ WITHOUT_RIGHTS: Mapping[str, Any] = {
     "runAsNonRoot": True,
     "runAsUser": 65534,
 }
+
+
+def with_capabilities(names: Sequence[str]) -> dict[str, Any]:
+    """The security context of a program of root's with these capabilities, and no others."""
+    capabilities = {"drop": ["ALL"], **({"add": list(names)} if names else {})}
+    return {"allowPrivilegeEscalation": False, "capabilities": capabilities, "readOnlyRootFilesystem": True}
+
+
 _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
 
@@ -44,6 +52,7 @@ class PodWishes:
     runtime_class: str | None = None
     cpus: int | None = 0  # whole CPUs for the pod alone; 0: it shares the node's CPUs; None: it asks for nothing
     memory: str = "256Mi"
+    further: Mapping[str, str] = field(default_factory=dict)  # resources that the pod needs beside CPUs and memory
     longest_run: int = 14_400  # seconds after which the cluster ends the pods, also those of a killed run
     alone: bool = False  # the pods wait until no pod of another run is on their nodes
 
@@ -113,14 +122,14 @@ def network_policy(
 
 def _resources(wishes: PodWishes) -> dict[str, Any]:
     """The resources of a container: those of a pod that is BestEffort, Burstable or Guaranteed."""
-    if wishes.cpus is None:
+    if wishes.cpus is None and not wishes.further:
         return {}
-    memory = {"memory": wishes.memory}
+    limits = {"memory": wishes.memory, **wishes.further}
     if wishes.cpus:
-        whole = memory | {"cpu": str(wishes.cpus)}
-        return {"requests": whole, "limits": whole}
+        limits |= {"cpu": str(wishes.cpus)}
+        return {"requests": limits, "limits": limits}
     # A limit below a whole CPU would stop the program in each 100 ms.
-    return {"requests": memory | {"cpu": _SHARED_CPU}, "limits": memory}
+    return {"requests": limits | ({} if wishes.cpus is None else {"cpu": _SHARED_CPU}), "limits": limits}
 
 
 def _without_other_runs(run: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -11,6 +11,7 @@ from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.run_namespace import RunNamespace
 
 START_TIMEOUT = 120.0  # seconds; the image may have to be fetched
+ENDED_TIMEOUT = 5.0  # seconds for a cluster to know that a pod has ended
 _LOOK_AGAIN = 0.2  # seconds
 _WAITS_LONG, _LOOK_SELDOM = 30.0, 2.0  # seconds: a pod that waits for so long is looked at so seldom
 _HOPELESS = {
@@ -64,6 +65,25 @@ def why_ended(place: RunNamespace, name: str) -> str | None:
         deleted = "somebody deletes or evicts it" if "deletionTimestamp" in pod["metadata"] else ""
         cause = deleted or why_not_running(pod)[0]
     return cause + _said(place.events(name))
+
+
+def first_ended(place: RunNamespace, names: Collection[str]) -> tuple[str, str] | None:
+    """The first of these pods that has ended, and the cause. None if none has, or if the cluster does not answer.
+
+    The cluster knows of an end after some seconds.
+    """
+    deadline = time.monotonic() + ENDED_TIMEOUT
+    while True:
+        for name in names:
+            try:
+                why = why_ended(place, name)
+            except ApiError:
+                return None  # the caller's first error says more
+            if why is not None:
+                return name, why
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(_LOOK_AGAIN)
 
 
 def _said(events: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.rights import Right
 
 IMAGE = f"localhost/podperf/pod:{__version__}"  # `podperf image build` makes it
+DPDK_IMAGE = f"localhost/podperf/dpdk:{__version__}"  # with DPDK's testpmd: `podperf image build --dpdk`
 WHOLE_IMAGE = f"localhost/podperf/whole:{__version__}"  # with podperf: `podperf image build --whole`
 
 SecurityLevel = Literal["privileged", "baseline", "restricted"]  # from the one that allows most to the strictest

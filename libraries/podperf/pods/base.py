@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
 from podperf.kubernetes.settings import ClusterSettings
+from podperf.model import PageSize
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,17 @@ class Attachment:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class PodProgram:
+    """What a runtime must know about the program of a pod before the pod starts.
+
+    Its memory is in `pages`. In a container it needs these `capabilities` (names of capabilities(7) without CAP_).
+    """
+
+    pages: PageSize = PageSize.NONE
+    capabilities: tuple[str, ...] = ()
+
+
 class Pod(Protocol):
     """A running pod. Only its runtime knows what holds the pod together."""
 
@@ -49,6 +61,11 @@ class Pod(Protocol):
     @property
     def interfaces(self) -> Mapping[str, PodInterface]:
         """Its interfaces by their names, as far as the runtime has put them into the pod."""
+
+    @property
+    def own_cpus(self) -> Sequence[int]:
+        """The CPUs that the runtime has given to this pod alone. Empty: the roles of the worker's CPUs hold."""
+        return ()
 
     def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
         """Give the pod one end of a veth pair, with an address such as `198.18.0.1/24`. The other end is
@@ -140,12 +157,19 @@ class RuntimeOfTestbed:
         """See PodRuntime."""
         return self._kind.cannot_limit(host, limits)
 
-    def runs_no_programs(self) -> str | None:
-        """The reason why the pods cannot run a forwarder, or None if they can."""
-        return None
+    def lacks_program(self, missing: Callable[[Host], str | None], host: Host, *, drives_cards: bool) -> str | None:
+        """The reason why the pods cannot run a program, or None. `missing` has the reason why a host cannot run it.
 
-    def on(self, machine: Host, worker: Host) -> PodRuntime:
-        """The runtime of one worker."""
+        `drives_cards`: whether the program drives PCI devices.
+        """
+        return missing(host)
+
+    def pages(self, offered: PageSize) -> PageSize:
+        """The pages for the memory of a chain on a worker that offers these. PageSize.NONE: ordinary pages."""
+        return offered
+
+    def on(self, machine: Host, worker: Host, program: PodProgram | None = None) -> PodRuntime:
+        """The runtime of one worker, for a chain whose pods have such a program. None: they have none."""
         return self._kind(machine, worker)
 
     def close(self) -> None:

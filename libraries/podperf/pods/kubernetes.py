@@ -2,13 +2,14 @@
 
 The cluster starts the containers and gives them their CPUs and their memory. podperf gives them their interfaces, in
 the network of the worker, by the same CNI plug-ins as pods of other runtimes. So no network of the cluster changes, and
-the cluster needs no Multus. Only the kernel forwards in such pods.
+the cluster needs no Multus. A program of a pod is the program of its container (container_program.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from podperf.allocation import UNLIMITED, PodLimits
@@ -18,23 +19,29 @@ from podperf.hosts.namespaces import name_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.shell_script import shell_script
 from podperf.kubernetes.api import Api, log_in
-from podperf.pods.base import Attachment, PodRuntime, RuntimeOfTestbed
+from podperf.model import PageSize
+from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
+from podperf.pods.container_program import make_pipes, start_program, within
 from podperf.pods.kubernetes_run import SCHEMA, ChainPods, ChainSettings, PlannedRun, RunInCluster, StartedPod
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
 _FIRST_PROCESS = shell_script("first_process.sh", beside=__file__)
-_NO_PROGRAMS = "pods of Kubernetes run no forwarder yet: only data planes whose pods forward in the kernel are measured"
+_NO_CARDS = "programs in pods of Kubernetes drive no PCI devices: podperf asks the cluster for none"
+
+
+_Start = Callable[[Sequence[str], ExitStack], Process]
+"""Lets the container of a pod become a program."""
 
 
 class KubernetesPod(NetworkedPod):
     """A pod of a cluster, whose network is a network namespace of the worker, too."""
 
-    def __init__(self, name: str, host: NetworkNamespace, started: StartedPod) -> None:
+    def __init__(self, name: str, host: NetworkNamespace, started: StartedPod, start: _Start) -> None:
         super().__init__(name, host)
-        self.started = started
+        self.started, self._start = started, start
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
-        raise PodperfError(_NO_PROGRAMS)
+        return self._start(command, undo)
 
 
 class KubernetesPods(PodRuntime):
@@ -49,16 +56,21 @@ class KubernetesPods(PodRuntime):
         settings: ChainSettings,
         run: Callable[[Host], ChainPods],
         version: Callable[[], str],
+        program: PodProgram | None = None,
     ) -> None:
-        """`run(machine)` has the pods of the run. `version` tells that of the cluster."""
+        """`run(machine)` has the pods of the run. `version` tells that of the cluster. The pods have this `program`."""
         self._machine, self._networks, self._settings = machine, PodNetworks(machine, worker), settings
-        self._run, self._version = run, version
+        self._run, self._version, self._program = run, version, program
         self._pods: list[KubernetesPod] = []
         self._ending: list[str] = []
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
         return None  # KubernetesRuntime knows the cluster
+
+    @staticmethod
+    def within(command: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+        return within(command)
 
     @classmethod
     def of_testbed(cls, settings: Mapping[str, Any], *, imaginary: bool) -> RuntimeOfTestbed:
@@ -70,13 +82,19 @@ class KubernetesPods(PodRuntime):
         run = self._run(self._machine)
         if not self._pods:
             undo.callback(self._await_gone, run)  # all pods of a chain end at the same time
-        created = run.create(name)
+        if self._program is not None:
+            make_pipes(self._machine, name)
+        created = run.create(name, self._program)
         undo.callback(self._end, run, created)
         started = run.await_running(created)
+        first = self._first_process(started)
+        host = name_namespace(self._machine, name, first, undo)
+        start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
+        pod = KubernetesPod(name, host, started, start)
         if cpus := self._settings.wishes.cpus:
-            run.placement(created).demand(cpus, f"{created} on {started.node}")
-        host = name_namespace(self._machine, name, self._first_process(started), undo)
-        pod = KubernetesPod(name, host, started)
+            placement = run.placement(created)
+            placement.demand(cpus, f"{created} on {started.node}")
+            pod.own_cpus = placement.group or ()
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
         self._networks.attach(pod, attachments, undo)
@@ -141,11 +159,14 @@ class KubernetesRuntime(RuntimeOfTestbed):
             return str(error)
         return None
 
-    def runs_no_programs(self) -> str | None:
-        return _NO_PROGRAMS
+    def lacks_program(self, missing: Callable[[Host], str | None], host: Host, *, drives_cards: bool) -> str | None:
+        return _NO_CARDS if drives_cards else None  # the image has the program
 
-    def on(self, machine: Host, worker: Host) -> KubernetesPods:
-        return KubernetesPods(machine, worker, self._settings, self._run, self._version)
+    def pages(self, offered: PageSize) -> PageSize:
+        return self._settings.pages
+
+    def on(self, machine: Host, worker: Host, program: PodProgram | None = None) -> KubernetesPods:
+        return KubernetesPods(machine, worker, self._settings, self._run, self._version, program)
 
     def _version(self) -> str:
         return "" if self._imaginary else self._logged_in()[1]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import yaml
 
 from podperf.hosts.base import Host
+from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api
 from podperf.kubernetes.execute import execute
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_phase
+from podperf.kubernetes.pods import await_phase, first_ended
 from podperf.kubernetes.run_namespace import RunNamespace
-from podperf.kubernetes.settings import PROPERTIES, ClusterSettings, kubeconfig_of, wishes
+from podperf.kubernetes.settings import DPDK_IMAGE, PROPERTIES, TEXT, ClusterSettings, kubeconfig_of, wishes
+from podperf.model import PageSize
+from podperf.pods import container_program
+from podperf.pods.base import PodProgram
+from podperf.pods.forwarders.base import POD_MEMORY
 
 Isolation = Literal["none", "shared", "exclusive"]
 
@@ -34,9 +39,17 @@ SCHEMA: Mapping[str, Any] = {
             "minimum": 1,
             "default": 1,
         },
+        "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
+        "hugepages": {
+            "title": "the size of hugepages that pods with a program ask for; by default, they have ordinary pages",
+            "enum": ["2Mi", "1Gi"],
+        },
     },
 }
-_COMMAND = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
+_ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
+_PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
+# The sockets between pods, and to the switch, are in a folder of the node.
+_RUN_VOLUME: Mapping[str, Any] = {"name": "run", "hostPath": {"path": str(RUN_DIRECTORY), "type": "Directory"}}
 
 
 @dataclass(frozen=True)
@@ -44,8 +57,15 @@ class ChainSettings(ClusterSettings):
     """A login to a cluster, and the pods of the chains there."""
 
     isolation: Isolation = "none"
+    program_image: str = DPDK_IMAGE
+    hugepages: str | None = None  # the size, as Kubernetes writes it
 
     key = "pods.settings"
+
+    @property
+    def pages(self) -> PageSize:
+        """The pages of the memory of programs."""
+        return PageSize.NONE if self.hugepages is None else _PAGES[self.hugepages]
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> ChainSettings:
@@ -58,6 +78,8 @@ class ChainSettings(ClusterSettings):
             settings.get("context"),
             settings.get("namespace"),
             isolation,
+            settings["program_image"],
+            settings.get("hugepages"),
         )
 
 
@@ -83,14 +105,20 @@ class StartedPod:
 class ChainPods(Protocol):
     """Starts and deletes the pods of chains."""
 
-    def create(self, name: str) -> str:
-        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not."""
+    def create(self, name: str, program: PodProgram | None) -> str:
+        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not.
+
+        With a `program`, its container waits for this program (podperf.pods.container_program).
+        """
 
     def await_running(self, pod: str) -> StartedPod:
         """Wait until a pod runs."""
 
     def placement(self, pod: str) -> PodPlacement:
         """The CPUs of a pod, as its container reads them."""
+
+    def why_ended(self, pod: str) -> str | None:
+        """The reason that the cluster gives for the end of a pod. None if it runs, or nobody knows the reason."""
 
     def delete(self, pod: str) -> None:
         """Let the cluster end a pod, and do not wait."""
@@ -102,9 +130,24 @@ class ChainPods(Protocol):
         """Delete everything of the run. Safe to repeat."""
 
 
-def manifest_of(name: str, run: str, owners: list[dict[str, Any]], settings: ChainSettings) -> dict[str, Any]:
+def manifest_of(
+    name: str, run: str, owners: list[dict[str, Any]], settings: ChainSettings, program: PodProgram | None
+) -> dict[str, Any]:
     """The object of a pod of a chain."""
-    return manifests.pod(f"{name}-{run}", run, owners, _COMMAND, settings.wishes, security=manifests.WITHOUT_RIGHTS)
+    pod = f"{name}-{run}"
+    if program is None:
+        return manifests.pod(pod, run, owners, _ASLEEP, settings.wishes, security=manifests.WITHOUT_RIGHTS)
+    wishes = replace(settings.wishes, image=settings.program_image, further=_further(settings))
+    security = manifests.with_capabilities(program.capabilities)
+    found = manifests.pod(pod, run, owners, container_program.waiting(name), wishes, security=security)
+    found["spec"]["volumes"] = [_RUN_VOLUME]
+    return found
+
+
+def _further(settings: ChainSettings) -> dict[str, str]:
+    """The hugepages that a pod with a program asks for."""
+    memory = max(POD_MEMORY, settings.pages)
+    return {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
 
 
 class RunInCluster(ChainPods):
@@ -114,8 +157,8 @@ class RunInCluster(ChainPods):
         self._api, self._settings = api, settings
         self._place = RunNamespace(api, settings.namespace, settings.key)
 
-    def create(self, name: str) -> str:
-        pod = manifest_of(name, self._place.run, self._place.owners, self._settings)
+    def create(self, name: str, program: PodProgram | None) -> str:
+        pod = manifest_of(name, self._place.run, self._place.owners, self._settings, program)
         self._place.start(pod)
         return str(pod["metadata"]["name"])
 
@@ -124,6 +167,10 @@ class RunInCluster(ChainPods):
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))
+
+    def why_ended(self, pod: str) -> str | None:
+        ended = first_ended(self._place, [pod])
+        return None if ended is None else ended[1]
 
     def delete(self, pod: str) -> None:
         self._place.delete(pod)
@@ -155,8 +202,8 @@ class PlannedRun(ChainPods):
         text = yaml.safe_dump_all(objects, sort_keys=False)
         self._machine.do("kubectl", "create", "--filename=-", stdin=text)
 
-    def create(self, name: str) -> str:
-        pod = manifest_of(name, self._run, self._owners, self._settings)
+    def create(self, name: str, program: PodProgram | None) -> str:
+        pod = manifest_of(name, self._run, self._owners, self._settings, program)
         self._create(pod)
         return str(pod["metadata"]["name"])
 
@@ -165,6 +212,9 @@ class PlannedRun(ChainPods):
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement(None, (), (), None)
+
+    def why_ended(self, pod: str) -> str | None:
+        return None
 
     def delete(self, pod: str) -> None:
         self._delete("pod", pod)

@@ -20,6 +20,7 @@ class NetworkedPod:
     def __init__(self, name: str, host: NetworkNamespace, group: ControlGroup | None = None) -> None:
         self.name, self.host, self._group = name, host, group
         self.interfaces: dict[str, PodInterface] = {}
+        self.own_cpus: Sequence[int] = ()
 
     def add_veth(self, interface: str, host: Host, host_interface: str, mtu: int, address: str | None = None) -> None:
         add_veth(host, near=host_interface, far=interface, mtu=mtu, far_namespace=self.host.namespace)

@@ -17,7 +17,7 @@ from podperf.hosts.namespaces import add_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack, existing_interface, existing_namespace
 from podperf.model import Chain, Direction, Entry, FrameSize, TrafficProfile
-from podperf.testbed.machines import Machines, WorkerMachine
+from podperf.testbed.machines import ChainNeeds, Machines, WorkerMachine
 from podperf.testbed.several_workers import set_up_along
 from podperf.testbed.system_under_test import PROBE_PATIENCE, PartOfChain, SystemUnderTest, WorkerSite
 from podperf.testbed.worker_ports import WorkerPorts
@@ -32,7 +32,7 @@ def set_up(
     data_plane: DataPlane,
     chain: Chain,
     cpus: Sequence[CpuPlan],
-    mtu: int,
+    needs: ChainNeeds,
     directions: tuple[Direction, ...],
     undo: ExitStack,
 ) -> SystemUnderTest:
@@ -42,9 +42,9 @@ def set_up(
     left, right = topology.tester.left, topology.tester.right
     way_back = _way_back(machines, undo)
     for port in (left, right):
-        _bring_up(machines.tester_host, port, mtu, way_back)
+        _bring_up(machines.tester_host, port, needs.mtu, way_back)
     tester = _tester(machines, topology.tester.engine, way_back, undo)
-    taken = [_take_ports(machines, each, roles, mtu, undo) for each, roles in zip(workers, cpus, strict=True)]
+    taken = [_take_ports(machines, each, roles, needs, undo) for each, roles in zip(workers, cpus, strict=True)]
     for one in taken:
         one.ports.await_carrier()
     ends = tester.facts.left.mac, tester.facts.right.mac
@@ -52,7 +52,13 @@ def set_up(
     running, entries = set_up_along([each.worker for each in taken], data_plane, chain, directions, ends, undo)
     seconds = time.monotonic() - began
     parts = [
-        PartOfChain(each, one.received_by, worker.host.name, one.worker.cpus, WorkerSite(worker.host, one.worker))
+        PartOfChain(
+            each,
+            one.received_by,
+            worker.host.name,
+            one.worker.cpus.with_own([pod.own_cpus for pod in one.worker.started]),
+            WorkerSite(worker.host, one.worker),
+        )
         for each, one, worker in zip(running, taken, workers, strict=True)
     ]
     ports, patience = _tester_ports(machines), _await_links(machines)
@@ -180,17 +186,18 @@ class _Taken:
     received_by: Mapping[str, str]
 
 
-def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, mtu: int, undo: ExitStack) -> _Taken:
+def _take_ports(machines: Machines, worker: WorkerMachine, cpus: CpuPlan, needs: ChainNeeds, undo: ExitStack) -> _Taken:
     """The worker with its existing ports in its namespace, in state up. Nobody has looked yet at their links."""
     settings = worker.settings
     assert settings.left is not None and settings.right is not None
     host = add_namespace(worker.host, "worker", undo)
     worker.make_run_directory(undo)
     ports = WorkerPorts(worker.host, host, undo)
-    taken = ports.take(settings.left, mtu, cpus.receives_left), ports.take(settings.right, mtu, cpus.receives_right)
+    left_cpu, right_cpu = cpus.receives_left, cpus.receives_right
+    taken = ports.take(settings.left, needs.mtu, left_cpu), ports.take(settings.right, needs.mtu, right_cpu)
     left, right = (WorkerPort(port.interface, port.mac, "", port.pci) for port in taken)
     received_by = {port.interface: port.received_by for port in taken}
-    return _Taken(machines.worker(worker, host, left, right, cpus, mtu), ports, received_by)
+    return _Taken(machines.worker(worker, host, left, right, cpus, needs), ports, received_by)
 
 
 def _by_an_engine_that_sends(

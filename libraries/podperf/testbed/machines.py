@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from podperf.cpu_plan import CpuPlan
@@ -18,7 +18,7 @@ from podperf.kernel.cpus import read_cpus
 from podperf.kernel.receive_threads import refuse_unpinnable
 from podperf.model import Placement
 from podperf.pods import runtime_of
-from podperf.pods.base import Pod, RuntimeOfTestbed
+from podperf.pods.base import Pod, PodProgram, RuntimeOfTestbed
 from podperf.testbed.access import session_to
 from podperf.testbed.isolation import refuse_shared_ports, refuse_shared_worker_ports
 from podperf.testbed.placement import nic_node, place
@@ -42,6 +42,14 @@ class WorkerMachine:
         """Make the run directory on the worker, until `undo`. Only root can open its sockets."""
         self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
         undo.callback(self.host.do, "rm", "-rf", str(RUN_DIRECTORY))
+
+
+@dataclass(frozen=True)
+class ChainNeeds:
+    """The needs of a chain on its workers: the MTU of the ports, and what the programs of its pods need, if any."""
+
+    mtu: int
+    program: PodProgram | None = None
 
 
 class Machines:
@@ -145,23 +153,25 @@ class Machines:
         left: WorkerPort,
         right: WorkerPort,
         cpus: CpuPlan,
-        mtu: int,
+        needs: ChainNeeds,
     ) -> Worker:
         """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
         started: list[Pod] = []
-        pods = RememberedPods(self.runtime.on(machine.host, namespace), started, cpus.allocation.limits)
+        pages = self.runtime.pages(machine.placement.hugepages)
+        program = None if needs.program is None else replace(needs.program, pages=pages)
+        pods = RememberedPods(self.runtime.on(machine.host, namespace, program), started, cpus.allocation.limits)
         return Worker(
             namespace,
             namespace.namespace,
             left,
             right,
             pods,
-            mtu,
+            needs.mtu,
             cpus,
             str(RUN_DIRECTORY),
             machine.settings.sriov,
             machine.number,
-            machine.placement.hugepages,
+            pages,
             self.topology.bpf_object,
             started,
         )

@@ -14,7 +14,7 @@ from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.receive_threads import dedicate_receive_processing, receive_at_once
 from podperf.model import Chain
 from podperf.testbed.kernel_settings import apply_to_chain
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import ChainNeeds, Machines
 from podperf.testbed.system_under_test import PartOfChain, SystemUnderTest, WorkerSite
 from podperf.testers.base import Tester
 from podperf.topology import Engine, PortSettings
@@ -34,11 +34,11 @@ def bare_path(machines: Machines, mtu: int, engine: Engine, name: str, undo: Exi
 
 
 def set_up(
-    machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, mtu: int, undo: ExitStack
+    machines: Machines, data_plane: DataPlane, chain: Chain, cpus: CpuPlan, needs: ChainNeeds, undo: ExitStack
 ) -> SystemUnderTest:
     """A chain on one worker, between new ports."""
     tester_host = add_namespace(machines.tester_host, "tester", undo)
-    worker = _worker(machines, tester_host, cpus, mtu, undo)
+    worker = _worker(machines, tester_host, cpus, needs, undo)
     tester = undo.enter_context(_tester(machines, tester_host, machines.topology.tester.engine))
     began = time.monotonic()
     running = data_plane.set_up(worker, chain, undo)
@@ -47,7 +47,9 @@ def set_up(
     if machine.settings.counts_instructions:
         apply_to_chain(machine.host, worker.host, machine.settings.counted)
     site = WorkerSite(machine.host, worker)
-    part = PartOfChain(running, worker=machine.host.name, cpus=cpus, site=site)
+    part = PartOfChain(
+        running, worker=machine.host.name, cpus=cpus.with_own([each.own_cpus for each in worker.started]), site=site
+    )
     return SystemUnderTest(chain, tester, [part], running.entries, set_up_seconds=seconds)
 
 
@@ -55,7 +57,9 @@ def _tester(machines: Machines, host: NetworkNamespace, engine: Engine) -> Abstr
     return machines.tester(PortSettings("left", host.namespace), PortSettings("right", host.namespace), engine)
 
 
-def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mtu: int, undo: ExitStack) -> Worker:
+def _worker(
+    machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, needs: ChainNeeds, undo: ExitStack
+) -> Worker:
     machine = machines.workers[0]
     host = add_namespace(machine.host, "worker", undo)
     for port in ("left", "right"):
@@ -65,7 +69,7 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
             near_namespace=tester_host.namespace,
             far=f"w-{port}",
             far_namespace=host.namespace,
-            mtu=mtu,
+            mtu=needs.mtu,
         )
     if machine.settings.counts_instructions:
         receive_at_once(host, "w-left", "w-right")  # a closed loop needs this
@@ -78,4 +82,4 @@ def _worker(machines: Machines, tester_host: NetworkNamespace, cpus: CpuPlan, mt
         WorkerPort(f"w-{port}", mac_address(host, f"w-{port}"), mac_address(tester_host, port))
         for port in ("left", "right")
     )
-    return machines.worker(machine, host, left, right, cpus, mtu)
+    return machines.worker(machine, host, left, right, cpus, needs)

@@ -18,9 +18,11 @@ from podperf.hosts.base import Host
 from podperf.kernel import hugepages
 from podperf.kernel.cpus import read_cpus
 from podperf.model import Chain, Direction, FrameSize, PageSize
+from podperf.pods.base import PodProgram
 from podperf.pods.forwarders import application_named
+from podperf.pods.forwarders.base import Forwarder
 from podperf.testbed import cabled, made
-from podperf.testbed.machines import Machines
+from podperf.testbed.machines import ChainNeeds, Machines
 from podperf.testbed.neighbour import refuse_neighbour, start_neighbour
 from podperf.testbed.placement import nic_node
 from podperf.testbed.scenarios import Placed, Scenario, place_scenario
@@ -70,7 +72,9 @@ class LiveTestbed(Machines):
             if reason is None and chain.pods:
                 reason = self.runtime.unavailable(worker.host)
             if reason is None and application is not None:
-                reason = self.runtime.runs_no_programs() or application.missing(worker.host)
+                reason = self.runtime.lacks_program(
+                    application.missing, worker.host, drives_cards=kind.uses_virtual_functions
+                )
             if reason is not None:
                 raise Unavailable(reason)
         return kind
@@ -112,7 +116,7 @@ class LiveTestbed(Machines):
             taken=() if usual.apart else usual.tester,
             with_switch=kind.switch_has_cpus,
         )
-        if placed.shared and application_named(chain.forwarder or kind.forwarders[0]) is None:
+        if placed.shared and _application(chain) is None:
             raise Unavailable("the pods run no process whose CPUs could be shared: the kernel forwards for them")
         self._demand_allocation(scenario.allocation, chain, worker.host)
         if placed.neighbour is not None:
@@ -123,7 +127,7 @@ class LiveTestbed(Machines):
         """Raises Unavailable if the pods of this chain cannot have this allocation on the worker."""
         if allocation == USUAL_ALLOCATION:
             return
-        application = application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
+        application = _application(chain)
         if application is None:
             raise Unavailable("the pods run no process whose CPU time, memory or queues could be allocated")
         reason = application.refused(allocation) or self._too_few_queues(allocation.cpus, chain, host)
@@ -157,6 +161,10 @@ class LiveTestbed(Machines):
         worker, *_ = self.workers
         if size and not worker.settings.hugepages:
             raise Unavailable(f"{self.topology.path}: {worker.settings.key}.hugepages allows no hugepages: auto does")
+        if size and self.runtime.pages(size) != size:
+            raise Unavailable(
+                f"{self.topology.path}: pods.settings.hugepages does not ask the cluster for {size.words}"
+            )
         if size:
             hugepages.try_to_reserve(worker.host, size, memories(DATA_PLANES[chain.data_plane].switch_memory, chain))
 
@@ -177,6 +185,8 @@ class LiveTestbed(Machines):
         """
         data_plane = self.demand(chain)()
         plans = cpus or self.cpu_plans(chain)
+        program = None if _application(chain) is None else PodProgram(capabilities=data_plane.program_capabilities)
+        needs = ChainNeeds(_mtu(frame), program)
         self.go_back(chain.workers)
         with ExitStack() as undo:
             first(undo)
@@ -186,9 +196,9 @@ class LiveTestbed(Machines):
                 yield cabled.black_box(self, chain, undo)
             elif self.topology.existing_ports:
                 ways = directions or self.topology.traffic.directions
-                yield cabled.set_up(self, data_plane, chain, plans, _mtu(frame), ways, undo)
+                yield cabled.set_up(self, data_plane, chain, plans, needs, ways, undo)
             else:
-                yield made.set_up(self, data_plane, chain, plans[0], _mtu(frame), undo)
+                yield made.set_up(self, data_plane, chain, plans[0], needs, undo)
 
     @contextmanager
     def build_placed(
@@ -226,6 +236,11 @@ class LiveTestbed(Machines):
         """
         with ExitStack() as undo:
             yield made.bare_path(self, _mtu(frame), engine or self.topology.tester.engine, name, undo)
+
+
+def _application(chain: Chain) -> Forwarder | None:
+    """The application of the chain's pods. None if the kernel forwards in them."""
+    return application_named(chain.forwarder or DATA_PLANES[chain.data_plane].forwarders[0])
 
 
 def _mtu(frame: FrameSize) -> int:

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.api import Api, log_in
 from podperf.kubernetes.placement import READ, PodPlacement
-from podperf.kubernetes.pods import await_phase, why_ended
+from podperf.kubernetes.pods import await_phase, first_ended
 from podperf.kubernetes.receive_threads import INDICES, WITHOUT_TSO
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.model import Direction, Entry, FrameSize, TrafficProfile, Trial, TrialResult
@@ -43,7 +43,6 @@ SERVICE_TIMEOUT = 30.0  # seconds for a cluster to know a new Service
 OUTSIDE_TIMEOUT = 30.0  # seconds until frames reach a host outside of the cluster
 POLICY_TIMEOUT, POLICY_TIME = 30.0, 0.2  # seconds for a cluster to know a first policy, and for each further one
 NOT_ADMITTED = DISCARDED + 1  # a UDP port that no NetworkPolicy of the run admits
-ENDED_TIMEOUT, LOOK_AGAIN = 5.0, 0.2  # seconds for a cluster to know that a pod has ended
 PROBES_A_SECOND, PROBE_TIME = 1000.0, 0.02  # frames/s and seconds
 MOST_FLOWS = 16_352  # UDP source ports from 49184 on
 _FROM = dict(zip(SIDES, Direction, strict=True))  # the direction of the frames that a side sends
@@ -227,22 +226,10 @@ class KubernetesTester:
             raise
 
     def _why_ended(self) -> str | None:
-        """The cause that the cluster gives for the end of one of the pods. None if both run.
-
-        The cluster knows of an end after some seconds.
-        """
-        deadline = time.monotonic() + ENDED_TIMEOUT
-        while True:
-            for port in self.pods.values():
-                try:
-                    why = why_ended(self._place, port.facts.name)
-                except ApiError:
-                    return None  # the first error says more
-                if why is not None:
-                    return f"pod {port.facts.name} on {port.facts.node} ended while it measured: {why}"
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(LOOK_AGAIN)
+        """The cause that the cluster gives for the end of one of the pods. None if both run."""
+        nodes = {port.facts.name: port.facts.node for port in self.pods.values()}
+        ended = first_ended(self._place, nodes)
+        return None if ended is None else f"pod {ended[0]} on {nodes[ended[0]]} ended while it measured: {ended[1]}"
 
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
