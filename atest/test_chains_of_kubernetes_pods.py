@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api, log_in
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
+from podperf.pods.forwarders.base import POD_MEMORY
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
@@ -35,12 +36,14 @@ from robot_run import ROOT, Robot, mrr_suite, podperf
 
 SMALL = FrameSize.parse(64)
 START_TIMEOUT = 60.0  # seconds
+HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+PAGES_OF_TWO_PODS = 2 * POD_MEMORY // PageSize.TWO_MIB
 # A run that builds chains until it is killed.
 BUILDING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize
+from podperf.model import Chain, FrameSize, PageSize
 from podperf.testbed.known_topology import read_topology
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
@@ -68,12 +71,15 @@ def api() -> Iterator[Api]:
         pytest.skip(str(reason))
     podperf("cluster", "down")
     before = snapshot()
+    reserved = HUGEPAGES.read_text()
+    HUGEPAGES.write_text(str(PAGES_OF_TWO_PODS))  # a kubelet counts them when it starts
     podperf("cluster", "up")
     try:
         with closing(log_in(str(KUBECONFIG), None)) as found:
             yield found
     finally:
         podperf("cluster", "down")
+        HUGEPAGES.write_text(reserved)
     assert once_as(before, snapshot) == before
 
 
@@ -116,7 +122,11 @@ def topology(folder: Path, **settings: Any) -> Topology:
 
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize(
-    ("name", "number"), [("linux-bridge", 2), ("macvlan", 1), ("ptp", 1), ("routed", 1), ("tc-redirect", 1)]
+    ("name", "number"),
+    [
+        *(("linux-bridge", 2), ("macvlan", 1), ("ptp", 1), ("routed", 1), ("tc-redirect", 1)),
+        *(("af-xdp", 1), ("memif", 2), ("ovs-dpdk", 1)),
+    ],
 )
 def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, number: int) -> None:
     need(name)
@@ -150,6 +160,60 @@ def test_a_pod_has_a_whole_cpu_alone_if_the_topology_says_so(tmp_path: Path) -> 
                 (told,) = sut.describe()["runtime"]["pods"].values()
                 assert told["quality_of_service"] == "Guaranteed"
                 assert told["cpus"].isdigit() and told["cpus_of_threads"] == [told["cpus"]]
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_program_polls_on_the_cpu_that_its_pod_has_alone(tmp_path: Path) -> None:
+    need("af-xdp")
+    host = LocalHost()
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path, isolation="exclusive"), host, [host])) as testbed,
+        testbed.build(Chain("af-xdp", 1), SMALL) as sut,
+    ):
+        send(sut)
+        (told,) = sut.describe()["runtime"]["pods"].values()
+        (application,) = sut.applications
+        for poller in application.pollers():
+            assert f"Cpus_allowed_list:\t{told['cpus']}\n" in Path(f"/proc/{poller}/status").read_text()
+        assert [each.pods for each in sut.cpu_plans] == [(int(told["cpus"]),)]
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path) -> None:
+    need("memif")
+    host = LocalHost()
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path, hugepages="2Mi"), host, [host])) as testbed,
+        testbed.build(Chain("memif", 2), SMALL) as sut,
+    ):
+        send(sut)
+        assert [sum(each.hugepages_mib().values()) for each in sut.applications] == [POD_MEMORY] * 2
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_program_that_is_killed_has_the_reason_of_the_cluster(tmp_path: Path) -> None:
+    need("af-xdp")
+    host = LocalHost()
+    with (
+        RunLock(),
+        closing(LiveTestbed.on(topology(tmp_path), host, [host])) as testbed,
+        testbed.build(Chain("af-xdp", 1), SMALL) as sut,
+    ):
+        (poller, *_) = sut.applications[0].pollers()
+        os.kill(poller, signal.SIGKILL)
+        assert once_as(True, lambda: bool(said_by(sut.check)))
+        assert "as the cluster says: its program ended with exit code 137" in said_by(sut.check)
+
+
+def said_by(check: Callable[[], None]) -> str:
+    """The error of a check; empty if it has none."""
+    try:
+        check()
+    except PodperfError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.usefixtures("nothing_left")

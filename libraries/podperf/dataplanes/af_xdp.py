@@ -15,7 +15,7 @@ from podperf.dataplanes.base import DataPlane, PodQueues, RunningDataPlane, Work
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
-from podperf.dataplanes.user_space_ports import leave_queues_each, start_pods_with_ports
+from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_queues_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import write_attribute
 from podperf.kernel.receive_threads import dedicate_receive_processing
@@ -35,8 +35,7 @@ class AfXdp(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.EBPF
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
     pod_queues: ClassVar[PodQueues] = PodQueues.BY_CARD
-    # For the socket, for the XDP program that fills it, and for memory that stays where it is.
-    program_capabilities: ClassVar[tuple[str, ...]] = ("BPF", "IPC_LOCK", "NET_ADMIN", "NET_RAW")
+    program_capabilities: ClassVar[tuple[str, ...]] = AF_XDP_CAPABILITIES
     busy_budget: ClassVar[int] = 0  # most frames that one busy-poll call takes; 0: no busy polling
     interface_settings: ClassVar[Mapping[str, int]] = {}
 

@@ -14,7 +14,7 @@ from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.buffers import refuse_large_frames
 from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
-from podperf.dataplanes.user_space_ports import leave_one_queue_each, start_pods_with_ports
+from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
 from podperf.hosts.linux import package_versions, unix_socket
 from podperf.kernel.receive_threads import dedicate_receive_processing
@@ -33,6 +33,7 @@ class Memif(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.USER_SPACE
     least_pods: ClassVar[int] = 2
     forwarders: ClassVar[Sequence[str]] = tuple(FORWARDERS)
+    program_capabilities: ClassVar[tuple[str, ...]] = AF_XDP_CAPABILITIES  # of the first and the last pod
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

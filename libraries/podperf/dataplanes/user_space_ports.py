@@ -13,6 +13,11 @@ from podperf.kernel import pci
 from podperf.kernel.queues import leave_queues
 from podperf.pods.base import Attachment, Pod
 
+# The program of a pod needs these for an AF_XDP socket: NET_RAW for the socket, IPC_LOCK for its memory, NET_ADMIN for
+# the XDP program that fills it. libxdp asks the kernel for XDP programs by their number, which needs SYS_ADMIN (bpf(2),
+# BPF_PROG_GET_FD_BY_ID).
+AF_XDP_CAPABILITIES = ("IPC_LOCK", "NET_ADMIN", "NET_RAW", "SYS_ADMIN")
+
 
 def take_ports(worker: Worker, undo: ExitStack) -> Mapping[str, str]:
     """Take both ports from the kernel until `undo`. Returns the PCI addresses of `left` and `right`.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from podperf.errors import PodperfError
-from podperf.hosts.base import Host, Process
+from podperf.hosts.base import Host, Process, shown
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.hosts.shell_script import shell_script
 
@@ -66,6 +66,7 @@ class ProgramOfContainer(Process):
         self, machine: Host, container: str, pid: int, why_ended: Callable[[], str | None], command: Sequence[str]
     ) -> None:
         self._machine, self._why_ended, self.pid = machine, why_ended, pid
+        self._name = f"`{shown(command)}` in container {container}"
         self._relay = machine.spawn(*_RELAY, str(_FOLDERS / container), shlex.join(command))
 
     def send(self, line: str) -> None:
@@ -75,9 +76,11 @@ class ProgramOfContainer(Process):
         try:
             return self._relay.receive(timeout)
         except PodperfError as error:
-            if why := self._why_ended():
-                raise PodperfError(f"{error}; the cluster says: {why}") from error
-            raise
+            if self.alive():
+                raise PodperfError(
+                    f"on {self._machine.name}, {self._name} gave no answer in {timeout:.0f} s"
+                ) from error
+            raise PodperfError(f"on {self._machine.name}, {self._name} has ended: {self.errors()}") from error
 
     def alive(self) -> bool:
         return self._relay.alive()
@@ -86,7 +89,7 @@ class ProgramOfContainer(Process):
         said = self._relay.errors()
         if self.alive() or not (why := self._why_ended()):
             return said
-        return f"{said}\nerror, as the cluster says: {why}"
+        return f"{said.rstrip()}\nerror, as the cluster says: {why}"
 
     def stop(self, timeout: float = 5.0) -> None:
         for signal in ("TERM", "KILL"):

@@ -48,6 +48,8 @@ SCHEMA: Mapping[str, Any] = {
 }
 _ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
 _PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
+# DPDK binds hugepages to a NUMA node (mbind(2)). The usual seccomp profile of containers permits this with SYS_NICE only.
+_FOR_HUGEPAGES = ("SYS_NICE",)
 # The sockets between pods, and to the switch, are in a folder of the node.
 _RUN_VOLUME: Mapping[str, Any] = {"name": "run", "hostPath": {"path": str(RUN_DIRECTORY), "type": "Directory"}}
 
@@ -138,7 +140,7 @@ def manifest_of(
     if program is None:
         return manifests.pod(pod, run, owners, _ASLEEP, settings.wishes, security=manifests.WITHOUT_RIGHTS)
     wishes = replace(settings.wishes, image=settings.program_image, further=_further(settings))
-    security = manifests.with_capabilities(program.capabilities)
+    security = manifests.with_capabilities((*program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
     found = manifests.pod(pod, run, owners, container_program.waiting(name), wishes, security=security)
     found["spec"]["volumes"] = [_RUN_VOLUME]
     return found
