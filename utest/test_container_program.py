@@ -77,9 +77,7 @@ def test_a_program_that_is_killed_has_the_reason_of_the_cluster(start: Start) ->
     os.kill(program.pid, signal.SIGKILL)
     assert until(lambda: not program.alive())
     assert "error, as the cluster says: OOMKilled" in program.errors()
-    with pytest.raises(
-        PodperfError, match="`sh -c .*` in container pod1 has ended: .*(?s:.)*the cluster says: OOMKilled"
-    ):
+    with pytest.raises(PodperfError, match=r"exec cat` in container pod1 has ended: (?s:.)*OOMKilled"):
         program.receive(10)
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from podperf.dataplanes import DATA_PLANES
+from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes.placement import PodPlacement
@@ -269,7 +270,8 @@ def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
         if found["kind"] == "Pod"
     ]
     assert len(pods) == 2
-    assert not any("add" in each["spec"]["containers"][0]["securityContext"]["capabilities"] for each in pods)
+    given = [each["spec"]["containers"][0]["securityContext"]["capabilities"].get("add") for each in pods]
+    assert given == [list(AF_XDP_CAPABILITIES)] * 2
 
 
 def test_a_program_that_drives_cards_is_skipped_with_the_reason() -> None:

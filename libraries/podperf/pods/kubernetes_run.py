@@ -48,7 +48,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 _ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
 _PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
-# DPDK binds hugepages to a NUMA node (mbind(2)). The usual seccomp profile of containers permits this with SYS_NICE only.
+# DPDK binds hugepages to a NUMA node (mbind(2)). The usual seccomp profile of containers wants SYS_NICE for this.
 _FOR_HUGEPAGES = ("SYS_NICE",)
 # The sockets between pods, and to the switch, are in a folder of the node.
 _RUN_VOLUME: Mapping[str, Any] = {"name": "run", "hostPath": {"path": str(RUN_DIRECTORY), "type": "Directory"}}
