@@ -60,6 +60,7 @@ pytestmark = [
     pytest.mark.usefixtures("time_is_left"),
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 START_TIMEOUT = 120.0  # seconds
 EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
 SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
@@ -434,6 +435,39 @@ class TestMeasuring:
         for kind in ("pods", "configmaps"):
             found = api.ask("GET", f"/api/v1/namespaces/{name}/{kind}")["items"]
             assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
+
+    def test_the_reason_of_an_admission_policy_is_told(self, api: Api) -> None:
+        """Such a policy refuses as a webhook does, and needs no server."""
+        name, message = "forbidding", "no pods on Wednesdays"
+        api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        of_pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+        spec = {
+            "matchConstraints": {"resourceRules": [of_pods]},
+            "validations": [{"expression": "false", "message": message}],
+        }
+        there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+        binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": there}
+        kinds = {"validatingadmissionpolicies": spec, "validatingadmissionpolicybindings": binding}
+        try:
+            for kind, content in kinds.items():
+                api.ask("POST", f"{ADMISSION}/{kind}", {"metadata": {"name": name}, "spec": content})
+            pod = manifests.pod("p", "none", [], ["sleep", "1"], PodWishes(IMAGE))
+
+            def refuses() -> bool:
+                try:
+                    api.ask("POST", f"/api/v1/namespaces/{name}/pods", pod, [("dryRun", "All")])
+                except ApiError as error:
+                    return message in str(error)
+                return False
+
+            assert once_as(True, refuses), "the API server reads a new policy within a second or two"
+            with pytest.raises(ApiError, match=message):
+                KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=name))
+            left = api.ask("GET", f"/api/v1/namespaces/{name}/configmaps")["items"]
+            assert {each["metadata"]["name"] for each in left} <= {"kube-root-ca.crt"}
+        finally:
+            for kind in kinds:
+                api.delete(f"{ADMISSION}/{kind}/{name}")
 
     @pytest.mark.parametrize(
         ("wishes", "command", "cause"),
