@@ -45,9 +45,9 @@ def until(true: Callable[[], bool]) -> bool:
     return true()
 
 
-@pytest.mark.parametrize("word", ["plain", "two words", 'it\'s "quoted"', "$HOME;`id`"])
+@pytest.mark.parametrize("word", ["plain", "two words", 'it\'s "quoted"', "$HOME;`id`", r"a\nb\\c"])
 def test_a_program_has_its_words_its_input_and_its_output(start: Start, word: str) -> None:
-    program = start("sh", "-c", 'echo "$0"; echo wrong >&2; exec cat', word)
+    program = start("sh", "-c", 'printf "%s\\n" "$0"; echo wrong >&2; exec cat', word)
     assert program.receive(10) == word
     for line in ("one", "two"):
         program.send(line)

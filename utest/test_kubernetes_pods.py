@@ -15,6 +15,7 @@ from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES
 from podperf.errors import PodperfError, Unavailable
 from podperf.kernel.cpus import Cpus
+from podperf.kubernetes.api import ApiError
 from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
@@ -68,7 +69,7 @@ def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
 
 
 def test_a_pod_with_a_program_waits_for_it_with_the_rights_that_it_needs() -> None:
-    program = PodProgram(capabilities=("NET_RAW", "BPF"))
+    program = PodProgram(("NET_RAW", "BPF"))
     pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of(program_image="mine:1"), program)
     (container,) = pod["spec"]["containers"]
     assert container["image"] == "mine:1"
@@ -256,6 +257,22 @@ def test_a_plan_in_a_given_namespace_makes_none() -> None:
         ("Pod", "mine"),
     ]
     assert steps[-1].text == "kubectl delete --namespace=mine configmap podperf-run-plan"
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised"),
+    [('pods "pod1" is forbidden: violates PodSecurity "baseline:latest"', Unavailable), ("no", ApiError)],
+)
+def test_a_namespace_that_forbids_a_pod_by_its_security_level_is_a_skip(answer: str, raised: type[Exception]) -> None:
+    class Forbids(OneNode):
+        def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
+            if method == "POST" and path.endswith("/pods"):
+                raise ApiError(f"{method} {path}", 403, answer)
+            return super().ask(method, path, body, query)
+
+    server: Any = Forbids()
+    with pytest.raises(raised, match=answer):
+        RunInCluster(server, settings_of()).create("pod1", PodProgram())
 
 
 def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:

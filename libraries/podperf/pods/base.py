@@ -40,10 +40,9 @@ class Attachment:
 class PodProgram:
     """What a runtime must know about the program of a pod before the pod starts.
 
-    Its memory is in `pages`. In a container it needs these `capabilities` (names of capabilities(7) without CAP_).
+    In a container it needs these `capabilities` (names of capabilities(7) without CAP_).
     """
 
-    pages: PageSize = PageSize.NONE
     capabilities: tuple[str, ...] = ()
 
 

@@ -8,10 +8,11 @@ from typing import Any, Literal, Protocol
 
 import yaml
 
+from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api
+from podperf.kubernetes.api import Api, ApiError
 from podperf.kubernetes.execute import execute
 from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_phase, first_ended
@@ -161,7 +162,12 @@ class RunInCluster(ChainPods):
 
     def create(self, name: str, program: PodProgram | None) -> str:
         pod = manifest_of(name, self._place.run, self._place.owners, self._settings, program)
-        self._place.start(pod)
+        try:
+            self._place.start(pod)
+        except ApiError as error:
+            if "violates PodSecurity" in error.message:
+                raise Unavailable(error.message) from error
+            raise
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:

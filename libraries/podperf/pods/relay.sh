@@ -14,5 +14,5 @@ readers="$readers $!"
 cat <"$1/output" 3<&- &
 output=$!
 readers="$readers $output"
-echo "exec $2 <'$1/input' >'$1/output' 2>'$1/errors'" >"$1/program"
+printf "exec %s <'%s/input' >'%s/output' 2>'%s/errors'\n" "$2" "$1" "$1" "$1" >"$1/program"
 wait "$output"

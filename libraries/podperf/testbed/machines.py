@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from podperf.cpu_plan import CpuPlan
@@ -158,8 +158,8 @@ class Machines:
         """The worker for a data plane, with these ports in this namespace and these roles of its CPUs."""
         started: list[Pod] = []
         pages = self.runtime.pages(machine.placement.hugepages)
-        program = None if needs.program is None else replace(needs.program, pages=pages)
-        pods = RememberedPods(self.runtime.on(machine.host, namespace, program), started, cpus.allocation.limits)
+        runtime = self.runtime.on(machine.host, namespace, needs.program)
+        pods = RememberedPods(runtime, started, cpus.allocation.limits)
         return Worker(
             namespace,
             namespace.namespace,

@@ -185,7 +185,7 @@ class LiveTestbed(Machines):
         """
         data_plane = self.demand(chain)()
         plans = cpus or self.cpu_plans(chain)
-        program = None if _application(chain) is None else PodProgram(capabilities=data_plane.program_capabilities)
+        program = None if _application(chain) is None else PodProgram(data_plane.program_capabilities)
         needs = ChainNeeds(_mtu(frame), program)
         self.go_back(chain.workers)
         with ExitStack() as undo:
