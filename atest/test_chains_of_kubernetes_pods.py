@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ BUILDING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from podperf.hosts.local import LocalHost
-from podperf.model import Chain, FrameSize, PageSize
+from podperf.model import Chain, FrameSize
 from podperf.testbed.known_topology import read_topology
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
@@ -120,6 +120,14 @@ def topology(folder: Path, **settings: Any) -> Topology:
     return load_topology(path, DATA_PLANES, POD_RUNTIMES)
 
 
+@contextmanager
+def on_cluster(folder: Path, **settings: Any) -> Iterator[LiveTestbed]:
+    """This machine as a testbed whose pods are in this cluster."""
+    host = LocalHost()
+    with RunLock(), closing(LiveTestbed.on(topology(folder, **settings), host, [host])) as testbed:
+        yield testbed
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize(
     ("name", "number"),
@@ -130,10 +138,8 @@ def topology(folder: Path, **settings: Any) -> Topology:
 )
 def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, number: int) -> None:
     need(name)
-    host = LocalHost()
     with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path), host, [host])) as testbed,
+        on_cluster(tmp_path) as testbed,
         testbed.build(Chain(name, number), SMALL) as sut,
     ):
         send(sut)
@@ -150,11 +156,7 @@ def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, numbe
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_pod_has_a_whole_cpu_alone_if_the_topology_says_so(tmp_path: Path) -> None:
-    host = LocalHost()
-    with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path, isolation="exclusive"), host, [host])) as testbed,
-    ):
+    with on_cluster(tmp_path, isolation="exclusive") as testbed:
         for _ in range(2):  # the second chain needs the CPU of the first one
             with testbed.build(Chain("macvlan", 1), SMALL) as sut:
                 (told,) = sut.describe()["runtime"]["pods"].values()
@@ -165,10 +167,8 @@ def test_a_pod_has_a_whole_cpu_alone_if_the_topology_says_so(tmp_path: Path) -> 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_program_polls_on_the_cpu_that_its_pod_has_alone(tmp_path: Path) -> None:
     need("af-xdp")
-    host = LocalHost()
     with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path, isolation="exclusive"), host, [host])) as testbed,
+        on_cluster(tmp_path, isolation="exclusive") as testbed,
         testbed.build(Chain("af-xdp", 1), SMALL) as sut,
     ):
         send(sut)
@@ -182,10 +182,8 @@ def test_a_program_polls_on_the_cpu_that_its_pod_has_alone(tmp_path: Path) -> No
 @pytest.mark.usefixtures("nothing_left")
 def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path) -> None:
     need("memif")
-    host = LocalHost()
     with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path, hugepages="2Mi"), host, [host])) as testbed,
+        on_cluster(tmp_path, hugepages="2Mi") as testbed,
         testbed.build(Chain("memif", 2), SMALL) as sut,
     ):
         send(sut)
@@ -195,10 +193,8 @@ def test_a_program_has_the_hugepages_that_its_pod_asked_for(tmp_path: Path) -> N
 @pytest.mark.usefixtures("nothing_left")
 def test_a_program_that_is_killed_has_the_reason_of_the_cluster(tmp_path: Path) -> None:
     need("af-xdp")
-    host = LocalHost()
     with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path), host, [host])) as testbed,
+        on_cluster(tmp_path) as testbed,
         testbed.build(Chain("af-xdp", 1), SMALL) as sut,
     ):
         (poller, *_) = sut.applications[0].pollers()
@@ -218,11 +214,9 @@ def said_by(check: Callable[[], None]) -> str:
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_chain_that_the_cluster_cannot_place_says_why_and_leaves_nothing(tmp_path: Path) -> None:
-    host = LocalHost()
     image = {"image": "localhost/none:1", "pull_policy": "Never"}
     with (
-        RunLock(),
-        closing(LiveTestbed.on(topology(tmp_path, **image), host, [host])) as testbed,
+        on_cluster(tmp_path, **image) as testbed,
         pytest.raises(PodperfError, match="ErrImageNeverPull"),
         testbed.build(Chain("macvlan", 1), SMALL),
     ):

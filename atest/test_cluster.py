@@ -437,7 +437,7 @@ class TestMeasuring:
             assert not [each for each in found if each["metadata"]["name"] != "kube-root-ca.crt"], kind
 
     def test_the_reason_of_an_admission_policy_is_told(self, api: Api) -> None:
-        """Such a policy refuses as a webhook does, and needs no server."""
+        """A policy refuses a pod as a webhook does. The API server judges by itself: no further server is needed."""
         name, message = "forbidding", "no pods on Wednesdays"
         api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         of_pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

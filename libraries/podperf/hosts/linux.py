@@ -24,13 +24,11 @@ _AWAIT_CARRIER = 'until ip link show dev "$1" | grep -q LOWER_UP; do sleep 0.05;
 # `sh -c` runs this with interface, attribute and value. A sysfs shows the interfaces of the network namespace that
 # mounted it. /sys belongs to the machine's own namespace. So this mounts another sysfs on /sys/class, because the
 # kernel refuses to mount one on /sys itself. All sysfs of one namespace have the same state, and a container mounts its
-# sysfs for reading only. So this one is remounted for writing. The container's own mount stays for reading only.
-_INTERFACE = (
-    "mount --make-rprivate / && mount -t sysfs sysfs /sys/class && mount -o remount,rw /sys/class && "
-    'cd "/sys/class/class/net/$1" && '
-)
-_WRITE_ATTRIBUTE = _INTERFACE + 'echo "$3" > "$2"'
-_READ_ATTRIBUTE = _INTERFACE + '{ cat "$2" 2>/dev/null || echo 0; }'
+# sysfs for reading only. So a write remounts this one. The container's own mount stays for reading only.
+_SYSFS = "mount --make-rprivate / && mount -t sysfs sysfs /sys/class && "
+_TO_INTERFACE = 'cd "/sys/class/class/net/$1" && '
+_WRITE_ATTRIBUTE = f'{_SYSFS}mount -o remount,rw /sys/class && {_TO_INTERFACE}echo "$3" > "$2"'
+_READ_ATTRIBUTE = f'{_SYSFS}{_TO_INTERFACE}{{ cat "$2" 2>/dev/null || echo 0; }}'
 
 
 def ip(host: Host, *arguments: str) -> None:

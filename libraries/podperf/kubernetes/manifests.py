@@ -21,14 +21,6 @@ OF_TESTER: Mapping[str, Any] = {
     "capabilities": {"drop": list(_DROPPED)},
     "readOnlyRootFilesystem": True,
 }
-# A pod in which only the kernel forwards needs nothing. It satisfies the pod security level `restricted`.
-WITHOUT_RIGHTS: Mapping[str, Any] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "runAsUser": 65534,
-}
 
 
 def with_capabilities(names: Sequence[str]) -> dict[str, Any]:
@@ -37,6 +29,8 @@ def with_capabilities(names: Sequence[str]) -> dict[str, Any]:
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities, "readOnlyRootFilesystem": True}
 
 
+# A pod in which only the kernel forwards needs nothing. It satisfies the pod security level `restricted`.
+WITHOUT_RIGHTS: Mapping[str, Any] = {**with_capabilities(()), "runAsNonRoot": True, "runAsUser": 65534}
 _SHARED_CPU = "100m"  # that a pod without CPUs of its own asks for
 
 

@@ -38,9 +38,9 @@ class Attachment:
 
 @dataclass(frozen=True)
 class PodProgram:
-    """What a runtime must know about the program of a pod before the pod starts.
+    """A program that a pod will run. The runtime knows this before it starts the pod.
 
-    In a container it needs these `capabilities` (names of capabilities(7) without CAP_).
+    In a container the program needs these `capabilities` (names of capabilities(7) without CAP_).
     """
 
     capabilities: tuple[str, ...] = ()
