@@ -41,7 +41,7 @@ def gone(pid: int, within: float = 5.0) -> bool:
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # before, and while its file is read (proc(5))
             return True
         if state == "Z":
             return True

@@ -98,7 +98,7 @@ def held(host: Host, process: int) -> dict[str, int]:
     """MiB of hugepages that a process has mapped on each NUMA node (proc(5)); empty if the kernel has no numa_maps."""
     try:
         maps = host.get(f"/proc/{process}/numa_maps").decode()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # no numa_maps in this kernel, or the process has ended
         return {}
     kib: Counter[str] = Counter()
     for line in maps.splitlines():
