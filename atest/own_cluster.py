@@ -15,10 +15,11 @@ from podperf.kubernetes.api import Api
 KUBECONFIG = FOLDER / "kubeconfig"
 
 
-def need_programs() -> None:
+def need_programs(*, multus: bool = False) -> None:
     """Skip the test unless the programs of the cluster are built, or are to be built. Unavailable if none can run."""
-    if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost()):
-        pytest.skip("the programs of the cluster are not built: sudo ./podperf cluster up, or PODPERF_CLUSTER=1")
+    if os.environ.get("PODPERF_CLUSTER") != "1" and not are_ready(LocalHost(), multus=multus):
+        how = "cluster up --multus" if multus else "cluster up"
+        pytest.skip(f"the programs of the cluster are not built: sudo ./podperf {how}, or PODPERF_CLUSTER=1")
     of_this_machine()
 
 

@@ -64,16 +64,16 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """The API of a cluster of one node. The machine is as before when it has ended."""
+    """The API of a cluster of one node with Multus. The machine is as before when it has ended."""
     try:
-        need_programs()
+        need_programs(multus=True)
     except Unavailable as reason:
         pytest.skip(str(reason))
     podperf("cluster", "down")
     before = snapshot()
     reserved = HUGEPAGES.read_text()
     HUGEPAGES.write_text(str(PAGES_OF_TWO_PODS))  # a kubelet counts them when it starts
-    podperf("cluster", "up")
+    podperf("cluster", "up", "--multus")
     try:
         with closing(log_in(str(KUBECONFIG), None)) as found:
             yield found
@@ -130,16 +130,19 @@ def on_cluster(folder: Path, **settings: Any) -> Iterator[LiveTestbed]:
 
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize(
-    ("name", "number"),
+    ("name", "number", "attached_by"),
     [
-        *(("linux-bridge", 2), ("macvlan", 1), ("ptp", 1), ("routed", 1), ("tc-redirect", 1)),
-        *(("af-xdp", 1), ("memif", 2), ("ovs-dpdk", 1)),
+        *(("linux-bridge", 2, "podperf"), ("macvlan", 1, "podperf"), ("ptp", 1, "podperf")),
+        *(("routed", 1, "podperf"), ("tc-redirect", 1, "podperf"), ("af-xdp", 1, "podperf")),
+        *(("memif", 2, "podperf"), ("ovs-dpdk", 1, "podperf")),
+        *(("linux-bridge", 2, "multus"), ("macvlan", 2, "multus"), ("ipvlan", 1, "multus"), ("ptp", 1, "multus")),
+        *(("docker", 1, "multus"), ("af-xdp", 1, "multus"), ("memif", 2, "multus")),
     ],
 )
-def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, number: int) -> None:
+def test_frames_cross_a_chain_of_pods(api: Api, tmp_path: Path, name: str, number: int, attached_by: str) -> None:
     need(name)
     with (
-        on_cluster(tmp_path) as testbed,
+        on_cluster(tmp_path, attached_by=attached_by) as testbed,
         testbed.build(Chain(name, number), SMALL) as sut,
     ):
         send(sut)
@@ -250,12 +253,17 @@ def test_clean_deletes_what_a_killed_run_left(api: Api, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.8, 1.5, 2.5])
-def test_so_it_does_at_whatever_step_the_run_was_killed(api: Api, tmp_path: Path, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "attached_by"),
+    [(0.0, "podperf"), (0.3, "multus"), (0.8, "podperf"), (1.5, "multus"), (2.5, "podperf"), (3.0, "multus")],
+)
+def test_so_it_does_at_whatever_step_the_run_was_killed(
+    api: Api, tmp_path: Path, seconds: float, attached_by: str
+) -> None:
     """`seconds` after the run has made its namespace."""
     before = namespaces(api)
     path = tmp_path / "chains.yaml"
-    path.write_text(written())
+    path.write_text(written(attached_by=attached_by))
     run = subprocess.Popen([sys.executable, "-c", BUILDING, str(ROOT / "libraries"), str(path)])
     deadline = time.monotonic() + START_TIMEOUT
     while namespaces(api) == before and run.poll() is None and time.monotonic() < deadline:

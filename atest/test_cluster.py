@@ -43,7 +43,15 @@ from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.receive_threads import starter
-from podperf.kubernetes.rights import NAMESPACED_FILE, OF_A_RUN, OF_NAMESPACES, OF_POLICIES, OF_SERVICES, allowed
+from podperf.kubernetes.rights import (
+    NAMESPACED_FILE,
+    OF_A_RUN,
+    OF_ATTACHMENTS,
+    OF_NAMESPACES,
+    OF_POLICIES,
+    OF_SERVICES,
+    allowed,
+)
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.settings import IMAGE
 from podperf.model import FrameSize, TrafficProfile, Trial
@@ -290,7 +298,7 @@ class TestMeasuring:
         limited = tmp_path / "kubeconfig"
         limited.write_text(yaml.safe_dump(content))
         with closing(log_in(str(limited), None)) as login:
-            of_runs = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES)
+            of_runs = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES, *OF_ATTACHMENTS)
             assert all(allowed(login, each, "podperf") for each in of_runs)
             assert not any(allowed(login, each, None) for each in (*of_runs, *OF_NAMESPACES))
             with pytest.raises(ApiError, match="forbidden"):

@@ -27,7 +27,7 @@ from podperf.cluster import layout, lifecycle
 from podperf.cluster.certificates import Authority
 from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
 from podperf.cluster.layout import ClusterLayout, ClusterNode
-from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, ClusterPrograms, GoModule, PolicyPrograms, go_version
+from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, MULTUS, ClusterPrograms, GoModule, PolicyPrograms, go_version
 from podperf.cluster.relay import listen, relay
 from podperf.errors import PodperfError
 
@@ -42,13 +42,13 @@ def wanted(tmp_path: Path) -> ClusterLayout:
     extensions = tmp_path / "policies" / "usr/lib/x86_64-linux-gnu/xtables"
     extensions.mkdir(parents=True)
     policies = PolicyPrograms(tmp_path / "policies", tmp_path / "kube-router")
-    programs = ClusterPrograms(debian, tmp_path / "kubernetes", policies)
+    programs = ClusterPrograms(debian, tmp_path / "kubernetes", policies, tmp_path / "multus")
     return ClusterLayout(programs, 4321, layout.nodes(2), (tmp_path / "image.tar",), tmp_path / "run", ("/a", "/b"))
 
 
 def test_a_layout_reaches_the_first_process_unchanged(wanted: ClusterLayout) -> None:
     assert layout.from_json(wanted.as_json()) == wanted
-    without = replace(wanted, parts=replace(wanted.parts, policies=None))
+    without = replace(wanted, parts=replace(wanted.parts, policies=None, multus=None))
     assert layout.from_json(without.as_json()) == without
 
 
@@ -90,6 +90,17 @@ def test_settings_of_a_node_name_only_files_that_are_made(wanted: ClusterLayout)
     assert settings["authentication"]["anonymous"] == {"enabled": False}
     proxy = yaml.safe_load(found[folder / "kube-proxy.yaml"])
     assert proxy["clientConnection"]["kubeconfig"] in set(map(str, found))
+    multus = json.loads(found[folder / "net.d" / "00-multus.conf"])
+    assert {multus["kubeconfig"], multus["clusterNetwork"]} <= set(map(str, found))
+    assert min(each.name for each in found if each.parent == folder / "net.d") == "00-multus.conf", (
+        "the first one counts"
+    )
+
+
+def test_without_multus_the_nodes_call_the_plug_ins_of_debian(wanted: ClusterLayout) -> None:
+    without = replace(wanted, parts=replace(wanted.parts, multus=None))
+    assert str(without.plugins) == wanted.parts.plugins and wanted.plugins.is_relative_to(wanted.folder)
+    assert not [each for each in layout.files(without) if "multus" in each.name]
 
 
 def test_nodes_have_networks_of_their_own() -> None:
@@ -200,7 +211,7 @@ def test_an_old_go_is_told_from_a_new_one() -> None:
     assert go_version("") is None
 
 
-@pytest.mark.parametrize("module", [KUBERNETES, KUBE_ROUTER])
+@pytest.mark.parametrize("module", [KUBERNETES, KUBE_ROUTER, MULTUS])
 def test_a_module_requires_the_programs_that_are_built(module: GoModule) -> None:
     assert tuple(re.findall(r'_ "(\S+)"', (module.folder / "tools.go").read_text())) == module.programs
     assert f"{module.requires} v{module.version} h1:" in (module.folder / "go.sum").read_text()

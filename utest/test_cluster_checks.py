@@ -16,6 +16,8 @@ from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_READER,
     OF_A_RUN,
+    OF_ATTACHMENTS,
+    OF_DAEMONS,
     OF_POLICIES,
     OF_SERVICES,
     READER_FILE,
@@ -42,7 +44,7 @@ def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
     groups = {""}
     for document in yaml.safe_load_all((ROOT / NAMESPACED_FILE).read_text()):
         groups |= {each for rule in document.get("rules", ()) for each in rule["apiGroups"]}
-    wanted = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES)
+    wanted = (*OF_A_RUN, *OF_SERVICES, *OF_POLICIES, *OF_ATTACHMENTS)
     assert groups == {each.group for each in wanted}
     for group in groups:
         assert granted(NAMESPACED_FILE, "Role", group) == {each.name for each in wanted if each.group == group}
@@ -50,6 +52,7 @@ def test_the_file_for_a_namespace_grants_what_a_run_needs_and_no_more() -> None:
 
 def test_the_file_for_reading_grants_what_check_reads_and_no_more() -> None:
     assert granted(READER_FILE, "ClusterRole") == {each.name for each in OF_A_READER}
+    assert granted(READER_FILE, "ClusterRole", "apps") == {each.name for each in OF_DAEMONS}
     assert {each.split()[0] for each in granted(READER_FILE, "ClusterRole")} == {"get", "list"}
 
 
@@ -122,6 +125,7 @@ class Cluster:
 
     refused: set[str] = field(default_factory=set)
     level: str = "baseline"
+    multus: str | None = None  # the image
     where: str = "https://cluster"
 
     def ask(self, method: str, path: str, body: Any = None, query: Sequence[tuple[str, str]] = ()) -> Any:
@@ -131,6 +135,9 @@ class Cluster:
             asked = body["spec"]["resourceAttributes"]
             name = "/".join(filter(None, (asked["resource"], asked["subresource"])))
             return {"status": {"allowed": f"{asked['verb']} {name}" not in self.refused}}
+        if path == "/apis/apps/v1/daemonsets" and self.multus is not None:
+            images = ("quay.io/calico/node:v3.28.0", "example.com/logs:1", self.multus)
+            return {"items": [{"spec": {"template": {"spec": {"containers": [{"image": each}]}}}} for each in images]}
         if path == "/api/v1/nodes":
             return {"items": [NODE]}
         if path == "/api/v1/namespaces/mine":
@@ -138,7 +145,7 @@ class Cluster:
         raise ApiError(path, 404, "not found")
 
     def exists(self, path: str) -> bool:
-        return False
+        return self.multus is not None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -151,6 +158,20 @@ def checked(
     monkeypatch.setattr(cluster_checks, "log_in", lambda *_: cluster)
     settings = KubernetesSettings(PodWishes("i"), namespace=namespace, **further)
     return {each.subject: each for each in check_cluster(settings)}
+
+
+def test_the_network_of_a_cluster_and_multus_have_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster(multus="ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2"))
+    assert found["network (CNI)"].detail == "quay.io/calico/node:v3.28.0"
+    assert found["Multus"].state is State.OK and found["Multus"].detail.endswith("multus-cni:v4.2.2")
+
+
+def test_multus_is_missing_only_where_the_topology_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(monkeypatch, Cluster())
+    assert (found["Multus"].state, found["network (CNI)"].state) == (State.SKIPPED, State.UNCHECKED)
+    monkeypatch.setattr(KubernetesSettings, "further_rights", OF_ATTACHMENTS)
+    missing = checked(monkeypatch, Cluster())["Multus"]
+    assert missing.state is State.MISSING and missing.needed and "tester.settings.attached_by" in missing.remedy
 
 
 def test_a_sound_cluster_has_nothing_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:

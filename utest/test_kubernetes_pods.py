@@ -14,8 +14,10 @@ import yaml
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes.api import ApiError
+from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
@@ -103,12 +105,15 @@ class Pods(ChainPods):
     def __init__(self, placement: PodPlacement = NOT_READ) -> None:
         self.given, self.there, self.waited = placement, list[str](), list[list[str]]()
 
-    def create(self, name: str, program: PodProgram | None) -> str:
+    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
         self.there.append(name)
         return name
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}")
+
+    def attached(self, pod: str) -> dict[str, list[str]]:
+        return {}
 
     def placement(self, pod: str) -> PodPlacement:
         return self.given
@@ -128,7 +133,9 @@ class Pods(ChainPods):
 
 
 def runtime(pods: Pods, host: ScriptedHost, **settings: Any) -> KubernetesPods:
-    return KubernetesPods(host, host, settings_of(**settings), lambda _: pods, lambda: "v1.34.4")
+    return KubernetesPods(
+        host, NetworkNamespace("podperf-worker"), settings_of(**settings), lambda _: pods, lambda: "v1.34.4"
+    )
 
 
 def test_pods_end_together_and_are_awaited_once() -> None:

@@ -28,12 +28,15 @@ def main(arguments: Sequence[str]) -> int:
         "--network-policies", action="store_true", help="for up; the cluster enforces NetworkPolicies (kube-router)"
     )
     parser.add_argument(
+        "--multus", action="store_true", help="for up; pods can have further interfaces (NetworkAttachmentDefinitions)"
+    )
+    parser.add_argument(
         "--image", type=Path, action="append", default=[], help="for up: an archive of a further image for the nodes"
     )
     wanted = parser.parse_args(arguments)
     if wanted.what == "up":
         here = LocalHost()
-        parts = ready_parts(here, _say, policies=wanted.network_policies)
+        parts = ready_parts(here, _say, policies=wanted.network_policies, multus=wanted.multus)
         images = [ready_image(here, _say, each).path for each in (POD, DPDK)]
         began = time.monotonic()
         found = lifecycle.up(parts, wanted.nodes, [*images, *wanted.image], _say)

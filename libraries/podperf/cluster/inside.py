@@ -81,6 +81,12 @@ class Inside:
         self._do("mkdir", "-p", str(self._wanted.run_of_machine))
         self._do("mount", "--bind", "/run", str(self._wanted.run_of_machine))
         self._do("mount", "-t", "tmpfs", "-o", "mode=755", "run", "/run")
+        # The CNI plug-in podperf-in-network enters network namespaces of the machine.
+        self._do("mkdir", "-p", str(self._wanted.processes_of_machine))
+        self._do("mount", "--bind", "/proc", str(self._wanted.processes_of_machine))
+        self._do("mount", "-t", "proc", "proc", "/proc")
+        root = self._wanted.processes_of_machine / os.environ["KEEPER"] / "root"
+        self._wanted.root_of_machine.symlink_to(root)
         for command in layout.network_commands(self._wanted.nodes):
             self._do(*command)
 

@@ -74,6 +74,7 @@ class ClusterLayout:
                 "policies": policies and [str(policies.debian), str(policies.kube_router)],
                 "debian": str(self.parts.debian),
                 "kubernetes": str(self.parts.kubernetes),
+                "multus": self.parts.multus and str(self.parts.multus),
                 "port": self.port,
                 "nodes": len(self.nodes),
                 "images": list(map(str, self.images)),
@@ -85,6 +86,21 @@ class ClusterLayout:
     def of_node(self, node: ClusterNode) -> Path:
         """The folder of a node."""
         return self.folder / node.name
+
+    @property
+    def plugins(self) -> Path:
+        """The folder with the CNI plug-ins of the nodes. With Multus, it has links to all of them."""
+        return Path(self.parts.plugins) if self.parts.multus is None else self.folder / "plugins"
+
+    @property
+    def processes_of_machine(self) -> Path:
+        """The place where the cluster sees the machine's /proc."""
+        return self.folder / "proc"
+
+    @property
+    def root_of_machine(self) -> Path:
+        """A link by which the cluster sees the machine's network namespaces, also those that come later."""
+        return self.folder / "machine"
 
     @property
     def run_of_machine(self) -> Path:
@@ -105,8 +121,9 @@ def from_json(text: str) -> ClusterLayout:
     """The layout that `ClusterLayout.as_json` wrote."""
     found = json.loads(text)
     policies = found["policies"] and PolicyPrograms(*map(Path, found["policies"]))
+    multus = found["multus"] and Path(found["multus"])
     return ClusterLayout(
-        ClusterPrograms(Path(found["debian"]), Path(found["kubernetes"]), policies),
+        ClusterPrograms(Path(found["debian"]), Path(found["kubernetes"]), policies, multus),
         found["port"],
         nodes(found["nodes"]),
         tuple(map(Path, found["images"])),
@@ -174,13 +191,20 @@ def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) ->
     folder = layout.of_node(node)
     user = authority.certify(f"system:node:{node.name}", "system:nodes", (node.name, node.address))
     proxy = authority.certify("system:kube-proxy")
-    of_router = {}
+    further = {}
     if layout.parts.policies is not None:
         router = authority.certify("kube-router", ADMINISTRATORS)
         content = kubeconfig(API, authority.certificate, router.certificate, router.key)
-        of_router = {folder / "kube-router.kubeconfig": content}
+        further[folder / "kube-router.kubeconfig"] = content
+    if layout.parts.multus is not None:
+        multus = authority.certify("multus", ADMINISTRATORS)
+        content = kubeconfig(API, authority.certificate, multus.certificate, multus.key)
+        further[folder / "multus.kubeconfig"] = content
+        # A container runtime takes the first file of the folder.
+        further[folder / "net.d" / "00-multus.conf"] = json.dumps(multus_settings(layout, folder), indent=1).encode()
+        further[_own_network(folder)] = json.dumps(plugin(node), indent=1).encode()
     return {
-        **of_router,
+        **further,
         folder / "kubelet.crt": user.certificate,
         folder / "kubelet.key": user.key,
         folder / "authority.crt": authority.certificate,
@@ -188,7 +212,7 @@ def _files_of(layout: ClusterLayout, node: ClusterNode, authority: Authority) ->
         folder / "kube-proxy.kubeconfig": kubeconfig(API, authority.certificate, proxy.certificate, proxy.key),
         folder / "kube-proxy.yaml": yaml.safe_dump(kube_proxy_settings(folder, node)).encode(),
         folder / "kubelet.yaml": yaml.safe_dump(kubelet_settings(folder, node)).encode(),
-        folder / "containerd.toml": containerd_settings(layout.parts, folder).encode(),
+        folder / "containerd.toml": containerd_settings(layout, folder).encode(),
         folder / "resolv.conf": b"",
         folder / "net.d" / "10-podperf.conflist": json.dumps(network(node), indent=1).encode(),
     }
@@ -218,7 +242,20 @@ def kubeconfig(server: str, authority: bytes, certificate: bytes, key: bytes) ->
 
 def network(node: ClusterNode) -> dict[str, Any]:
     """The CNI configuration list of the cluster's own network: a bridge on each node, and routes between nodes."""
-    bridge = {
+    return {"cniVersion": "0.4.0", "name": "podperf", "plugins": [_bridge(node)]}
+
+
+def plugin(node: ClusterNode) -> dict[str, Any]:
+    """The same network as a configuration of one plug-in. Multus 4.2.2 loses the addresses of a list at a pod's end."""
+    return {"cniVersion": "0.4.0", "name": "podperf", **_bridge(node)}
+
+
+def _own_network(folder: Path) -> Path:
+    return folder / "own-network.conf"
+
+
+def _bridge(node: ClusterNode) -> dict[str, Any]:
+    return {
         "type": "bridge",
         "bridge": "cni0",
         "isGateway": True,
@@ -230,10 +267,25 @@ def network(node: ClusterNode) -> dict[str, Any]:
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
-    return {"cniVersion": "0.4.0", "name": "podperf", "plugins": [bridge]}
 
 
-def containerd_settings(parts: ClusterPrograms, folder: Path) -> str:
+def multus_settings(layout: ClusterLayout, folder: Path) -> dict[str, Any]:
+    """The configuration of Multus for one node: the cluster's own network first, then those of the pod's annotation."""
+    return {
+        "cniVersion": "0.4.0",
+        "name": "multus",
+        "type": "multus",
+        "kubeconfig": f"{folder}/multus.kubeconfig",
+        "confDir": f"{folder}/net.d",
+        "clusterNetwork": str(_own_network(folder)),
+        "binDir": str(layout.plugins),
+        "cniDir": "/run/multus",
+        "logFile": "/var/log/multus.log",
+        "logLevel": "error",
+    }
+
+
+def containerd_settings(layout: ClusterLayout, folder: Path) -> str:
     """The configuration of containerd for one node."""
     return f"""version = 2
 root = "{folder}/containerd"
@@ -247,14 +299,14 @@ state = "/run/containerd"
   disable_apparmor = true
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{parts.plugins}"
+    bin_dir = "{layout.plugins}"
     conf_dir = "{folder}/net.d"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        BinaryName = "{parts.of_debian("runc")}"
+        BinaryName = "{layout.parts.of_debian("runc")}"
         SystemdCgroup = false
 """
 

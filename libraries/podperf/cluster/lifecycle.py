@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,15 @@ from podperf.cluster.oci_archive import ImageFile, layer_of, write_archive
 from podperf.cluster.parts import CACHE, ClusterPrograms
 from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
+from podperf.kubernetes import multus
+from podperf.kubernetes.api import log_in
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
 GROUPS = "groups"  # a file in the folder of the cluster
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
 _LOOK_AGAIN = 0.2  # seconds
-_APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
+_APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child")
 _LIBRARIES = Path(__file__).parents[2]
 _INSIDE = "import sys; sys.path.insert(0, sys.argv[1]); from podperf.cluster.inside import main; main(sys.argv[2:])"
 _KEEPER = Path(__file__).with_name("keeper.sh")
@@ -83,6 +85,8 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
             undo.callback(_remove)
             wanted, keep = _start(parts, number, images, groups)
             state = _await_nodes(wanted, say)
+            if parts.multus is not None:
+                _define_networks(wanted.kubeconfig)
             keep()
             undo.pop_all()
             return state
@@ -103,6 +107,7 @@ def _start(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(0o600)
             path.write_bytes(content)
+        _link_plugins(wanted)
         if (caller := Owner.caller(os.environ)) is not None:
             caller.take(wanted.kubeconfig)
         hierarchies.make(groups, [CONTROL, *(node.name for node in wanted.nodes)])
@@ -125,6 +130,27 @@ def _start(
         child.stdin.close()
 
     return wanted, keep
+
+
+def _link_plugins(wanted: ClusterLayout) -> None:
+    """Put the CNI plug-ins of the nodes into one folder, if Multus is one of them."""
+    if wanted.parts.multus is None:
+        return
+    wanted.plugins.mkdir()
+    for each in (*Path(wanted.parts.plugins).iterdir(), wanted.parts.multus / "multus"):
+        (wanted.plugins / each.name).symlink_to(each)
+    shutil.copy(multus.IN_NETWORK, wanted.plugins / multus.PLUGIN)
+
+
+def _define_networks(kubeconfig: Path) -> None:
+    """Let the cluster know NetworkAttachmentDefinitions."""
+    with closing(log_in(str(kubeconfig), None)) as api:
+        api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", multus.CUSTOM_RESOURCE)
+        deadline = time.monotonic() + READY_TIMEOUT
+        while not api.exists(multus.API_PATH):
+            if time.monotonic() > deadline:
+                raise PodperfError(f"the API server does not serve {multus.API_PATH}")
+            time.sleep(_LOOK_AGAIN)
 
 
 def _pause_image(parts: ClusterPrograms) -> Path:

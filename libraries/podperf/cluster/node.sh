@@ -25,6 +25,7 @@ done </proc/self/cgroup
 # Folders in which programs of a node write. The folder of the cluster stays where it is, also below /var/lib.
 mount -t tmpfs -o mode=755 run /run
 mkdir /run/cluster /run/netns
+ln -s "$folder/machine/run/netns" /run/netns-of-machine # for the CNI plug-in podperf-in-network
 ln -s "$run_directory" "$path" # it comes and goes with chains
 mount --rbind "$folder" /run/cluster
 mount -t tmpfs -o mode=755 lib /var/lib

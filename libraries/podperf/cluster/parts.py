@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from podperf.caches import half_made
@@ -75,6 +75,9 @@ KUBE_ROUTER = GoModule(
     "two minutes",
 )
 
+_MULTUS = "gopkg.in/k8snetworkplumbingwg/multus-cni.v4"
+MULTUS = GoModule("Multus", _MULTUS, (f"{_MULTUS}/cmd/multus",), f"{_MULTUS}/pkg/multus.version", "two minutes")
+
 
 @dataclass(frozen=True)
 class PolicyPrograms:
@@ -103,6 +106,7 @@ class ClusterPrograms:
     debian: Path  # the root of the unpacked packages
     kubernetes: Path
     policies: PolicyPrograms | None = None  # None: the cluster does not enforce NetworkPolicies
+    multus: Path | None = None  # None: pods have no further interfaces
 
     def of_debian(self, program: str) -> str:
         """The path of a program of a Debian package."""
@@ -150,23 +154,29 @@ def digest_of(recipe: object) -> str:
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def ready_parts(host: Host, say: Callable[[str], None], *, policies: bool = False) -> ClusterPrograms:
-    """All folders, from the cache, or made now. With `policies`, the cluster can enforce NetworkPolicies. Unavailable
-    with the remedy if something for it is missing here."""
+def ready_parts(
+    host: Host, say: Callable[[str], None], *, policies: bool = False, multus: bool = False
+) -> ClusterPrograms:
+    """All folders, from the cache, or made now. With `policies`, the cluster can enforce NetworkPolicies; with
+    `multus`, it can give pods further interfaces. Unavailable with the remedy if something for it is missing here."""
     debian, kubernetes = _unpacked(host, PACKAGES, say), _built(host, KUBERNETES, say)
-    if not policies:
-        return ClusterPrograms(debian, kubernetes)
+    found = ClusterPrograms(debian, kubernetes, multus=_built(host, MULTUS, say) if multus else None)
+    return replace(found, policies=_ready_policies(host, say)) if policies else found
+
+
+def _ready_policies(host: Host, say: Callable[[str], None]) -> PolicyPrograms:
     if not _BRIDGED.exists():
         raise Unavailable("NetworkPolicies between pods of one node need the kernel module: modprobe br_netfilter")
-    of_policies = PolicyPrograms(_unpacked(host, PACKAGES_OF_POLICIES, say), _built(host, KUBE_ROUTER, say))
-    return ClusterPrograms(debian, kubernetes, of_policies)
+    return PolicyPrograms(_unpacked(host, PACKAGES_OF_POLICIES, say), _built(host, KUBE_ROUTER, say))
 
 
-def are_ready(host: Host, *, policies: bool = False) -> bool:
+def are_ready(host: Host, *, policies: bool = False, multus: bool = False) -> bool:
     """Whether all folders are in the cache. Unavailable, with the remedy, if Go is missing or too old."""
     folders = [_debian(host, PACKAGES), _folder(KUBERNETES, _build(host, KUBERNETES))]
     if policies:
         folders += [_debian(host, PACKAGES_OF_POLICIES), _folder(KUBE_ROUTER, _build(host, KUBE_ROUTER))]
+    if multus:
+        folders.append(_folder(MULTUS, _build(host, MULTUS)))
     return all(each.exists() for each in folders)
 
 

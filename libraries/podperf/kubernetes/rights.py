@@ -38,9 +38,14 @@ OF_SERVICES = tuple(Right(verb, "services") for verb in ("create", "delete"))
 OF_POLICIES = tuple(
     Right(verb, "networkpolicies", group="networking.k8s.io") for verb in ("create", "deletecollection")
 )
+# A run whose pods Multus gives their interfaces needs these, too.
+OF_ATTACHMENTS = tuple(
+    Right(verb, "network-attachment-definitions", group="k8s.cni.cncf.io") for verb in ("create", "deletecollection")
+)
 # A run that makes its own namespace needs these, too.
 OF_NAMESPACES = tuple(Right(verb, "namespaces", cluster=True) for verb in ("create", "get", "list", "delete"))
-# Without these, `check` does not read what they show.
+# Without these, `check` does not read what they show: the nodes, and the network of the cluster.
+OF_DAEMONS = (Right("list", "daemonsets", cluster=True, group="apps"),)
 OF_A_READER = tuple(Right(verb, "nodes", cluster=True) for verb in ("get", "list"))
 
 

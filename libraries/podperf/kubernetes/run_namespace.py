@@ -17,7 +17,7 @@ from secrets import token_hex
 from typing import Any
 
 from podperf.errors import PodperfError, Unavailable
-from podperf.kubernetes import manifests
+from podperf.kubernetes import manifests, multus
 from podperf.kubernetes.api import Api, ApiError
 
 BEAT = 10.0  # seconds
@@ -42,7 +42,7 @@ class RunNamespace:
         self._anchor = f"{manifests.ANCHOR}-{self.run}"
         self._beats = 0
         self._services: list[str] = []
-        self._policies = False  # whether there are any
+        self._collections: set[str] = set()  # paths of kinds whose objects are deleted with one request
         try:
             made = api.ask("POST", self._path("configmaps"), manifests.anchor(self.run, self._alive()))
         except BaseException:
@@ -98,12 +98,24 @@ class RunNamespace:
 
     def start_policy(self, manifest: Mapping[str, Any]) -> None:
         """Make a NetworkPolicy."""
-        self._policies = True
-        self._api.ask("POST", self._path_of_policies, manifest)
+        self._make_one("/apis/networking.k8s.io/v1", "networkpolicies", manifest)
 
-    @property
-    def _path_of_policies(self) -> str:
-        return f"/apis/networking.k8s.io/v1/namespaces/{self.name}/networkpolicies"
+    def define(self, manifest: Mapping[str, Any]) -> None:
+        """Make a NetworkAttachmentDefinition. Unavailable if the cluster has no Multus."""
+        try:
+            self._make_one(multus.API_PATH, multus.PLURAL, manifest)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise Unavailable(
+                f"{self._key}.attached_by is `multus`, and the cluster has none ({error.message})"
+            ) from error
+
+    def _make_one(self, group: str, kind: str, manifest: Mapping[str, Any]) -> None:
+        """Make an object of a kind. `close` deletes all objects of the kind with one request."""
+        path = f"{group}/namespaces/{self.name}/{kind}"
+        self._collections.add(path)
+        self._api.ask("POST", path, manifest)
 
     def pod(self, name: str) -> dict[str, Any]:
         """A pod, as the API server knows it now."""
@@ -138,8 +150,8 @@ class RunNamespace:
         self._closed.set()
         for each in self._services:
             self._api.delete(self._path("services", each))
-        if self._policies:
-            self._api.ask("DELETE", self._path_of_policies, query=_of_run(self._anchor))
+        for path in self._collections:
+            self._api.ask("DELETE", path, query=_of_run(self._anchor))
         remove(self._api, self.name, self._anchor, own=self._own)
 
     def _delete_namespace(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
+from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kubernetes.settings import ClusterSettings
 from podperf.model import PageSize
 
@@ -167,7 +168,7 @@ class RuntimeOfTestbed:
         """The pages for the memory of a chain on a worker that offers these. PageSize.NONE: ordinary pages."""
         return offered
 
-    def on(self, machine: Host, worker: Host, program: PodProgram | None = None) -> PodRuntime:
+    def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> PodRuntime:
         """The runtime of one worker, for a chain whose pods have such a program. None: they have none."""
         return self._kind(machine, worker)
 

@@ -1,8 +1,8 @@
 """Pods as pods of a Kubernetes cluster. The worker is the node on which they are.
 
-The cluster starts the containers and gives them their CPUs and their memory. podperf gives them their interfaces, in
-the network of the worker, by the same CNI plug-ins as pods of other runtimes. So no network of the cluster changes, and
-the cluster needs no Multus. A program of a pod is the program of its container (container_program.py).
+The cluster starts the containers and gives them their CPUs and their memory. podperf, or Multus, gives them their
+interfaces, in the network of the worker, by the same CNI plug-ins as pods of other runtimes. So no network of the
+cluster changes. A program of a pod is the program of its container (container_program.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from podperf.hosts.shell_script import shell_script
 from podperf.kubernetes.api import Api, log_in
 from podperf.model import PageSize
 from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
+from podperf.pods.by_multus import interface_of, wanted
 from podperf.pods.container_program import make_pipes, start_program, within
 from podperf.pods.kubernetes_run import SCHEMA, ChainPods, ChainSettings, PlannedRun, RunInCluster, StartedPod
 from podperf.pods.networks import NetworkedPod, PodNetworks
@@ -52,17 +53,19 @@ class KubernetesPods(PodRuntime):
     def __init__(
         self,
         machine: Host,
-        worker: Host,
+        worker: NetworkNamespace,
         settings: ChainSettings,
         run: Callable[[Host], ChainPods],
         version: Callable[[], str],
         program: PodProgram | None = None,
     ) -> None:
         """`run(machine)` has the pods of the run. `version` tells that of the cluster. The pods have this `program`."""
-        self._machine, self._networks, self._settings = machine, PodNetworks(machine, worker), settings
+        self._machine, self._worker, self._settings = machine, worker, settings
+        self._networks = PodNetworks(machine, worker)
         self._run, self._version, self._program = run, version, program
         self._pods: list[KubernetesPod] = []
         self._ending: list[str] = []
+        self._names = ExitStack()
 
     @staticmethod
     def unavailable(host: Host) -> str | None:
@@ -79,16 +82,19 @@ class KubernetesPods(PodRuntime):
     def start(
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> KubernetesPod:
-        run = self._run(self._machine)
+        run, by_multus = self._run(self._machine), self._settings.attached_by == "multus"
         if not self._pods:
+            # Multus takes interfaces back while a pod ends. So the names of the pods' networks go after the pods.
+            self._names = undo.enter_context(ExitStack())
             undo.callback(self._await_gone, run)  # all pods of a chain end at the same time
         if self._program is not None:
             make_pipes(self._machine, name)
-        created = run.create(name, self._program)
+        networks = [wanted(each, self._worker) for each in attachments] if by_multus else []
+        created = run.create(name, self._program, networks)
         undo.callback(self._end, run, created)
         started = run.await_running(created)
         first = self._first_process(started)
-        host = name_namespace(self._machine, name, first, undo)
+        host = name_namespace(self._machine, name, first, self._names if by_multus else undo)
         start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
         pod = KubernetesPod(name, host, started, start)
         if cpus := self._settings.wishes.cpus:
@@ -97,7 +103,12 @@ class KubernetesPods(PodRuntime):
             pod.own_cpus = placement.group or ()
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
-        self._networks.attach(pod, attachments, undo)
+        if not by_multus:
+            self._networks.attach(pod, attachments, undo)
+            return pod
+        attached = run.attached(created)
+        for attachment, network in zip(attachments, networks, strict=True):
+            self._networks.has(pod, attachment, interface_of(network, attached, host, self._worker), undo)
         return pod
 
     def _first_process(self, pod: StartedPod) -> int:
@@ -135,6 +146,7 @@ class KubernetesPods(PodRuntime):
                 for each in self._pods
             },
             **self._networks.describe(),
+            "attached_by": self._settings.attached_by,
             "memory_limit": None if wishes.cpus is None else wishes.memory,
         }
 
@@ -165,7 +177,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
     def pages(self, offered: PageSize) -> PageSize:
         return self._settings.pages
 
-    def on(self, machine: Host, worker: Host, program: PodProgram | None = None) -> KubernetesPods:
+    def on(self, machine: Host, worker: NetworkNamespace, program: PodProgram | None = None) -> KubernetesPods:
         return KubernetesPods(machine, worker, self._settings, self._run, self._version, program)
 
     def _version(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -11,11 +11,13 @@ import yaml
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.run_directory import RUN_DIRECTORY
-from podperf.kubernetes import manifests
+from podperf.kubernetes import manifests, multus
 from podperf.kubernetes.api import Api, ApiError
 from podperf.kubernetes.execute import execute
+from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_phase, first_ended
+from podperf.kubernetes.rights import OF_ATTACHMENTS, Right
 from podperf.kubernetes.run_namespace import RunNamespace
 from podperf.kubernetes.settings import DPDK_IMAGE, PROPERTIES, TEXT, ClusterSettings, kubeconfig_of, wishes
 from podperf.model import PageSize
@@ -24,6 +26,7 @@ from podperf.pods.base import PodProgram
 from podperf.pods.forwarders.base import POD_MEMORY
 
 Isolation = Literal["none", "shared", "exclusive"]
+AttachedBy = Literal["podperf", "multus"]
 
 SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
@@ -39,6 +42,11 @@ SCHEMA: Mapping[str, Any] = {
             "type": "integer",
             "minimum": 1,
             "default": 1,
+        },
+        "attached_by": {
+            "title": "the program that gives pods their interfaces",
+            "enum": ["podperf", "multus"],
+            "default": "podperf",
         },
         "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
         "hugepages": {
@@ -62,6 +70,7 @@ class ChainSettings(ClusterSettings):
     isolation: Isolation = "none"
     program_image: str = DPDK_IMAGE
     hugepages: str | None = None  # the size, as Kubernetes writes it
+    attached_by: AttachedBy = "podperf"
 
     key = "pods.settings"
 
@@ -69,6 +78,10 @@ class ChainSettings(ClusterSettings):
     def pages(self) -> PageSize:
         """The pages of the memory of programs."""
         return PageSize.NONE if self.hugepages is None else _PAGES[self.hugepages]
+
+    @property
+    def further_rights(self) -> tuple[Right, ...]:
+        return OF_ATTACHMENTS if self.attached_by == "multus" else ()
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> ChainSettings:
@@ -83,6 +96,7 @@ class ChainSettings(ClusterSettings):
             isolation,
             settings["program_image"],
             settings.get("hugepages"),
+            settings["attached_by"],
         )
 
 
@@ -108,14 +122,18 @@ class StartedPod:
 class ChainPods(Protocol):
     """Starts and deletes the pods of chains."""
 
-    def create(self, name: str, program: PodProgram | None) -> str:
+    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
         """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not.
 
-        With a `program`, its container waits for this program (podperf.pods.container_program).
+        With a `program`, its container waits for this program (podperf.pods.container_program). Multus attaches the
+        pod to the `networks`.
         """
 
     def await_running(self, pod: str) -> StartedPod:
         """Wait until a pod runs."""
+
+    def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
+        """The addresses of each interface that Multus gave a running pod, by the interface's name."""
 
     def placement(self, pod: str) -> PodPlacement:
         """The CPUs of a pod, as its container reads them."""
@@ -133,10 +151,25 @@ class ChainPods(Protocol):
         """Delete everything of the run. Safe to repeat."""
 
 
+def manifests_of(
+    name: str,
+    run: str,
+    owners: list[dict[str, Any]],
+    settings: ChainSettings,
+    program: PodProgram | None,
+    networks: Sequence[WantedNetwork] = (),
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The NetworkAttachmentDefinitions of a pod of a chain, and its own object."""
+    pod = manifest_of(name, run, owners, settings, program)
+    pod_name = pod["metadata"]["name"]
+    pod["metadata"]["annotations"] = multus.annotations_of(pod_name, networks)
+    return [multus.definition(pod_name, each, run, owners) for each in networks], pod
+
+
 def manifest_of(
     name: str, run: str, owners: list[dict[str, Any]], settings: ChainSettings, program: PodProgram | None
 ) -> dict[str, Any]:
-    """The object of a pod of a chain."""
+    """The object of a pod of a chain, without further interfaces."""
     pod = f"{name}-{run}"
     if program is None:
         return manifests.pod(pod, run, owners, _ASLEEP, settings.wishes, security=manifests.WITHOUT_RIGHTS)
@@ -160,8 +193,11 @@ class RunInCluster(ChainPods):
         self._api, self._settings = api, settings
         self._place = RunNamespace(api, settings.namespace, settings.key)
 
-    def create(self, name: str, program: PodProgram | None) -> str:
-        pod = manifest_of(name, self._place.run, self._place.owners, self._settings, program)
+    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
+        place = self._place
+        definitions, pod = manifests_of(name, place.run, place.owners, self._settings, program, networks)
+        for each in definitions:
+            place.define(each)
         try:
             self._place.start(pod)
         except ApiError as error:
@@ -172,6 +208,9 @@ class RunInCluster(ChainPods):
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod.of(await_phase(self._place, pod))
+
+    def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
+        return multus.attached(self._place.pod(pod))
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))
@@ -202,6 +241,7 @@ class PlannedRun(ChainPods):
         self._owners = manifests.owned_by(self._anchor, "of-the-config-map")
         own = [] if settings.namespace else [manifests.namespace(self._namespace, self._run)]
         self._create(*own, anchor)
+        self._networks: dict[str, Sequence[WantedNetwork]] = {}
 
     def _create(self, *objects: dict[str, Any]) -> None:
         for each in objects:
@@ -210,13 +250,17 @@ class PlannedRun(ChainPods):
         text = yaml.safe_dump_all(objects, sort_keys=False)
         self._machine.do("kubectl", "create", "--filename=-", stdin=text)
 
-    def create(self, name: str, program: PodProgram | None) -> str:
-        pod = manifest_of(name, self._run, self._owners, self._settings, program)
-        self._create(pod)
+    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
+        definitions, pod = manifests_of(name, self._run, self._owners, self._settings, program, networks)
+        self._create(*definitions, pod)
+        self._networks[pod["metadata"]["name"]] = networks
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod(pod, "", "", "", pod)
+
+    def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
+        return {each.interface: each.addresses for each in self._networks[pod]}
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement(None, (), (), None)

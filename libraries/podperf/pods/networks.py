@@ -56,10 +56,15 @@ class PodNetworks:
         """Give a pod these interfaces until `undo`."""
         for attachment in attachments:
             where = (pod.name, pod.host.namespace, attachment)
-            pod.interfaces[attachment.interface] = self._plugins.add(*where)
+            interface = self._plugins.add(*where)
             undo.callback(self._plugins.delete, *where)
-            self._attached.append((pod.name, attachment))
-            undo.callback(self._attached.remove, (pod.name, attachment))
+            self.has(pod, attachment, interface, undo)
+
+    def has(self, pod: NetworkedPod, attachment: Attachment, interface: PodInterface, undo: ExitStack) -> None:
+        """A pod has this interface until `undo`, whoever gave it."""
+        pod.interfaces[attachment.interface] = interface
+        self._attached.append((pod.name, attachment))
+        undo.callback(self._attached.remove, (pod.name, attachment))
 
     def describe(self) -> Mapping[str, Any]:
         """The plug-ins, and the present networks of the pods."""

@@ -7,11 +7,13 @@ from contextlib import closing
 from typing import Any
 
 from podperf.errors import PodperfError
+from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_READER,
     OF_A_RUN,
+    OF_ATTACHMENTS,
     OF_NAMESPACES,
     READER_FILE,
     allowed,
@@ -19,7 +21,11 @@ from podperf.kubernetes.rights import (
 from podperf.kubernetes.settings import SECURITY_LEVELS, ClusterSettings
 from podperf.preflight.observation import Observation, State
 
-_MULTUS = "/apis/k8s.cni.cncf.io/v1"
+# Words in the names of images of networks (CNI), from the installation files of their projects.
+_NETWORKS = (
+    *("antrea", "aws-node", "amazon-k8s-cni", "azure-cns", "calico/node", "cilium/cilium", "flannel", "kindnetd"),
+    *("kube-ovn", "kube-router", "ovn-kube", "weave-kube"),
+)
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -40,7 +46,7 @@ def check_cluster(settings: ClusterSettings) -> Iterator[Observation]:
         yield from _check_rights(api, settings)
         yield from _check_namespace(api, settings)
         yield from _check_nodes(api, settings)
-        yield _check_multus(api)
+        yield from _check_networks(api, settings)
 
 
 def _check_rights(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
@@ -128,11 +134,37 @@ def _tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any
     return False
 
 
-def _check_multus(api: Api) -> Observation:
+def _check_networks(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
+    """The programs of the cluster's network with their versions, and Multus."""
+    images, unread = _images_of_daemons(api)
+    networks = [each for each in images if any(name in each for name in _NETWORKS)]
+    if unread:
+        yield Observation("cluster", "network (CNI)", State.UNCHECKED, unread, f"optional: {READER_FILE}")
+    else:
+        known = ", ".join(networks) or "no DaemonSet of a known network; its plug-ins are files of the nodes"
+        yield Observation("cluster", "network (CNI)", State.OK, known)
     try:
-        found = api.exists(_MULTUS)
+        there = api.exists(multus.API_PATH)
     except ApiError as error:
-        return Observation("cluster", "Multus", State.UNCHECKED, error.message)
-    if found:
-        return Observation("cluster", "Multus", State.OK, "NetworkAttachmentDefinitions can be made")
-    return Observation("cluster", "Multus", State.SKIPPED, "not installed; no test needs it yet")
+        yield Observation("cluster", "Multus", State.UNCHECKED, error.message)
+        return
+    needed = set(OF_ATTACHMENTS) <= set(settings.further_rights)
+    if there:
+        said = ", ".join(each for each in images if "multus" in each) or "its version is not read"
+        yield Observation("cluster", "Multus", State.OK, f"NetworkAttachmentDefinitions can be made; {said}")
+    elif needed:
+        remedy = "an administrator installs it (https://github.com/k8snetworkplumbingwg/multus-cni), or leave out"
+        remedy += f" {settings.key}.attached_by; for a cluster of podperf's: sudo ./podperf cluster up --multus"
+        yield Observation("cluster", "Multus", State.MISSING, "not installed", remedy, needed=True)
+    else:
+        yield Observation("cluster", "Multus", State.SKIPPED, "not installed; only `attached_by: multus` needs it")
+
+
+def _images_of_daemons(api: Api) -> tuple[list[str], str]:
+    """The images of all DaemonSets. Or none, and the reason."""
+    try:
+        found = api.ask("GET", "/apis/apps/v1/daemonsets")["items"]
+    except ApiError as error:
+        return [], f"not read: {error.message}"
+    pods = [each["spec"]["template"]["spec"] for each in found]
+    return sorted({container["image"] for pod in pods for container in pod.get("containers", ())}), ""

@@ -23,6 +23,7 @@ from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.recording import NO_MAC, program, within
 
 THIS_MACHINE = LocalHost().name
+_OTHER_END = 1_000_000  # above any number of an interface here, from which those of the other ends count
 FIRST_PROCESS = 10_000_000  # above any number that Linux gives (kernel.pid_max)
 VFS_OFFERED = 64  # virtual functions of each port
 QUEUES = 8  # of each card
@@ -116,13 +117,24 @@ class ImaginaryHost(Commands):
         """The interfaces in a namespace, in the form of `ip -json`."""
         return [self.link(namespace, name) for where, name in list(self._links) if where == namespace]
 
+    def other_ends(self, namespace: str) -> list[dict[str, Any]]:
+        """The other ends of all interfaces in other namespaces, in the form of `ip -json`."""
+        found = []
+        for key in list(self._links):
+            if key[0] != namespace:
+                near = self.link(*key)
+                found.append({"ifname": _other_end(*key), "ifindex": near["link_index"], "link_index": near["ifindex"]})
+        return found
+
     def link(self, namespace: str, interface: str) -> dict[str, Any]:
         """An interface, in the form of `ip -json`."""
         device = self.device(interface)
         vfs = range(self.virtual_functions.get(device.pci, 0)) if device.pci else ()
+        index = 2 + [*self._links, (namespace, interface)].index((namespace, interface))
         return {
             "ifname": interface,
-            "ifindex": 2 + [*self._links, (namespace, interface)].index((namespace, interface)),
+            "ifindex": index,
+            "link_index": _OTHER_END + index,
             "address": self.mac(namespace, interface),
             "flags": ["UP"],
             "mtu": 1500,
@@ -199,6 +211,15 @@ def _links(question: Question) -> str:
     return json.dumps(question.host.links(question.found[1] or question.namespace))
 
 
+def _other_end(namespace: str, interface: str) -> str:
+    """The name of the worker's end of a pod's interface."""
+    return f"veth-{namespace}-{interface}"
+
+
+def _other_ends(question: Question) -> str:
+    return json.dumps(question.host.other_ends(question.namespace))
+
+
 def _link(question: Question) -> str:
     return json.dumps([question.host.link(question.namespace, question.found[1])])
 
@@ -220,7 +241,7 @@ def _plugin_result(question: Question) -> str:
     configuration = json.loads(question.stdin)
     namespace, interface = settings["CNI_NETNS"].rsplit("/", 1)[-1], settings["CNI_IFNAME"]
     sandbox = {"name": interface, "sandbox": settings["CNI_NETNS"], "mac": question.host.mac(namespace, interface)}
-    end = f"veth-{namespace}-{interface}"
+    end = _other_end(namespace, interface)
     addresses = configuration.get("ipam", {}).get("addresses", [{"address": "192.0.2.1/32"}])
     return json.dumps(
         {
@@ -388,6 +409,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
         (r"^ip -json (?:-details )?link show dev (\S+)$", _link),
+        (r"^ip -json -details link show type veth$", _other_ends),
         (r"^ip -json (?:-n (\S+) )?(?:-details )?(?:link|address) show$", _links),
         (r"^ip link set dev (\S+) netns (\S+)(?: name (\S+))?$", _move),
         (r'^sh -c ip -n "\$1" link set dev "\$2" down', _move_back),
