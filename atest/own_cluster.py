@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from podperf.cluster.hierarchies import of_this_machine
+from podperf.cluster.hierarchies import of_this_machine, processes
 from podperf.cluster.layout import FOLDER
+from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.parts import are_ready
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api
@@ -21,6 +23,12 @@ def need_programs(*, multus: bool = False) -> None:
         how = "cluster up --multus" if multus else "cluster up"
         pytest.skip(f"the programs of the cluster are not built: sudo ./podperf {how}, or PODPERF_CLUSTER=1")
     of_this_machine()
+
+
+def process_of(program: str) -> int:
+    """The process of the cluster whose name is this program's. Of several, the one that started first."""
+    groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+    return min(each for each in processes(groups) if Path(f"/proc/{each}/comm").read_text().strip() == program)
 
 
 def namespaces(api: Api) -> set[str]:

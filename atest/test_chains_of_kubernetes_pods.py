@@ -20,7 +20,7 @@ import yaml
 
 from chains import need, send
 from machine import once_as, snapshot
-from own_cluster import KUBECONFIG, namespaces, need_programs
+from own_cluster import KUBECONFIG, namespaces, need_programs, process_of
 from podperf.cluster.layout import FOLDER
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
@@ -224,6 +224,40 @@ def test_a_chain_that_the_cluster_cannot_place_says_why_and_leaves_nothing(tmp_p
         testbed.build(Chain("macvlan", 1), SMALL),
     ):
         pass
+
+
+@contextmanager
+def device_plugin(resource: str, device: str) -> Iterator[None]:
+    """The node has one device of this resource."""
+    inside = ("nsenter", "--target", str(process_of("kubelet")), "--mount")
+    command = (*inside, sys.executable, str(Path(__file__).with_name("device_plugin.py")), resource, device)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "registered\n"
+        yield
+        process.communicate()
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("attached_by", ["podperf", "multus"])
+def test_a_pod_has_the_device_that_the_topology_asks_for(api: Api, tmp_path: Path, attached_by: str) -> None:
+    with device_plugin("intel.com/vf", "0000:01:10.0"):
+        await_offered(api, "intel.com/vf")
+        with (
+            on_cluster(tmp_path, attached_by=attached_by, resources={"intel.com/vf": 1}) as testbed,
+            testbed.build(Chain("linux-bridge", 1), SMALL) as sut,
+        ):
+            assert sut.describe()["runtime"]["pods"]["pod1"]["devices"] == {"INTEL_COM_VF": "0000:01:10.0"}
+            (pod,) = pods(api)
+            assert pod["spec"]["containers"][0]["resources"]["limits"]["intel.com/vf"] == "1"
+
+
+def await_offered(api: Api, resource: str) -> None:
+    """Wait until the node says that it has this resource."""
+    deadline = time.monotonic() + START_TIMEOUT
+    while api.ask("GET", "/api/v1/nodes/node1")["status"]["allocatable"].get(resource, "0") == "0":
+        assert time.monotonic() < deadline, "the kubelet does not tell the cluster the devices"
+        time.sleep(0.1)
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -1,17 +1,18 @@
-"""The CPUs that a pod really has, as its container reads them, beside those that it asked for. No I/O."""
+"""The CPUs and devices that a pod really has, as its container reads them, beside what it asked for. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podperf.cpu_lists import format_cpu_list, parse_cpu_list
 from podperf.errors import PodperfError
 
 # Prints lines of a name and a value: the CPUs of the container's group (version 2, then version 1 of control groups),
-# those of each thread of its program and of each NUMA node, and how often the group waited for CPU time.
-READ = """
+# those of each thread of its program and of each NUMA node, how often the group waited for CPU time, and the devices
+# that a device plug-in has named in the environment, as that of SR-IOV does.
+READ = r"""
 for each in cpuset.cpus.effective cpuset/cpuset.effective_cpus cpuset/cpuset.cpus; do
     [ -r /sys/fs/cgroup/$each ] && echo "group $(cat /sys/fs/cgroup/$each)" && break
 done
@@ -24,7 +25,7 @@ done
 for each in cpu.stat cpu/cpu.stat cpu,cpuacct/cpu.stat; do
     [ -r /sys/fs/cgroup/$each ] && sed -n 's/^nr_throttled/throttled/p' /sys/fs/cgroup/$each && break
 done
-:
+env | sed -n 's/^PCIDEVICE_\([A-Z0-9_]*\)=/device \1 /p'
 """
 
 
@@ -40,6 +41,7 @@ class PodPlacement:
     threads: tuple[tuple[int, ...], ...]
     nodes: tuple[int, ...]
     throttled: int | None
+    devices: Mapping[str, str] = field(default_factory=dict)  # by the name of the resource in the environment
 
     @classmethod
     def of(cls, said: str) -> PodPlacement:
@@ -51,7 +53,8 @@ class PodPlacement:
         cpus = set(group if group is not None else (cpu for each in threads for cpu in each))
         nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
         waits = [int(each[1]) for each in words if each[0] == "throttled"]
-        return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None)
+        devices = {each[1]: " ".join(each[2:]) for each in words if each[0] == "device"}
+        return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None, devices)
 
     def differs(self, cpus: int | None) -> str | None:
         """The asked and the given CPUs in words, if they differ. The pod asked for `cpus` CPUs alone, if for any."""
@@ -79,4 +82,5 @@ class PodPlacement:
             "cpus_of_threads": sorted({format_cpu_list(each) for each in self.threads}),
             "numa_nodes": list(self.nodes),
             "throttled": self.throttled,
+            "devices": dict(self.devices),
         }

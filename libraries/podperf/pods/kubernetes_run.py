@@ -48,6 +48,13 @@ SCHEMA: Mapping[str, Any] = {
             "enum": ["podperf", "multus"],
             "default": "podperf",
         },
+        "resources": {
+            "title": "further resources for each pod, such as devices of a device plug-in",
+            "type": "object",
+            "additionalProperties": {"title": "amount", "type": "integer", "minimum": 1},
+            "propertyNames": {"title": "a resource, such as intel.com/vf", "pattern": "^[a-z0-9.-]+/[A-Za-z0-9._-]+$"},
+            "default": {},
+        },
         "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
         "hugepages": {
             "title": "the size of hugepages that pods with a program ask for; by default, they have ordinary pages",
@@ -88,8 +95,9 @@ class ChainSettings(ClusterSettings):
         """The settings from `pods.settings` of a topology, which has the defaults of the schema."""
         isolation: Isolation = settings["isolation"]
         cpus = {"none": None, "shared": 0, "exclusive": settings["cpus"]}[isolation]
+        resources = {name: str(amount) for name, amount in settings["resources"].items()}
         return cls(
-            wishes(settings, cpus),
+            replace(wishes(settings, cpus), further=resources),
             kubeconfig_of(settings),
             settings.get("context"),
             settings.get("namespace"),
@@ -181,9 +189,10 @@ def manifest_of(
 
 
 def _further(settings: ChainSettings) -> dict[str, str]:
-    """The hugepages that a pod with a program asks for."""
+    """The resources that a pod with a program asks for beside CPUs and memory: hugepages, too."""
     memory = max(POD_MEMORY, settings.pages)
-    return {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
+    pages = {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
+    return {**settings.wishes.further, **pages}
 
 
 class RunInCluster(ChainPods):
