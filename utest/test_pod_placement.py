@@ -16,9 +16,17 @@ ALONE = "group 3\nthread 3\nthread 3\nnode 0 0-1\nnode 1 2-3\nthrottled 0\n"
 
 
 def test_what_a_container_says_is_read() -> None:
-    found = PodPlacement.of("group 2,4-5\nthread 2,4-5\nnode 0 0-3\nnode 1 4-7\nthrottled 12\n")
-    assert found == PodPlacement((2, 4, 5), ((2, 4, 5),), (0, 1), 12)
-    assert found.describe() == {"cpus": "2,4-5", "cpus_of_threads": ["2,4-5"], "numa_nodes": [0, 1], "throttled": 12}
+    said = "group 2,4-5\nthread 2,4-5\nnode 0 0-3\nnode 1 4-7\nthrottled 12\ndevice INTEL_COM_VF 0000:01:10.0,0000:01:10.1\n"
+    found = PodPlacement.of(said)
+    devices = {"INTEL_COM_VF": "0000:01:10.0,0000:01:10.1"}
+    assert found == PodPlacement((2, 4, 5), ((2, 4, 5),), (0, 1), 12, devices)
+    assert found.describe() == {
+        "cpus": "2,4-5",
+        "cpus_of_threads": ["2,4-5"],
+        "numa_nodes": [0, 1],
+        "throttled": 12,
+        "devices": devices,
+    }
 
 
 def test_what_a_container_cannot_see_is_unknown() -> None:
