@@ -25,7 +25,7 @@ from podperf.kubernetes.rights import (
     allowed,
 )
 from podperf.preflight import cluster_checks
-from podperf.preflight.cluster_checks import check_cluster, observe_node
+from podperf.preflight.cluster_checks import NodePolicies, check_cluster, observe_node
 from podperf.preflight.observation import Observation, State
 from podperf.testers.kubernetes_settings import KubernetesSettings
 
@@ -77,8 +77,19 @@ SETTINGS = KubernetesSettings(PodWishes("localhost/podperf/pod:1"))
 def test_a_node_shows_what_it_offers() -> None:
     found = observe_node(NODE, SETTINGS)
     assert found == Observation(
-        "cluster", "node node1", State.OK, "containerd://1.6; CPUs: 3; hugepages-2Mi: 128Mi; intel.com/vf: 4"
+        "cluster",
+        "node node1",
+        State.OK,
+        "containerd://1.6; CPUs: 3; CPU manager: not read; hugepages-2Mi: 128Mi; intel.com/vf: 4",
     )
+
+
+@pytest.mark.parametrize(("policy", "cpus", "state"), [("static", 1, "OK"), ("none", 0, "OK"), ("none", 1, "WARNING")])
+def test_only_one_policy_of_the_cpu_manager_gives_cpus_alone(policy: str, cpus: int, state: str) -> None:
+    settings = KubernetesSettings(PodWishes("i", cpus=cpus))
+    found = observe_node(NODE, settings, NodePolicies(policy, "best-effort"))
+    assert found.state is State[state]
+    assert f"CPU manager: {policy}; topology manager: best-effort" in found.detail
 
 
 def test_a_node_that_is_not_ready_says_why() -> None:

@@ -16,9 +16,9 @@ ALONE = "group 3\nthread 3\nthread 3\nnode 0 0-1\nnode 1 2-3\nthrottled 0\n"
 
 
 def test_what_a_container_says_is_read() -> None:
-    said = "group 2,4-5\nthread 2,4-5\nnode 0 0-3\nnode 1 4-7\nthrottled 12\ndevice INTEL_COM_VF 0000:01:10.0,0000:01:10.1\n"
-    found = PodPlacement.of(said)
     devices = {"INTEL_COM_VF": "0000:01:10.0,0000:01:10.1"}
+    cpus = "group 2,4-5\nthread 2,4-5\nnode 0 0-3\nnode 1 4-7\nthrottled 12\n"
+    found = PodPlacement.of(f"{cpus}device INTEL_COM_VF {devices['INTEL_COM_VF']}\n")
     assert found == PodPlacement((2, 4, 5), ((2, 4, 5),), (0, 1), 12, devices)
     assert found.describe() == {
         "cpus": "2,4-5",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from podperf.errors import PodperfError
@@ -11,6 +12,7 @@ from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
+    OF_A_KUBELET,
     OF_A_READER,
     OF_A_RUN,
     OF_ATTACHMENTS,
@@ -93,18 +95,45 @@ def _check_nodes(api: Api, settings: ClusterSettings) -> Iterator[Observation]:
     if not nodes:
         yield Observation("cluster", "nodes", State.MISSING, f"none has the labels {selector}", needed=True)
     for each in nodes:
-        yield observe_node(each, settings)
+        yield observe_node(each, settings, _read_policies(api, each["metadata"]["name"]))
 
 
-def observe_node(node: Mapping[str, Any], settings: ClusterSettings) -> Observation:
+def _read_policies(api: Api, node: str) -> NodePolicies | None:
+    """The policies of a kubelet. None if the login may not read them."""
+    if not allowed(api, OF_A_KUBELET, None):
+        return None
+    try:
+        found = api.ask("GET", f"/api/v1/nodes/{node}/proxy/configz")["kubeletconfig"]
+    except ApiError:
+        return None
+    return NodePolicies(found.get("cpuManagerPolicy", "none"), found.get("topologyManagerPolicy", "none"))
+
+
+@dataclass(frozen=True)
+class NodePolicies:
+    """The policies of a kubelet that decide which CPUs a pod gets (Kubernetes, CPU and topology management)."""
+
+    cpus: str
+    topology: str
+
+    def __str__(self) -> str:
+        return f"CPU manager: {self.cpus}; topology manager: {self.topology}"
+
+
+def observe_node(
+    node: Mapping[str, Any], settings: ClusterSettings, policies: NodePolicies | None = None
+) -> Observation:
     """The runtime, CPUs and devices of a node, and the reasons why pods of the topology would not start there."""
     status = node["status"]
     offered = status.get("allocatable", {})
     pages = [f"{name}: {amount}" for name, amount in offered.items() if name.startswith("hugepages-") and amount != "0"]
     devices = [f"{name}: {amount}" for name, amount in offered.items() if "/" in name]
     runtime = status.get("nodeInfo", {}).get("containerRuntimeVersion", "unknown runtime")
-    facts = [runtime, f"CPUs: {offered.get('cpu', '?')}", *pages, *devices]
+    said = str(policies or "CPU manager: not read")
+    facts = [runtime, f"CPUs: {offered.get('cpu', '?')}", said, *pages, *devices]
     why = list(_why_not(node, settings))
+    if settings.wishes.cpus and policies is not None and policies.cpus != "static":
+        why.append("pods of the topology ask for CPUs alone, and only the CPU manager policy `static` gives them")
     state = State.WARNING if why else State.OK
     return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why]))
 
