@@ -25,10 +25,13 @@ from podperf.cluster.layout import FOLDER
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kernel.cpus import Cpus
+from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, log_in
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
 from podperf.pods.forwarders.base import POD_MEMORY
+from podperf.preflight.plan import plan
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
 from podperf.topology import Topology, load_topology
@@ -308,6 +311,28 @@ def test_so_it_does_at_whatever_step_the_run_was_killed(
     run.wait()
     (left,) = namespaces(api) - before
     assert f"namespace {left}" in podperf("clean", str(path)).stdout
+
+
+PATHS = {
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "NetworkAttachmentDefinition": f"{multus.API_PATH}/namespaces/{{}}/{multus.PLURAL}",
+    "Pod": "/api/v1/namespaces/{}/pods",
+}
+
+
+def test_the_objects_of_a_plan_pass_the_dry_run_of_the_api_server(api: Api, tmp_path: Path) -> None:
+    strictly = [("dryRun", "All"), ("fieldValidation", "Strict")]
+    for name, settings in (
+        ("linux-bridge", {"isolation": "exclusive", "attached_by": "multus", "resources": {"intel.com/vf": 1}}),
+        ("memif", {"hugepages": "2Mi"}),
+    ):
+        wanted = topology(tmp_path, namespace="default", **settings)
+        steps = plan(wanted, Chain(name, 2), SMALL, Cpus((0, 1), (0, 1))).steps
+        created = [each.content for each in steps if each.text.startswith("kubectl create")]
+        objects = [found for text in created for found in yaml.safe_load_all(text)]
+        assert len(objects) == (7 if "attached_by" in settings else 3)
+        for each in objects:
+            api.ask("POST", PATHS[each["kind"]].format("default"), each, strictly)
 
 
 def test_check_sees_the_cluster(tmp_path: Path) -> None:
