@@ -32,7 +32,7 @@ class DevicePlugin:
     def __init__(self, resource: str, devices: list[str]) -> None:
         self._variable = "PCIDEVICE_" + re.sub(r"\W", "_", resource).upper()
         self._devices = devices
-        self._over = threading.Event()
+        self.over = threading.Event()
 
     def options(self, *_: object) -> bytes:
         """No options."""
@@ -41,7 +41,7 @@ class DevicePlugin:
     def watch(self, *_: object) -> Iterator[bytes]:
         """All devices, healthy, until the end."""
         yield b"".join(field(1, field(1, each.encode()) + field(2, b"Healthy")) for each in self._devices)
-        self._over.wait()
+        self.over.wait()
 
     def allocate(self, request: bytes, _: object) -> bytes:
         """The environment of a container with those devices of which the request has the names."""
@@ -67,6 +67,7 @@ def main(resource: str, devices: list[str]) -> None:
         register(field(1, b"v1beta1") + field(2, SOCKET.encode()) + field(3, resource.encode()), timeout=10)
     print("registered", flush=True)
     sys.stdin.read()
+    plugin.over.set()
     server.stop(None)
 
 
