@@ -73,7 +73,7 @@ def api() -> Iterator[Api]:
     before = snapshot()
     reserved = HUGEPAGES.read_text()
     HUGEPAGES.write_text(str(PAGES_OF_TWO_PODS))  # a kubelet counts them when it starts
-    podperf("cluster", "up")
+    podperf("cluster", "up", "--own")
     try:
         with closing(log_in(str(KUBECONFIG), None)) as found:
             yield found

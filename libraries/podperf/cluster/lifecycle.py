@@ -30,6 +30,7 @@ from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
 GROUPS = "groups"  # a file in the folder of the cluster
+RUNS_ALREADY = "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
 _LOOK_AGAIN = 0.2  # seconds
 _APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -74,9 +75,7 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
     """
     with _alone(), RunLock(CLUSTER, say):
         if running():
-            raise PodperfError(
-                "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
-            )
+            raise PodperfError(RUNS_ALREADY)
         _remove()  # of a cluster that was killed
         groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
         with ExitStack() as undo:

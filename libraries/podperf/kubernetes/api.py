@@ -151,7 +151,7 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     except (config.ConfigException, OSError) as error:
         raise PodperfError(
             f"no cluster: {error}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
-            "on this machine: sudo ./podperf cluster up"
+            "on this machine: sudo ./podperf cluster up --own"
         ) from error
     return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))
 
