@@ -10,19 +10,29 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from http_servers import Request, http_server
 from podperf.cluster.certificates import Authority
+from podperf.cluster.other_clusters import state_of
 from podperf.errors import PodperfError
 from podperf.kubernetes import api as of_api
 from podperf.kubernetes import limits
-from podperf.kubernetes.api import ApiError, log_in
+from podperf.kubernetes.api import ApiError, log_in, understood
 from podperf.kubernetes.execute import END, CommandInPodFailed, execute
+from podperf.kubernetes.manifests import PodWishes
+from podperf.kubernetes.run_namespace import forget_killed
+from podperf.pods.kubernetes_run import ChainSettings, RunInCluster
+from podperf.preflight.cluster_checks import check_cluster
+from podperf.testers.kubernetes_pods import KubernetesTester, _count
+from podperf.testers.kubernetes_settings import KubernetesSettings
+from podperf.testers.pod_port import PodFacts, PodPort
 
 Serve = Callable[[socket.socket], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -258,3 +268,72 @@ def test_a_server_with_another_certificate_does_not_get_the_login(name: str, of_
         with pytest.raises(ApiError, match="certificate"):
             api.open_stream("p", "n", ["true"])
     assert seen == []
+
+
+NONSENSE = [
+    b"[" * 200_000,
+    b"7",
+    b"[7]",
+    b"{}",
+    b"\x1b[2J",
+    b"9" * 5000,
+    b'{"items": [7]}',
+    b'{"metadata": []}',
+    b"null",
+]
+NONSENSE_OF_PODS = ["", "[" * 200_000, "7", "{}", '{"ready": 7}', '{"ready": {"ports": 7}}', '{"trial": []}', "\x1b[2J"]
+
+
+@pytest.mark.parametrize("said", NONSENSE)
+@pytest.mark.parametrize("asked", ["check", "tester", "chain", "clean", "cluster"])
+def test_no_nonsense_of_an_api_server_is_a_traceback(said: bytes, asked: str, tmp_path: Path) -> None:
+    with http_server(lambda _: (200, {}, said)) as server:
+        path = kubeconfig(tmp_path, server.url.removesuffix("/podperf"))
+        wishes = PodWishes("i")
+        settings = KubernetesSettings(wishes, path, namespace="mine")
+        chain = ChainSettings(wishes, path, namespace="mine")
+
+        def run() -> None:
+            pods = RunInCluster(log_in(path, None), chain)
+            pods.await_running(pods.create("pod1", None))
+
+        ask: dict[str, Callable[[], object]] = {
+            "check": lambda: list(check_cluster(settings)),
+            "tester": lambda: KubernetesTester(settings),
+            "chain": run,
+            "clean": lambda: list(_forgotten(path)),
+            "cluster": lambda: state_of(path),
+        }
+        with suppress(PodperfError):
+            ask[asked]()
+
+
+def _forgotten(path: str) -> Iterator[str]:
+    api = log_in(path, None)
+    with closing(api), understood(api.where):
+        yield from forget_killed(api, "mine")
+
+
+class Commanded(PodPort):
+    """The port of a pod whose commands say this."""
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+        any_api: Any = None
+        super().__init__(any_api, "n", "left", PodFacts("p", "n", IPv4Address("10.0.0.1"), "i"))
+
+    def execute(self, *_: str, timeout: float = 10.0) -> str:
+        return self._said
+
+
+@pytest.mark.parametrize("said", NONSENSE_OF_PODS)
+def test_an_answer_of_a_pod_that_is_none_is_one_line(said: str) -> None:
+    with pytest.raises(PodperfError) as caught:
+        Commanded(said).answer({"trial"}, 1.0)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("sent", ["1\nquit", None, [1], 1.5])
+def test_no_answer_of_a_pod_is_a_request_to_the_tester_outside(sent: object) -> None:
+    with pytest.raises(TypeError, match="is no number of frames"):
+        _count(sent)

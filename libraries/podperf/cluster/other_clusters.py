@@ -18,7 +18,7 @@ from podperf.cluster.layout import FOLDER
 from podperf.cluster.lifecycle import RUNS_ALREADY
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
-from podperf.kubernetes.api import ApiError, log_in
+from podperf.kubernetes.api import ApiError, log_in, understood
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
@@ -230,7 +230,7 @@ def end_all(around: Surroundings) -> bool:
 
 def state_of(kubeconfig: str) -> OtherState:
     """Ask a cluster. PodperfError if it does not answer."""
-    with closing(log_in(kubeconfig, None)) as api:
+    with closing(log_in(kubeconfig, None)) as api, understood(api.where):
         version = str(api.ask("GET", "/version")["gitVersion"])
         try:
             found = api.ask("GET", "/api/v1/nodes")["items"]
@@ -250,7 +250,7 @@ def _why_not_ready(node: Mapping[str, Any]) -> str | None:
 
 def number_of(kubeconfig: str) -> str | None:
     """The number (UID) that one cluster has at all of its addresses. None if the login may not read it."""
-    with closing(log_in(kubeconfig, None)) as api:
+    with closing(log_in(kubeconfig, None)) as api, understood(api.where):
         try:
             return str(api.ask("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"])
         except ApiError as error:

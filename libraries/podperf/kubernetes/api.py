@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,19 @@ class ApiError(PodperfError):
     def __init__(self, what: str, status: int, message: str) -> None:
         super().__init__(f"the Kubernetes API {'refuses' if status else 'does not answer'} `{what}`: {message}")
         self.status, self.message = status, message
+
+
+@contextmanager
+def understood(who: str) -> Iterator[None]:
+    """Turn the errors of code that reads JSON into a PodperfError: an answer has other parts than it should have.
+
+    `who` answered. A function can have this as its decorator.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        wrong = f"{type(error).__name__}: {str(error)[:_MOST_QUOTED]}"
+        raise PodperfError(f"{who} gave an answer that podperf does not understand ({wrong})") from error
 
 
 class Api:

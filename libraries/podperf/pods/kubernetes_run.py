@@ -12,7 +12,7 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.run_directory import RUN_DIRECTORY
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, ApiError
+from podperf.kubernetes.api import Api, ApiError, understood
 from podperf.kubernetes.execute import execute
 from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_phase, first_ended
@@ -170,12 +170,15 @@ class RunInCluster(ChainPods):
             raise
         return str(pod["metadata"]["name"])
 
+    @understood("the cluster")
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod.of(await_phase(self._place, pod))
 
+    @understood("a pod of the cluster")
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))
 
+    @understood("the cluster")
     def why_ended(self, pod: str) -> str | None:
         ended = first_ended(self._place, [pod])
         return None if ended is None else ended[1]

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from podperf.errors import PodperfError
-from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in, understood
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_READER,
@@ -30,7 +30,7 @@ def check_cluster(settings: ClusterSettings) -> Iterator[Observation]:
     except PodperfError as error:
         yield Observation("cluster", "login", State.MISSING, str(error), needed=True)
         return
-    with closing(api):
+    with closing(api), understood(api.where):
         try:
             version = api.ask("GET", "/version")["gitVersion"]
         except ApiError as error:
