@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     state = lifecycle.state()
     if state is not None:
-        print(_described(state))
+        print(printable(_described(state)))
     elif (found := other_clusters.existing(around)) is not None:
         _tell(found)
     else:
@@ -118,4 +118,4 @@ def _nodes(nodes: Mapping[str, str | None]) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"podperf: {text}", file=sys.stderr, flush=True)
+    print(f"podperf: {printable(text)}", file=sys.stderr, flush=True)

@@ -59,7 +59,8 @@ class ClusterState:
 def _alone() -> Iterator[None]:
     """Wait for another command that starts or ends the cluster."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    file = os.open(CACHE, os.O_RDONLY)
+    # Whoever can open a file can lock it. So it is a file that only root can open, and not the folder.
+    file = os.open(CACHE.with_name(f"{CACHE.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process, shown
@@ -22,9 +23,14 @@ _LOOK_AGAIN = 0.02  # seconds
 _RELAY = ("sh", "-c", shell_script("relay.sh", beside=__file__), "sh")
 
 
+def folder_of(container: str) -> Path:
+    """The folder of a container's named pipes."""
+    return _FOLDERS / container
+
+
 def make_pipes(machine: Host, container: str) -> None:
     """Make the named pipes of a container on its node. They are gone with the run directory."""
-    folder = _FOLDERS / container
+    folder = folder_of(container)
     machine.do("mkdir", "-p", str(folder))
     machine.do("mkfifo", "-m", "600", *(str(folder / each) for each in _PIPES))
 

@@ -101,7 +101,7 @@ class KubernetesPods(PodRuntime):
         return pod
 
     def _first_process(self, pod: StartedPod) -> int:
-        found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, check=False).stdout.strip()
+        found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, pod.pod, check=False).stdout.strip()
         if not found:
             raise PodperfError(
                 f"{pod.name} runs on {pod.node}, and that is not {self._machine.name}: name the node of the worker in "

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import yaml
 
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, ApiError, understood
 from podperf.kubernetes.execute import execute
@@ -48,11 +50,10 @@ SCHEMA: Mapping[str, Any] = {
     },
 }
 _ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
+_NUMBER = re.compile(r"[0-9a-f]{64}")  # of a container, for all runtimes
 _PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
 # DPDK binds hugepages to a NUMA node (mbind(2)). The usual seccomp profile of containers wants SYS_NICE for this.
 _FOR_HUGEPAGES = ("SYS_NICE",)
-# The sockets between pods, and to the switch, are in a folder of the node.
-_RUN_VOLUME: Mapping[str, Any] = {"name": "run", "hostPath": {"path": str(RUN_DIRECTORY), "type": "Directory"}}
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,18 @@ class ChainSettings(ClusterSettings):
 
 @dataclass(frozen=True)
 class StartedPod:
-    """The facts that the cluster tells about a running pod. `container` is the number (ID) of its container."""
+    """The facts that the cluster tells about a running pod. `container` is the number (ID) of its container.
+
+    The number comes from the node that runs the pod, or from whoever may write the state of pods. It could be that of
+    another container on podperf's machine, or a pattern.
+    """
 
     name: str
     node: str
     image: str  # with its digest
     quality: str  # of service: BestEffort, Burstable or Guaranteed
     container: str
+    pod: str  # the number (UID) of the pod, which is in the name of its control group, as that of its container
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> StartedPod:
@@ -102,7 +108,11 @@ class StartedPod:
         status = pod["status"]
         (container,) = status["containerStatuses"]
         number = container["containerID"].rpartition("://")[2]
-        return cls(pod["metadata"]["name"], pod["spec"]["nodeName"], container["imageID"], status["qosClass"], number)
+        if not _NUMBER.fullmatch(number):
+            raise ValueError(f"{number!r} is no number of a container")
+        metadata = pod["metadata"]
+        node, image = pod["spec"]["nodeName"], container["imageID"]
+        return cls(metadata["name"], node, image, status["qosClass"], number, metadata["uid"])
 
 
 class ChainPods(Protocol):
@@ -143,8 +153,18 @@ def manifest_of(
     wishes = replace(settings.wishes, image=settings.program_image, further=_further(settings))
     security = manifests.with_capabilities((*program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
     found = manifests.pod(pod, run, owners, container_program.waiting(name), wishes, security=security)
-    found["spec"]["volumes"] = [_RUN_VOLUME]
+    # Of the node, the pod sees the sockets of all pods, and its own pipes. It can replace no pipe by a link, through
+    # which root would write.
+    _share(found, "sockets", RUN_DIRECTORY / SOCKETS)
+    _share(found, "pipes", container_program.folder_of(name), readOnly=True)
     return found
+
+
+def _share(pod: dict[str, Any], name: str, folder: Path, **options: bool) -> None:
+    """Let a pod see a folder of its node at the same path."""
+    (container,) = pod["spec"]["containers"]
+    container["volumeMounts"].append({"name": name, "mountPath": str(folder), **options})
+    pod["spec"]["volumes"].append({"name": name, "hostPath": {"path": str(folder), "type": "Directory"}})
 
 
 def _further(settings: ChainSettings) -> dict[str, str]:
@@ -219,7 +239,7 @@ class PlannedRun(ChainPods):
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "", "", "", pod)
+        return StartedPod(pod, "", "", "", pod, pod)
 
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement(None, (), (), None)
