@@ -372,7 +372,7 @@ def test_another_user_cannot_hold_the_locks_of_the_cluster(tmp_path: Path, monke
         locked = [tmp_path / "cache.lock", half_made(LocalHost(), tmp_path / "image", undo)]
         with (tmp_path / "cache.lock").open() as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert [each.stat().st_mode & 0o077 for each in locked] == [0, 0]
+        assert [each.stat().st_mode & 0o066 for each in locked] == [0, 0]
 
 
 def node(conditions: list[tuple[str, str, str]], taints: list[str] | None = None) -> Any:
