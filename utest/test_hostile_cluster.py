@@ -29,7 +29,8 @@ from podperf.kubernetes.execute import END, CommandInPodFailed, execute
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.run_namespace import forget_killed
 from podperf.pods.kubernetes_run import ChainSettings, RunInCluster
-from podperf.preflight.cluster_checks import check_cluster
+from podperf.preflight.cluster_checks import check_cluster, observe_node
+from podperf.preflight.table import render
 from podperf.testers.kubernetes_pods import KubernetesTester, _count
 from podperf.testers.kubernetes_settings import KubernetesSettings
 from podperf.testers.pod_port import PodFacts, PodPort
@@ -337,3 +338,29 @@ def test_an_answer_of_a_pod_that_is_none_is_one_line(said: str) -> None:
 def test_no_answer_of_a_pod_is_a_request_to_the_tester_outside(sent: object) -> None:
     with pytest.raises(TypeError, match="is no number of frames"):
         _count(sent)
+
+
+def test_a_node_does_not_steer_the_terminal_of_check() -> None:
+    """Nor does its name fill the terminal."""
+    node = {
+        "metadata": {"name": "\x1b[2J\nnode  OK " + "x" * 100_000},
+        "status": {"conditions": [{"type": "Ready", "status": "False", "message": "\x1b[31m" + "y" * 1_000_000}]},
+        "spec": {},
+    }
+    shown = render([observe_node(node, KubernetesSettings(PodWishes("i")))], width=100)
+    assert "\x1b" not in shown and len(shown) < 20_000
+    assert r"node \x1b[2J node OK" in shown.splitlines()[1]
+
+
+KUBECONFIGS = [
+    *("[", "7", "[]", "\x00", "{a: *b}", "contexts: 7", "\x1b[2J", "current-context: a\ncontexts: [{name: a}]"),
+    "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: 7}]\nusers: 7",
+]
+
+
+@pytest.mark.parametrize("text", KUBECONFIGS)
+def test_a_kubeconfig_that_is_none_is_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(PodperfError, match="no cluster: "):
+        log_in(str(path), None)

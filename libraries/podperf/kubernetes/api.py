@@ -158,6 +158,7 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     """The cluster of a kubeconfig's context; of KUBECONFIG or ~/.kube/config by default; or that of the pod in which
     podperf runs. PodperfError if there is none of these."""
     from kubernetes import client, config  # noqa: PLC0415
+    from yaml import YAMLError  # noqa: PLC0415
 
     try:
         if kubeconfig is None and context is None and _in_a_pod():
@@ -168,9 +169,9 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
         chosen = next((each for each in contexts if each["name"] == context), None) if context else active
         configuration = client.Configuration()
         config.load_kube_config(kubeconfig, context, configuration)
-    except (config.ConfigException, OSError) as error:
+    except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise PodperfError(
-            f"no cluster: {error}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
+            f"no cluster: {' '.join(str(error).split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
             "on this machine: sudo ./podperf cluster up --own"
         ) from error
     return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))

@@ -20,6 +20,7 @@ from podperf.kubernetes.settings import SECURITY_LEVELS, ClusterSettings
 from podperf.preflight.observation import Observation, State
 
 _MULTUS = "/apis/k8s.cni.cncf.io/v1"
+_MOST_TOLD = 2000  # characters about one node
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -100,7 +101,7 @@ def observe_node(node: Mapping[str, Any], settings: ClusterSettings) -> Observat
     facts = [runtime, f"CPUs: {offered.get('cpu', '?')}", *pages, *devices]
     why = list(_why_not(node, settings))
     state = State.WARNING if why else State.OK
-    return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why]))
+    return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why])[:_MOST_TOLD])
 
 
 def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str]:
