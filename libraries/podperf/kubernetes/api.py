@@ -171,8 +171,8 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
         config.load_kube_config(kubeconfig, context, configuration)
     except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise PodperfError(
-            f"no cluster: {' '.join(str(error).split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
-            "on this machine: sudo ./podperf cluster up --own"
+            f"no cluster: {' '.join(str(error).split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
+            "tester.settings of the topology; to try one on this machine: sudo ./podperf cluster up --own"
         ) from error
     return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))
 
