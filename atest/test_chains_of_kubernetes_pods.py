@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,18 @@ from podperf.cluster.layout import FOLDER
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.execute import execute
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES
+from podperf.pods import kubernetes as of_pods
+from podperf.pods.base import PodProgram
+from podperf.pods.container_program import make_pipes, start_program
 from podperf.pods.forwarders.base import POD_MEMORY
+from podperf.pods.kubernetes_run import ChainSettings, RunInCluster
 from podperf.preflight.plan import plan
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
@@ -57,6 +63,13 @@ with RunLock():
         with testbed.build(Chain("linux-bridge", 2), FrameSize.parse(64)):
             pass
 """
+ATTACKS = """
+cd /run/podperf && ls && ls containers
+for each in "/bin/busybox rm containers/pod1/program" "/bin/busybox ln -sf /etc/passwd containers/pod1/input" \\
+    "/bin/busybox mv containers/pod1 containers/pod2" "/bin/busybox chmod 666 containers/pod1/program" "cat ovs/secret"
+do $each 2>/dev/null && echo "could $each"; done
+:
+"""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.cluster,
@@ -76,7 +89,7 @@ def api() -> Iterator[Api]:
     before = snapshot()
     reserved = HUGEPAGES.read_text()
     HUGEPAGES.write_text(str(PAGES_OF_TWO_PODS))  # a kubelet counts them when it starts
-    podperf("cluster", "up", "--multus")
+    podperf("cluster", "up", "--own", "--multus")
     try:
         with closing(log_in(str(KUBECONFIG), None)) as found:
             yield found
@@ -216,6 +229,29 @@ def said_by(check: Callable[[], None]) -> str:
     except PodperfError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_pod_with_a_program_sees_the_sockets_and_its_own_pipes_and_replaces_no_pipe(api: Api, tmp_path: Path) -> None:
+    """Root on the node writes to the pipes. A link in their place would be a way to any file of the node."""
+    here, settings = LocalHost(), ChainSettings.read(topology(tmp_path).pods.settings)
+    with RunLock(), closing(RunInCluster(api, settings)) as run, ExitStack() as undo:
+        undo.callback(here.do, "rm", "-rf", str(RUN_DIRECTORY))
+        here.do("mkdir", "-p", "-m", "700", *(str(RUN_DIRECTORY / each) for each in ("", SOCKETS, "ovs")))
+        here.put(b"of the switch", str(RUN_DIRECTORY / "ovs" / "secret"))
+        for each in ("pod1", "pod2"):
+            make_pipes(here, each)
+        pod = run.create("pod1", PodProgram())
+        started = run.await_running(pod)
+        said = execute(api, pod, run._place.name, ("sh", "-c", ATTACKS))
+        assert said.split() == ["containers", "sockets", "pod1"]
+        first = here.ask("sh", "-c", of_pods._FIRST_PROCESS, "sh", started.container, started.pod).stdout.strip()
+        other = here.ask("sh", "-c", of_pods._FIRST_PROCESS, "sh", started.container, "of-another", check=False)
+        assert other.exit_code == 1
+        program = start_program(here, "pod1", int(first), lambda: None, ("sh", "-c", "echo up; exec cat"), undo)
+        assert program.receive(10) == "up"
+        program.send("heard")
+        assert program.receive(10) == "heard"
 
 
 @pytest.mark.usefixtures("nothing_left")

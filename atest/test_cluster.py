@@ -28,10 +28,12 @@ import yaml
 
 from machine import once_as, snapshot
 from own_cluster import KUBECONFIG, namespaces, need_programs
+from podperf.cluster import other_clusters
 from podperf.cluster.certificates import LIFE, Authority
 from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
 from podperf.cluster.lifecycle import GROUPS
+from podperf.cluster.other_clusters import Surroundings
 from podperf.cluster.parts import are_ready, ready_parts
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
 from podperf.cpu_lists import parse_cpu_list
@@ -96,8 +98,8 @@ ROW_OF_POLICIES = ("--test", "Pod to pod on one node, 10 NetworkPolicies, 64 B",
 
 
 def started(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """`podperf cluster up`, which must succeed."""
-    done = podperf("cluster", "up", *arguments, check=False)
+    """`podperf cluster up --own`, which must succeed. No other cluster of the machine is used."""
+    done = podperf("cluster", "up", "--own", *arguments, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (seconds,) = re.findall(r"ready after ([\d.]+) s", done.stdout)
     assert float(seconds) < READY_IN * (2 if "2" in arguments else 1)
@@ -154,7 +156,7 @@ class TestUpAndDown:
     @pytest.mark.parametrize("seconds", [1.0, 3.0, 6.0])
     def test_a_killed_start_leaves_no_process_and_down_removes_the_rest(self, seconds: float) -> None:
         before = snapshot()
-        starting = subprocess.Popen([sys.executable, "-m", "podperf", "cluster", "up"], cwd=ROOT / "libraries")
+        starting = subprocess.Popen([sys.executable, "-m", "podperf", "cluster", "up", "--own"], cwd=ROOT / "libraries")
         deadline = time.monotonic() + START_TIMEOUT
         while not FOLDER.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -499,6 +501,27 @@ class TestMeasuring:
             assert once_as(True, found), place.pod("p")["status"]
         finally:
             place.close()
+
+    def test_a_script_named_k3s_gets_the_images_beside_a_real_api_server(
+        self, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The cluster of podperf plays the part of k3s, and KUBECONFIG names it by a file of another name."""
+        script, copy = tmp_path / "k3s", tmp_path / "copy"
+        script.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/said\n')
+        script.chmod(0o755)
+        copy.write_bytes(KUBECONFIG.read_bytes())
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setattr(other_clusters, "K3S_KUBECONFIG", KUBECONFIG)
+        for environment in ({}, {"KUBECONFIG": str(copy)}):
+            found = other_clusters.used(Surroundings(LocalHost(), environment, print))
+            assert found is not None
+            state = other_clusters.state_of(found.kubeconfig)
+            assert state.version.startswith("v1.")
+            assert state.nodes == {"node1": None}
+            found.up(1, [Path("/one.tar"), Path("/two.tar")])
+            assert not found.down()
+        imports = [f"ctr --namespace k8s.io images import /{each}.tar" for each in ("one", "two")]
+        assert (tmp_path / "said").read_text().splitlines() == imports * 2
 
     def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
         server = api_server()

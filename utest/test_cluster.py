@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import socket
@@ -9,8 +10,9 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
@@ -22,14 +24,17 @@ import pytest
 import yaml
 from cryptography import x509
 
+from podperf.caches import half_made
 from podperf.cluster import commands as of_programs
 from podperf.cluster import layout, lifecycle
+from podperf.cluster import relay as of_relay
 from podperf.cluster.certificates import Authority
 from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
 from podperf.cluster.layout import ClusterLayout, ClusterNode
 from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, MULTUS, ClusterPrograms, GoModule, PolicyPrograms, go_version
 from podperf.cluster.relay import listen, relay
 from podperf.errors import PodperfError
+from podperf.hosts.local import LocalHost
 
 
 @pytest.fixture
@@ -262,6 +267,60 @@ def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
         assert near.recv(1) == b""
 
 
+def test_a_local_user_cannot_end_the_relay_by_many_connections() -> None:
+    """In a process of its own, which may have few open files. The user holds all that the relay can accept."""
+    script = f"""
+import resource, socket, sys, threading, time
+sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
+from podperf.cluster.relay import listen, relay
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+server = socket.create_server(("127.0.0.1", 0))
+listening = listen()
+threading.Thread(target=relay, args=(listening, *server.getsockname()), daemon=True).start()
+print(listening.getsockname()[1], flush=True)
+sys.stdin.readline()
+print("again", flush=True)
+while True:
+    far, _ = server.accept()
+    far.sendall(b"here")
+    far.close()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        where = ("127.0.0.1", int(child.stdout.readline()))
+        held = [socket.create_connection(where, timeout=5) for _ in range(100)]
+        time.sleep(0.5)
+        for each in held:
+            each.close()
+        time.sleep(0.5)
+        child.stdin.write("\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "again\n"
+        try:
+            with socket.create_connection(where, timeout=5) as near:
+                assert near.recv(4) == b"here"
+        finally:
+            child.kill()
+
+
+def test_connections_have_a_limit_and_those_that_the_server_ended_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_relay, "_MOST", 3)
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, relayed(*server.getsockname()) as where, ExitStack() as opened:
+        idle = [opened.enter_context(socket.create_connection(where, timeout=5)) for _ in range(5)]
+        far = [server.accept()[0] for _ in range(3)]
+        server.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            server.accept()
+        for each in far:
+            each.close()  # as an API server does after 32 s without a login
+        assert idle[0].recv(1) == b"", "the user keeps the connection, and the relay does not"
+        for _ in range(2):
+            server.accept()[0].close()
+
+
 def test_children_tell_their_exit_codes(tmp_path: Path) -> None:
     """In a process of its own, because `bury` waits for all children of a process."""
     script = f"""
@@ -315,6 +374,16 @@ def test_a_folder_without_processes_is_no_cluster(tmp_path: Path, monkeypatch: p
     assert lifecycle.forget_killed() == [str(folder)]
     assert not folder.exists()
     assert not group.exists()
+
+
+def test_another_user_cannot_hold_the_locks_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can open a file or a folder can lock it (flock(2)), and podperf would wait."""
+    monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
+    with ExitStack() as undo, lifecycle._alone():
+        locked = [tmp_path / "cache.lock", half_made(LocalHost(), tmp_path / "image", undo)]
+        with (tmp_path / "cache.lock").open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert [each.stat().st_mode & 0o066 for each in locked] == [0, 0]
 
 
 def node(conditions: list[tuple[str, str, str]], taints: list[str] | None = None) -> Any:

@@ -89,6 +89,18 @@ def test_the_input_of_a_program_ends_with_the_process_that_passes_it_on(start: S
     assert until((tmp_path / "log").exists)
 
 
+def test_another_process_with_the_number_of_a_container_is_not_killed(start: Start) -> None:
+    """The container has ended, and a process of another one holds its output. So it seems to be alive."""
+    program = start("sh", "-c", "echo up; sleep 30 & exec cat")
+    program.receive(10)
+    assert isinstance(program, container_program.ProgramOfContainer)
+    with subprocess.Popen(["sleep", "30"]) as victim:
+        program.pid = victim.pid
+        program.stop(timeout=0.2)
+        assert victim.poll() is None
+        victim.kill()
+
+
 @pytest.mark.parametrize("command", [["sh", "-c", "x", "sh", "/a/pod1", "y"], ["ip", "link"]])
 def test_other_commands_are_not_in_a_container(command: Sequence[str]) -> None:
     assert within(command) is None

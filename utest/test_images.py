@@ -6,13 +6,14 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from podperf.cluster.oci_archive import ImageFile, layer_of, read_archive, write_archive
-from podperf.cluster.pod_image import filtered, locked_files
+from podperf.cluster.pod_image import _copied_to, filtered, locked_files
 from podperf.errors import PodperfError
 
 FILES = [
@@ -102,3 +103,27 @@ def test_a_package_for_another_python_may_be_missing(tmp_path: Path) -> None:
     lock = tmp_path / "requirements.lock"
     lock.write_text("no-such-package==1.0 ; python_full_version < '3' \\\n", encoding="utf-8")
     assert not list(locked_files(lock))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_copy_of_an_image_is_not_written_where_somebody_else_chooses(tmp_path: Path) -> None:
+    archive, victim, file = (tmp_path / name for name in ("archive", "victim", "copy.tar"))
+    archive.write_bytes(b"image")
+    victim.write_bytes(b"precious")
+    file.symlink_to(victim)
+    os.chown(file, 12345, 12345, follow_symlinks=False)  # planted in a folder such as /tmp
+    with pytest.raises(PodperfError, match=r"another user can change .*/copy.tar"):
+        _copied_to(archive, file)
+    file.unlink()
+    file.write_bytes(b"")
+    os.chown(file, 12345, 12345)  # its owner could change the image later
+    with pytest.raises(PodperfError, match="another user can change"):
+        _copied_to(archive, file)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(PodperfError, match="is no regular file"):
+        _copied_to(archive, file)
+    file.unlink()
+    file.symlink_to(victim)
+    assert _copied_to(archive, file) == file
+    assert (file.read_bytes(), victim.read_bytes()) == (b"image", b"precious")

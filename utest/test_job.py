@@ -64,6 +64,8 @@ def test_the_index_is_a_node_or_a_pair() -> None:
         ([], 1, 0, "0 nodes have 0 nodes"),
         ([], 2, 0, "0 nodes have 0 pairs"),
         (["a", "b", "a"], 2, 0, "names one of them twice: a b a"),
+        (["a", "../../etc"], 1, 1, "'../../etc' is no name of a node"),
+        (["a", "b..c"], 2, 0, "'b..c' is no name of a node"),
     ],
 )
 def test_an_index_without_nodes_says_what_to_change(nodes: list[str], number: int, index: int, said: str) -> None:

@@ -22,7 +22,7 @@ from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
 from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.pods import why_ended, why_not_running
+from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
 from podperf.model import Direction, FrameSize, TrafficProfile, Trial
 from podperf.preflight import command as check_command
@@ -408,6 +408,60 @@ def test_a_namespace_of_somebody_else_is_never_deleted(monkeypatch: pytest.Monke
     monkeypatch.setattr(run_namespace.time, "sleep", lambda _: None)
     assert list(forget_killed(cluster(fake))) == []
     assert fake.objects
+
+
+def planted(namespace: str, run: str, data: object) -> tuple[str, dict[str, Any]]:
+    """A config map with the name of an anchor. Everybody who may make config maps in a namespace can make it."""
+    name = f"podperf-run-{run}"
+    metadata = {"name": name, "namespace": namespace, "labels": manifests.labels(run)}
+    return f"/api/v1/namespaces/{namespace}/configmaps/{name}", {"metadata": metadata, "data": data}
+
+
+def test_an_anchor_of_another_tenant_deletes_no_namespace() -> None:
+    """The tenant may only make config maps in the namespace, whose name begins as podperf's do."""
+    fake = FakeApi({"/api/v1/namespaces/podperf-shop": {"metadata": {"name": "podperf-shop", "labels": {"team": "a"}}}})
+    path, anchor = planted("podperf-shop", "shop", {"machine": run_namespace._machine(), "process": "1 1"})
+    fake.objects[path] = anchor
+    assert list(forget_killed(cluster(fake))) == ["pods of podperf-run-shop in namespace podperf-shop"]
+    assert set(fake.objects) == {"/api/v1/namespaces/podperf-shop"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, {"process": "1 1"}, *({"machine": run_namespace._machine(), "process": each} for each in ("", "x", 7))],
+)
+def test_an_anchor_of_another_tenant_keeps_no_killed_run_from_being_deleted(
+    data: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeApi({"/api/v1/namespaces/a": {"metadata": {"name": "a"}}})
+    killed = RunNamespace(cluster(fake))
+    killed._closed.set()
+    fake.objects[f"/api/v1/namespaces/{killed.name}/configmaps/podperf-run-{killed.run}"]["data"]["process"] = "1 1"
+    path, anchor = planted("a", "x", data)
+    fake.objects[path] = anchor
+    fake.refused["/api/v1/namespaces/a/pods"] = 403
+    monkeypatch.setattr(run_namespace.time, "sleep", lambda _: None)
+    said: list[str] = []
+    with pytest.raises(PodperfError, match="refuses `GET /api/v1/namespaces/a/pods`"):
+        said.extend(forget_killed(cluster(fake)))
+    assert said == [f"namespace {killed.name}"]
+    assert f"/api/v1/namespaces/{killed.name}" not in fake.objects
+
+
+def test_what_a_pod_or_a_tenant_writes_is_cut() -> None:
+    long = "\x1b[2J<script>" + "x" * 100_000
+    path = "/api/v1/namespaces/mine"
+    ended = {"exitCode": 1, "message": long, "reason": "Error"}
+    status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": ended}}]}
+    fake = FakeApi({f"{path}/pods/p": {"metadata": {"name": "p"}, "status": status}})
+    for number in range(50):
+        fake.objects[f"{path}/events/{number}"] = {"metadata": {"name": "e"}, "reason": long, "message": long}
+    place = RunNamespace(cluster(fake), "mine")
+    assert len(why_ended(place, "p") or "") < 6000
+    with pytest.raises(PodDidNotStart) as caught:
+        await_phase(place, "p")
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 6000
+    place.close()
 
 
 def test_facts_of_a_pod_have_its_ipv4_address() -> None:

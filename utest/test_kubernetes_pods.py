@@ -14,6 +14,7 @@ import yaml
 from podperf.dataplanes import DATA_PLANES
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES
 from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes.api import ApiError
@@ -21,6 +22,7 @@ from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
+from podperf.pods import kubernetes as of_pods
 from podperf.pods.base import PodProgram
 from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
 from podperf.pods.kubernetes_run import ChainPods, ChainSettings, RunInCluster, StartedPod, manifest_of
@@ -32,6 +34,7 @@ from scripted_host import ScriptedHost
 TOPOLOGY = SCHEMA_PATH.parent / "kubernetes_chains.yaml"
 SMALL, CPUS = FrameSize.parse(64), Cpus((0, 1), (0, 1))
 NOT_READ = PodPlacement(None, (), (), None)
+NUMBER = "cafe" * 16  # of a container
 
 
 def topology(**settings: Any) -> Topology:
@@ -77,8 +80,14 @@ def test_a_pod_with_a_program_waits_for_it_with_the_rights_that_it_needs() -> No
     assert container["image"] == "mine:1"
     assert container["command"] == ["sh", "/run/podperf/containers/pod1/program"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW", "BPF"]}
-    (volume,) = pod["spec"]["volumes"]
-    assert volume["hostPath"]["path"] == container["volumeMounts"][0]["mountPath"] == "/run/podperf"
+    volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
+    mounts = {each["name"]: each for each in container["volumeMounts"]}
+    folders = {"sockets": "/run/podperf/sockets", "pipes": "/run/podperf/containers/pod1"}
+    for name, folder in folders.items():
+        assert volumes[name]["hostPath"] == {"path": folder, "type": "Directory"}
+        assert mounts[name]["mountPath"] == folder
+    assert mounts["pipes"]["readOnly"], "the pod could put a link there, and root would write through it"
+    assert set(volumes) - set(folders) == {"run"} and "hostPath" not in volumes["run"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,7 @@ class Pods(ChainPods):
         return name
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}")
+        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "1")
 
     def attached(self, pod: str) -> dict[str, list[str]]:
         return {}
@@ -192,7 +201,7 @@ class OneNode:
         status = {
             "phase": "Running",
             "qosClass": "BestEffort",
-            "containerStatuses": [{"containerID": "containerd://cafe", "imageID": "sha256:1"}],
+            "containerStatuses": [{"containerID": f"containerd://{NUMBER}", "imageID": "sha256:1"}],
         }
         made = {**body, "metadata": {**body["metadata"], "uid": "u"}, "status": status}
         made["spec"] = {**body.get("spec", {}), "nodeName": "node7"}
@@ -210,11 +219,27 @@ class OneNode:
         self.ending.append(path)
 
 
+@pytest.mark.parametrize("number", ["", ".", ".*", "[0-9]", NUMBER[1:], f"{NUMBER}\n", f"-{NUMBER[1:]}", "$(id)"])
+def test_a_node_that_tells_a_wrong_number_of_a_container_is_not_believed(number: str) -> None:
+    """As a pattern, the number would find the first process of the machine. podperf would wire and kill that one."""
+    status = {"qosClass": "", "containerStatuses": [{"containerID": f"x://{number}", "imageID": ""}]}
+    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"nodeName": "n"}, "status": status}
+    with pytest.raises(ValueError, match="is no number of a container"):
+        StartedPod.of(pod)
+
+
+@pytest.mark.parametrize("number", ["", ".", "[0-9]"])
+@pytest.mark.parametrize("pod", ["", "1"])
+def test_no_process_of_the_machine_is_the_first_one_of_a_container(number: str, pod: str) -> None:
+    found = LocalHost().ask("sh", "-c", of_pods._FIRST_PROCESS, "sh", number, pod, check=False)
+    assert "1" not in found.stdout.split()
+
+
 def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
     server: Any = OneNode()
     run = RunInCluster(server, settings_of())
     name = run.create("pod1", None)
-    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", "cafe")
+    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "u")
     run.delete(name)
     run.await_gone([name])
     ((path, seconds),) = server.asked

@@ -19,7 +19,8 @@ def half_made(host: Host, folder: Path, undo: ExitStack) -> Path:
     Until then this process holds a lock on it (flock(2)), so that `forget` leaves it.
     """
     half = folder.with_name(f"{HALF_MADE}{folder.name}-{os.getpid()}")
-    half.mkdir(parents=True)
+    half.parent.mkdir(parents=True, exist_ok=True)
+    half.mkdir(mode=0o711)  # a user who can open the folder can lock it, and let podperf wait; apt's user passes it
     lock = os.open(half, os.O_RDONLY)
     undo.callback(os.close, lock)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -20,7 +20,7 @@ from podperf.hosts.namespaces import end_processes, namespaces_named, remove_nam
 from podperf.hosts.run_directory import RUN_DIRECTORY, free_shared_memory
 from podperf.hosts.ssh_login import take_password
 from podperf.hosts.way_back import JOURNAL, NotTakenBack, go_back
-from podperf.kubernetes.api import log_in
+from podperf.kubernetes.api import log_in, understood
 from podperf.kubernetes.run_namespace import forget_killed
 from podperf.ownership import hand_over_killed
 from podperf.pods import POD_RUNTIMES, clusters_of
@@ -108,7 +108,7 @@ def _put_back_others(topology: Topology, here: Host, undo: ExitStack) -> list[st
 def _forget_pods(topology: Topology) -> Iterator[str]:
     """Delete the pods that killed runs left in the clusters of a topology."""
     for settings in clusters_of(topology):
-        with closing(log_in(settings.kubeconfig, settings.context)) as api:
+        with closing(log_in(settings.kubeconfig, settings.context)) as api, understood(api.where):
             yield from (f"{each} of {api.where}" for each in forget_killed(api, settings.namespace))
 
 

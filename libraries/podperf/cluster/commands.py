@@ -37,6 +37,7 @@ def api_server(layout: ClusterLayout) -> list[str]:
         *(f"--tls-cert-file={path('server.crt')}", f"--tls-private-key-file={path('server.key')}"),
         f"--client-ca-file={path('authority.crt')}",
         "--authorization-mode=Node,RBAC",
+        "--anonymous-auth=false",  # every local user can connect
         "--enable-admission-plugins=NodeRestriction",
         f"--service-account-key-file={path('tokens.key')}",
         f"--service-account-signing-key-file={path('tokens.key')}",

@@ -65,7 +65,8 @@ def of_this_machine() -> tuple[Hierarchy, ...]:
     if missing:
         raise Unavailable(
             f"the cluster needs control groups of version 1 ({', '.join(sorted(missing))} missing here): a node would "
-            "switch on controllers for the whole machine with version 2; use kind or k3s there"
+            "switch on controllers for the whole machine with version 2; install kind or k3s, and `podperf cluster up` "
+            "uses it"
         )
     return found
 

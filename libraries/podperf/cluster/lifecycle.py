@@ -32,6 +32,7 @@ from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
 GROUPS = "groups"  # a file in the folder of the cluster
+RUNS_ALREADY = "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
 _LOOK_AGAIN = 0.2  # seconds
 _APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child")
@@ -60,7 +61,8 @@ class ClusterState:
 def _alone() -> Iterator[None]:
     """Wait for another command that starts or ends the cluster."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    file = os.open(CACHE, os.O_RDONLY)
+    # Whoever can open a file can lock it. So it is a file that only root can open, and not the folder.
+    file = os.open(CACHE.with_name(f"{CACHE.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -76,9 +78,7 @@ def up(parts: ClusterPrograms, number: int, images: Sequence[Path], say: Callabl
     """
     with _alone(), RunLock(CLUSTER, say):
         if running():
-            raise PodperfError(
-                "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
-            )
+            raise PodperfError(RUNS_ALREADY)
         _remove()  # of a cluster that was killed
         groups = [each.folder / GROUP for each in hierarchies.of_this_machine()]
         with ExitStack() as undo:

@@ -30,6 +30,7 @@ from podperf.hosts.base import CommandFailed, Host
 from podperf.hosts.host_facts import parse_os_release
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.settings import DPDK_IMAGE, IMAGE, WHOLE_IMAGE
+from podperf.ownership import open_to_others, ways_to
 from podperf.testers.software import TESTER_BINARY
 from podperf.virtual_worker.image import MIRROR
 
@@ -256,12 +257,24 @@ def main(arguments: Sequence[str]) -> int:
     image = ready_image(LocalHost(), _say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
     path = image.path
     if wanted.file is not None:
-        wanted.file.write_bytes(path.read_bytes())
-        path = wanted.file
+        path = _copied_to(path, wanted.file)
     print(f"{image.name} ({image.digest}, {path.stat().st_size / 1e6:.0f} MB) is in {path}. To load it:")
     for command in ("ctr --namespace k8s.io images import", "podman load --input", "docker load --input"):
         print(f"  {command} {path}")
     return 0
+
+
+def _copied_to(archive: Path, file: Path) -> Path:
+    """Copy an archive, which nodes will run. Nobody else can change the copy, or choose where root writes it."""
+    at = file.absolute()
+    if (other := open_to_others(ways_to(at), os.environ)) is not None:
+        raise PodperfError(
+            f"another user can change {other}, and nodes would run the image in {file}; name another file"
+        )
+    if at.exists() and not at.is_file():
+        raise PodperfError(f"{file} is no regular file")
+    LocalHost().put(archive.read_bytes(), str(at))  # a link with this name is replaced, and not followed
+    return file
 
 
 def _say(text: str) -> None:

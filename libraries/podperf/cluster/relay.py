@@ -6,12 +6,17 @@ network of the process. So the machine needs no interface and no route for the c
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 _CHUNK = 65536  # bytes
 _PATIENCE = 5.0  # seconds for a connection
+_LOOK_AGAIN = 0.05  # seconds
+_MOST = 256  # connections at a time
 
 
 def listen() -> socket.socket:
@@ -20,30 +25,50 @@ def listen() -> socket.socket:
 
 
 def relay(listening: socket.socket, address: str, port: int) -> None:
-    """Accept connections, each in threads of its own, until the socket is shut down."""
-    with suppress(OSError):
-        while True:
-            near, _ = listening.accept()
-            threading.Thread(target=_lead, args=(near, address, port), daemon=True).start()
+    """Accept connections, each in threads of its own, until the socket is shut down.
 
-
-def _lead(near: socket.socket, address: str, port: int) -> None:
-    with near:
+    Every local user can connect. So the number of connections at a time is limited, and no error ends this function.
+    """
+    room = threading.BoundedSemaphore(_MOST)
+    while True:
+        room.acquire()
         try:
-            far = socket.create_connection((address, port), timeout=_PATIENCE)
-        except OSError:  # the API server is not there yet, or no more: the caller's connection ends
-            return
-        with far:
+            near, _ = listening.accept()
+        except OSError as error:
+            room.release()
+            if error.errno in {errno.EBADF, errno.EINVAL}:  # the socket is shut down
+                return
+            time.sleep(_LOOK_AGAIN)  # for example: too many open files
+            continue
+        lead = threading.Thread(target=_lead, args=(near, address, port, room.release), daemon=True)
+        try:
+            lead.start()
+        except RuntimeError:  # too many threads
+            near.close()
+            room.release()
+
+
+def _lead(near: socket.socket, address: str, port: int, done: Callable[[], None]) -> None:
+    try:
+        with (
+            near,
+            suppress(OSError, RuntimeError),  # the API server is not there, or the machine is full
+            socket.create_connection((address, port), timeout=_PATIENCE) as far,
+        ):
             far.settimeout(None)
-            back = threading.Thread(target=_copy, args=(far, near), daemon=True)
+            back = threading.Thread(target=_copy, args=(far, near, socket.SHUT_RDWR), daemon=True)
             back.start()
-            _copy(near, far)
+            _copy(near, far, socket.SHUT_WR)
             back.join()
+    finally:
+        done()
 
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
+def _copy(source: socket.socket, sink: socket.socket, then: int) -> None:
+    """Copy until the source ends, and shut the sink down. If the API server ends a connection, both ways have ended:
+    a user who keeps the other end open keeps nothing here."""
     with suppress(OSError):
         while chunk := source.recv(_CHUNK):
             sink.sendall(chunk)
     with suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
+        sink.shutdown(then)

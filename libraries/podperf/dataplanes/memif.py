@@ -16,7 +16,8 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, receive_threads, together
 from podperf.dataplanes.user_space_ports import AF_XDP_CAPABILITIES, leave_one_queue_each, start_pods_with_ports
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import package_versions
+from podperf.hosts.run_directory import pod_socket
 from podperf.kernel.receive_threads import dedicate_receive_processing
 from podperf.kernel.thread_time import kernel_users
 from podperf.model import Chain, NetworkingModel
@@ -42,7 +43,7 @@ class Memif(DataPlane):
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
         refuse_large_frames(worker.mtu, "memif")
         leave_one_queue_each(worker)
-        sockets = [unix_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
+        sockets = [pod_socket(worker.directory, f"memif{segment}.sock") for segment in range(chain.pods + 1)]
         polling = PollingPods(worker, chain, undo)
         pods, ports = start_pods_with_ports(worker, chain.pods, undo)
         outer = {"net1": worker.cpus.pods[0], "net2": worker.cpus.pods[-1]}

@@ -16,7 +16,8 @@ from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import forward_along
 from podperf.dataplanes.sriov_ends import FunctionsAtEnds
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import package_versions
+from podperf.hosts.run_directory import pod_socket
 from podperf.kernel import hugepages
 from podperf.kernel.xdp_sockets import describe_sockets
 from podperf.model import Chain, NetworkingModel
@@ -62,7 +63,7 @@ class OvsDpdk(DataPlane):
         polled = chain.all_pods - pods_in_kernel(chain)
         ends = [f"pod{number}{end}" for number in range(1, polled + 1) for end in "ab"]
         beside = self._ends.beside_switch(chain) if self._ends else {}
-        sockets = {end: unix_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
+        sockets = {end: pod_socket(worker.directory, f"{end}.sock") for end in ends if end not in beside}
         queues = worker.cpus.allocation.cpus
         devices = [beside.get(end) or _virtio(place % 2, sockets[end], queues) for place, end in enumerate(ends)]
         for number in range(polled):

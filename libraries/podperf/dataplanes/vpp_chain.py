@@ -20,7 +20,8 @@ from podperf.dataplanes.user_space_ports import take_ports
 from podperf.dataplanes.vpp import Vpp, drives_cards, missing
 from podperf.dataplanes.vpp_segments import Segment, host_interface, memif_mac, memif_name, segments
 from podperf.hosts.base import Host
-from podperf.hosts.linux import package_versions, unix_socket
+from podperf.hosts.linux import package_versions
+from podperf.hosts.run_directory import pod_socket
 from podperf.model import Chain, Direction, Entry, NetworkingModel
 from podperf.pods import memif
 from podperf.pods.forwarders import TRANSPARENT, forwarder_of
@@ -113,7 +114,7 @@ def _share_ports(worker: Worker, vpp: Vpp) -> Mapping[int, Sequence[int]]:
 
 def _attach(worker: Worker, vpp: Vpp, number: int, beside: Mapping[str, str]) -> list[str]:
     """Make VPP's ends of a pod's memifs. Returns the pod's devices: its memif ends, or its devices in `beside`."""
-    socket = unix_socket(worker.directory, f"memif{number}.sock")
+    socket = pod_socket(worker.directory, f"memif{number}.sock")
     vpp.configure(f"create memif socket id {number} filename {socket}")
     devices = []
     for connection, end in enumerate("ab"):

@@ -7,11 +7,18 @@ from secrets import token_hex
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
+from podperf.hosts.linux import unix_socket
 from podperf.hosts.shell_script import shell_script
 
 RUN_DIRECTORY = Path("/run/podperf")  # exists while a chain is set up
+SOCKETS = "sockets"  # the folder there with the sockets of pods; pods of a cluster see no other folder of all pods
 SHARED_MEMORY = "podperf"  # the prefix of files in shared memory; a killed program leaves its files there
 _FREE = shell_script("free_shared_memory.sh", beside=__file__)
+
+
+def pod_socket(run_directory: str, name: str) -> str:
+    """The path of a socket between two pods, or between a pod and the switch."""
+    return unix_socket(f"{run_directory}/{SOCKETS}", name)
 
 
 def shared_memory_prefix() -> str:

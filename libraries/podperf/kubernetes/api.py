@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
 TIMEOUT = 10.0  # seconds for one request
+_MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and of an answer without one
 
 
 class ApiError(PodperfError):
@@ -25,14 +26,31 @@ class ApiError(PodperfError):
         self.status, self.message = status, message
 
 
+@contextmanager
+def understood(who: str) -> Iterator[None]:
+    """Turn the errors of code that reads JSON into a PodperfError: an answer has other parts than it should have.
+
+    `who` answered. A function can have this as its decorator.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        wrong = f"{type(error).__name__}: {str(error)[:_MOST_QUOTED]}"
+        raise PodperfError(f"{who} gave an answer that podperf does not understand ({wrong})") from error
+
+
 class Api:
     """One login to one cluster."""
 
     def __init__(self, client: Any, where: str, namespace: str | None = None) -> None:
         """`client` is an ApiClient of the package kubernetes. `namespace` is that of the kubeconfig's context."""
+        from podperf.kubernetes.limits import limit  # noqa: PLC0415 — its import takes a second
+
         self._client, self.where, self.namespace = client, where, namespace
         # For exec: the package replaces a method of its client while it opens a WebSocket.
         self._client_of_streams = type(client)(client.configuration)
+        for each in (self._client, self._client_of_streams):
+            limit(each, TIMEOUT)
 
     def ask(self, method: str, path: str, body: object = None, query: Sequence[tuple[str, str]] = ()) -> Any:
         """One request. The answer is data. Raises ApiError with the server's message."""
@@ -50,13 +68,16 @@ class Api:
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _return_http_data_only=True,
-                _request_timeout=TIMEOUT,
             )
         except ApiException as error:
             raise self._refused(f"{method} {path}", error) from error
         except (HTTPError, OSError) as error:
             raise ApiError(f"{method} {path}", 0, f"{self.where}: {cause(error)}") from error
-        return json.loads(answer.data)
+        try:
+            return json.loads(answer.data)
+        except (ValueError, RecursionError) as error:  # for example a page of a proxy, or very deep nesting
+            said = answer.data[:_MOST_QUOTED].decode(errors="replace")
+            raise ApiError(f"{method} {path}", 0, f"{self.where} gave no valid answer: {said!r}") from error
 
     def exists(self, path: str) -> bool:
         """Whether there is an object at this path."""
@@ -89,9 +110,7 @@ class Api:
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
         streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
         try:
-            return stream(
-                call, pod, namespace, command=list(command), _preload_content=False, _request_timeout=TIMEOUT, **streams
-            )
+            return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
             raise self._refused(f"exec in pod {pod}", error) from error
 
@@ -99,7 +118,8 @@ class Api:
         """The error for an ApiException of the package kubernetes."""
         status = error.status or 0
         remark = self.expired() if status == 401 else ""
-        return ApiError(what, status, "; ".join(filter(None, (_message(error.body) or str(error.reason), remark))))
+        message = _message(error.body) or str(error.reason)[:_MOST_TOLD]
+        return ApiError(what, status, "; ".join(filter(None, (message, remark))))
 
     def expired(self) -> str:
         """The reason in words, if the login has expired. Otherwise empty."""
@@ -138,6 +158,7 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
     """The cluster of a kubeconfig's context; of KUBECONFIG or ~/.kube/config by default; or that of the pod in which
     podperf runs. PodperfError if there is none of these."""
     from kubernetes import client, config  # noqa: PLC0415
+    from yaml import YAMLError  # noqa: PLC0415
 
     try:
         if kubeconfig is None and context is None and _in_a_pod():
@@ -148,10 +169,10 @@ def log_in(kubeconfig: str | None, context: str | None) -> Api:
         chosen = next((each for each in contexts if each["name"] == context), None) if context else active
         configuration = client.Configuration()
         config.load_kube_config(kubeconfig, context, configuration)
-    except (config.ConfigException, OSError) as error:
+    except (config.ConfigException, OSError, YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise PodperfError(
-            f"no cluster: {error}; name a kubeconfig in KUBECONFIG or in tester.settings of the topology; to try one "
-            "on this machine: sudo ./podperf cluster up"
+            f"no cluster: {' '.join(str(error).split())[:_MOST_TOLD]}; name a kubeconfig in KUBECONFIG or in "
+            "tester.settings of the topology; to try one on this machine: sudo ./podperf cluster up --own"
         ) from error
     return Api(_client(configuration), str(configuration.host), (chosen or {}).get("context", {}).get("namespace"))
 
@@ -187,8 +208,8 @@ def _proxies(configuration: Any) -> dict[str, str]:
 def _message(body: object) -> str:
     """The message in the API server's answer (a Status object)."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         found = json.loads(text)
         if isinstance(found, Mapping):
-            return str(found.get("message", ""))
-    return text[:200]
+            return str(found.get("message", ""))[:_MOST_TOLD]
+    return text[:_MOST_QUOTED]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from podperf.errors import PodperfError
 from podperf.kubernetes.api import Api
@@ -17,7 +18,10 @@ END = "podperf-end"
 # Run by `sh -c` with a command.
 _MARKED = f'"$@"; echo "{END} $?"'
 _ENDED = re.compile(rf"{END} \d+\n")
+_LONGEST_END = 64  # characters; the end marker is the last part of an output
 _LOOK_AGAIN = 0.2  # seconds; an answer is noticed at once
+_CLOSING = 1.0  # seconds for the server to close its side
+_MOST_TOLD = 2000  # characters of the output of a command that failed
 
 
 class CommandInPodFailed(PodperfError):
@@ -29,16 +33,24 @@ class CommandInPodFailed(PodperfError):
 
 def execute(api: Api, pod: str, namespace: str, command: Sequence[str], timeout: float = 10.0) -> str:
     """The output of a command. CommandInPodFailed if it fails, or does not end in `timeout` seconds."""
+    from websocket import WebSocketException  # noqa: PLC0415 — its import takes a second, with that of kubernetes
+
     stream = api.open_stream(pod, namespace, ["sh", "-c", _MARKED, "sh", *command])
     said, errors = "", ""
     deadline = time.monotonic() + timeout
+    stream.sock.ends_at = deadline + _LOOK_AGAIN
     try:
-        while not _ENDED.search(said) and stream.is_open() and time.monotonic() < deadline:
+        while not _ENDED.search(said[-_LONGEST_END:]) and stream.is_open() and time.monotonic() < deadline:
             stream.update(timeout=_LOOK_AGAIN)
             said += _read(stream, "stdout")
             errors += _read(stream, "stderr")
+    except (WebSocketException, OSError) as error:
+        errors += f" (connection lost: {error})"
     finally:
-        stream.close()
+        stream.sock.ends_at = time.monotonic() + _CLOSING
+        with suppress(WebSocketException, OSError):
+            stream.close(timeout=_CLOSING)
+        stream.sock.shutdown()
     return checked(pod, command, said, errors)
 
 
@@ -51,8 +63,8 @@ def checked(pod: str, command: Sequence[str], said: str, errors: str) -> str:
     """The output before the end marker. CommandInPodFailed without the marker, or with an exit code other than 0."""
     output, marker, exit_code = said.rpartition(END)
     if not marker:
-        raise CommandInPodFailed(pod, command, f"did not end: {' '.join((said + errors).split()[-20:])}")
+        raise CommandInPodFailed(pod, command, f"did not end: {' '.join((said + errors)[-_MOST_TOLD:].split()[-20:])}")
     if exit_code.strip() != "0":
-        detail = " ".join((errors or output).split())
+        detail = " ".join((errors or output)[-_MOST_TOLD:].split())
         raise CommandInPodFailed(pod, command, f"ended with exit code {exit_code.strip()}: {detail}")
     return output

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from podperf.errors import PodperfError
+
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def nodes_of_index(nodes: Sequence[str], number: int, index: int) -> tuple[str, ...]:
@@ -14,6 +18,9 @@ def nodes_of_index(nodes: Sequence[str], number: int, index: int) -> tuple[str, 
     """
     if len(set(nodes)) < len(nodes):
         raise PodperfError(f"the list of nodes names one of them twice: {' '.join(nodes)}")
+    for each in nodes:
+        if not _NAME.fullmatch(each):  # it becomes a part of the name of a folder
+            raise PodperfError(f"{each[:100]!r} is no name of a node")
     every = [(each,) for each in nodes] if number == 1 else [*pairs(nodes)]
     what = "node" if number == 1 else "pair"
     if not 0 <= index < len(every):

@@ -14,6 +14,7 @@ START_TIMEOUT = 120.0  # seconds; the image may have to be fetched
 ENDED_TIMEOUT = 5.0  # seconds for a cluster to know that a pod has ended
 _LOOK_AGAIN = 0.2  # seconds
 _WAITS_LONG, _LOOK_SELDOM = 30.0, 2.0  # seconds: a pod that waits for so long is looked at so seldom
+_MOST_TOLD = 1000  # characters of one message, which a pod or another tenant can have written
 _HOPELESS = {
     *(
         "ErrImageNeverPull",
@@ -87,7 +88,7 @@ def first_ended(place: RunNamespace, names: Collection[str]) -> tuple[str, str] 
 
 
 def _said(events: Sequence[str]) -> str:
-    return f"; events: {' | '.join(events[-3:])}" if events else ""
+    return f"; events: {' | '.join(each[:_MOST_TOLD] for each in events[-3:])}" if events else ""
 
 
 def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
@@ -101,12 +102,12 @@ def why_not_running(pod: Mapping[str, Any]) -> tuple[str, bool]:
             return _reason(waiting), True
     for each in status.get("conditions", ()):
         if each["type"] == "PodScheduled" and each["status"] == "False":
-            return f"no node takes it ({each.get('message', each.get('reason'))})", False
+            return f"no node takes it ({str(each.get('message', each.get('reason')))[:_MOST_TOLD]})", False
     return "it has not started yet", False
 
 
 def _reason(status: Mapping[str, Any]) -> str:
-    return ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    return ": ".join(str(status[key])[:_MOST_TOLD] for key in ("reason", "message") if status.get(key))
 
 
 def _ended(status: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 from secrets import token_hex
@@ -18,7 +18,7 @@ from typing import Any
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests, multus
-from podperf.kubernetes.api import Api, ApiError
+from podperf.kubernetes.api import Api, ApiError, understood
 
 BEAT = 10.0  # seconds
 GONE_TIMEOUT = 60.0  # seconds for a namespace to be gone
@@ -31,6 +31,7 @@ _PROCESSES = Path("/proc/self/ns/pid")
 class RunNamespace:
     """The place of the pods of one run. It exists until `close`."""
 
+    @understood("the cluster")
     def __init__(self, api: Api, given: str | None = None, key: str = "tester.settings") -> None:
         """Without a `given` namespace the run makes its own. Unavailable if it may not: `key` can name one."""
         self._api, self._key, self.run = api, key, token_hex(4)
@@ -187,9 +188,22 @@ def _of_run(anchor: str) -> list[tuple[str, str]]:
     return [("labelSelector", f"{manifests.RUN}={anchor.removeprefix(f'{manifests.ANCHOR}-')}")]
 
 
-def _is_own(namespace: str, anchor: str) -> bool:
-    """Whether the run of an anchor made the namespace."""
-    return namespace == f"{manifests.PREFIX}{anchor.removeprefix(f'{manifests.ANCHOR}-')}"
+def _is_own(api: Api, namespace: str, anchor: str) -> bool:
+    """Whether the run of an anchor made the namespace.
+
+    Everybody who may make a config map in a namespace can give it the name of an anchor. Only the labels of the
+    namespace itself tell that podperf made it.
+    """
+    run = anchor.removeprefix(f"{manifests.ANCHOR}-")
+    if namespace != f"{manifests.PREFIX}{run}":
+        return False
+    try:
+        labels = api.ask("GET", f"/api/v1/namespaces/{namespace}")["metadata"].get("labels") or {}
+    except ApiError as error:
+        if error.status not in {403, 404}:
+            raise
+        return False
+    return bool(manifests.labels(run).items() <= labels.items())
 
 
 def _until(true: Callable[[], bool], timeout: float) -> bool:
@@ -217,7 +231,7 @@ def lives_here(alive: Mapping[str, str]) -> bool | None:
     """Whether the process of an anchor lives. None if it is, or was, on another machine."""
     if alive.get("machine") != _machine():
         return None
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, LookupError, AttributeError):  # anybody can have written the config map
         return _process(int(alive["process"].split()[0])) == alive["process"]
     return False
 
@@ -227,21 +241,36 @@ def forget_killed(api: Api, given: str | None = None) -> Iterator[str]:
 
     A run on another machine is alive if it beats within 20 s.
     """
-    found = {_place(each): each["data"] for each in _anchors(api, given)}
+    found = {_place(each): each.get("data") or {} for each in _anchors(api, given)}
     unknown = {place for place, alive in found.items() if lives_here(alive) is None}
     dead = {place for place, alive in found.items() if lives_here(alive) is False}
     if unknown:
         time.sleep(2 * BEAT)
-        later = {_place(each): each["data"] for each in _anchors(api, given)}
+        later = {_place(each): each.get("data") or {} for each in _anchors(api, given)}
         dead |= {place for place in unknown if later.get(place) == found[place]}
-    for namespace, anchor in sorted(dead):
-        _delete(api, namespace, anchor, own=_is_own(namespace, anchor))
-    for namespace, anchor in sorted(dead):
-        own = _is_own(namespace, anchor)
-        _await_gone(api, namespace, anchor, own=own)
-        yield f"namespace {namespace}" if own else f"pods of {anchor} in namespace {namespace}"
+    failures: list[str] = []  # one anchor of somebody else keeps no other run from being deleted
+    going: dict[tuple[str, str], bool] = {}
+    for place in sorted(dead):
+        with _noted(failures):
+            own = _is_own(api, *place)
+            _delete(api, *place, own=own)
+            going[place] = own
+    for (namespace, anchor), own in going.items():
+        with _noted(failures):
+            _await_gone(api, namespace, anchor, own=own)
+            yield f"namespace {namespace}" if own else f"pods of {anchor} in namespace {namespace}"
     if given is None:
         yield from _without_anchors(api, {place[0] for place in found})
+    if failures:
+        raise PodperfError("; ".join(failures))
+
+
+@contextmanager
+def _noted(failures: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except PodperfError as error:
+        failures.append(str(error))
 
 
 def _without_anchors(api: Api, with_anchors: set[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host, Process, shown
@@ -19,12 +20,18 @@ from podperf.hosts.shell_script import shell_script
 _FOLDERS = RUN_DIRECTORY / "containers"
 _PIPES = ("program", "input", "output", "errors")
 _LOOK_AGAIN = 0.02  # seconds
+_SIGNAL = ("sh", "-c", shell_script("signal_process.sh", beside=__file__), "sh")
 _RELAY = ("sh", "-c", shell_script("relay.sh", beside=__file__), "sh")
+
+
+def folder_of(container: str) -> Path:
+    """The folder of a container's named pipes."""
+    return _FOLDERS / container
 
 
 def make_pipes(machine: Host, container: str) -> None:
     """Make the named pipes of a container on its node. They are gone with the run directory."""
-    folder = _FOLDERS / container
+    folder = folder_of(container)
     machine.do("mkdir", "-p", str(folder))
     machine.do("mkfifo", "-m", "600", *(str(folder / each) for each in _PIPES))
 
@@ -67,6 +74,7 @@ class ProgramOfContainer(Process):
     ) -> None:
         self._machine, self._why_ended, self.pid = machine, why_ended, pid
         self._name = f"`{shown(command)}` in container {container}"
+        self._began = machine.ask(*_SIGNAL, str(pid), check=False).stdout.strip()
         self._relay = machine.spawn(*_RELAY, str(_FOLDERS / container), shlex.join(command))
 
     def send(self, line: str) -> None:
@@ -93,8 +101,9 @@ class ProgramOfContainer(Process):
 
     def stop(self, timeout: float = 5.0) -> None:
         for signal in ("TERM", "KILL"):
-            if self.alive():  # so the number is still that of the container
-                self._machine.do("kill", "-s", signal, str(self.pid), check=False)
+            if self.alive():
+                # A container can leave its output to another process, and end. Then its number can be another one's.
+                self._machine.do(*_SIGNAL, str(self.pid), signal, self._began, check=False)
                 self._await_end(timeout)
         self._relay.stop()
 

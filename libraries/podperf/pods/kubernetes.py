@@ -18,7 +18,7 @@ from podperf.hosts.base import Host, Process
 from podperf.hosts.namespaces import name_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.shell_script import shell_script
-from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.api import Api, log_in, understood
 from podperf.model import PageSize
 from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
 from podperf.pods.by_multus import interface_of, wanted
@@ -112,7 +112,7 @@ class KubernetesPods(PodRuntime):
         return pod
 
     def _first_process(self, pod: StartedPod) -> int:
-        found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, check=False).stdout.strip()
+        found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, pod.pod, check=False).stdout.strip()
         if not found:
             raise PodperfError(
                 f"{pod.name} runs on {pod.node}, and that is not {self._machine.name}: name the node of the worker in "
@@ -183,6 +183,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
     def _version(self) -> str:
         return "" if self._imaginary else self._logged_in()[1]
 
+    @understood("the cluster")
     def _logged_in(self) -> tuple[Api, str]:
         if self._login is None:
             api = log_in(self._settings.kubeconfig, self._settings.context)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import yaml
 
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.kubernetes import manifests, multus
-from podperf.kubernetes.api import Api, ApiError
+from podperf.kubernetes.api import Api, ApiError, understood
 from podperf.kubernetes.execute import execute
 from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.placement import READ, PodPlacement
@@ -63,11 +65,10 @@ SCHEMA: Mapping[str, Any] = {
     },
 }
 _ASLEEP = ("sleep", "2147483647")  # the kernel forwards, so the program of a pod only keeps the pod
+_NUMBER = re.compile(r"[0-9a-f]{64}")  # of a container, for all runtimes
 _PAGES = {"2Mi": PageSize.TWO_MIB, "1Gi": PageSize.ONE_GIB}
 # DPDK binds hugepages to a NUMA node (mbind(2)). The usual seccomp profile of containers wants SYS_NICE for this.
 _FOR_HUGEPAGES = ("SYS_NICE",)
-# The sockets between pods, and to the switch, are in a folder of the node.
-_RUN_VOLUME: Mapping[str, Any] = {"name": "run", "hostPath": {"path": str(RUN_DIRECTORY), "type": "Directory"}}
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,18 @@ class ChainSettings(ClusterSettings):
 
 @dataclass(frozen=True)
 class StartedPod:
-    """The facts that the cluster tells about a running pod. `container` is the number (ID) of its container."""
+    """The facts that the cluster tells about a running pod. `container` is the number (ID) of its container.
+
+    The number comes from the node that runs the pod, or from whoever may write the state of pods. It could be that of
+    another container on podperf's machine, or a pattern.
+    """
 
     name: str
     node: str
     image: str  # with its digest
     quality: str  # of service: BestEffort, Burstable or Guaranteed
     container: str
+    pod: str  # the number (UID) of the pod, which is in the name of its control group, as that of its container
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> StartedPod:
@@ -124,7 +130,11 @@ class StartedPod:
         status = pod["status"]
         (container,) = status["containerStatuses"]
         number = container["containerID"].rpartition("://")[2]
-        return cls(pod["metadata"]["name"], pod["spec"]["nodeName"], container["imageID"], status["qosClass"], number)
+        if not _NUMBER.fullmatch(number):
+            raise ValueError(f"{number!r} is no number of a container")
+        metadata = pod["metadata"]
+        node, image = pod["spec"]["nodeName"], container["imageID"]
+        return cls(metadata["name"], node, image, status["qosClass"], number, metadata["uid"])
 
 
 class ChainPods(Protocol):
@@ -184,8 +194,18 @@ def manifest_of(
     wishes = replace(settings.wishes, image=settings.program_image, further=_further(settings))
     security = manifests.with_capabilities((*program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
     found = manifests.pod(pod, run, owners, container_program.waiting(name), wishes, security=security)
-    found["spec"]["volumes"] = [_RUN_VOLUME]
+    # Of the node, the pod sees the sockets of all pods, and its own pipes. It can replace no pipe by a link, through
+    # which root would write.
+    _share(found, "sockets", RUN_DIRECTORY / SOCKETS)
+    _share(found, "pipes", container_program.folder_of(name), readOnly=True)
     return found
+
+
+def _share(pod: dict[str, Any], name: str, folder: Path, **options: bool) -> None:
+    """Let a pod see a folder of its node at the same path."""
+    (container,) = pod["spec"]["containers"]
+    container["volumeMounts"].append({"name": name, "mountPath": str(folder), **options})
+    pod["spec"]["volumes"].append({"name": name, "hostPath": {"path": str(folder), "type": "Directory"}})
 
 
 def _further(settings: ChainSettings) -> dict[str, str]:
@@ -215,15 +235,19 @@ class RunInCluster(ChainPods):
             raise
         return str(pod["metadata"]["name"])
 
+    @understood("the cluster")
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod.of(await_phase(self._place, pod))
 
+    @understood("the cluster")
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
         return multus.attached(self._place.pod(pod))
 
+    @understood("a pod of the cluster")
     def placement(self, pod: str) -> PodPlacement:
         return PodPlacement.of(execute(self._api, pod, self._place.name, ("sh", "-c", READ)))
 
+    @understood("the cluster")
     def why_ended(self, pod: str) -> str | None:
         ended = first_ended(self._place, [pod])
         return None if ended is None else ended[1]
@@ -266,7 +290,7 @@ class PlannedRun(ChainPods):
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "", "", "", pod)
+        return StartedPod(pod, "", "", "", pod, pod)
 
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
         return {each.interface: each.addresses for each in self._networks[pod]}

@@ -9,7 +9,7 @@ from typing import Any
 
 from podperf.errors import PodperfError
 from podperf.kubernetes import multus
-from podperf.kubernetes.api import Api, ApiError, log_in
+from podperf.kubernetes.api import Api, ApiError, log_in, understood
 from podperf.kubernetes.rights import (
     NAMESPACED_FILE,
     OF_A_KUBELET,
@@ -28,6 +28,7 @@ _NETWORKS = (
     *("antrea", "aws-node", "amazon-k8s-cni", "azure-cns", "calico/node", "cilium/cilium", "flannel", "kindnetd"),
     *("kube-ovn", "kube-router", "ovn-kube", "weave-kube"),
 )
+_MOST_TOLD = 2000  # characters about one node
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -38,7 +39,7 @@ def check_cluster(settings: ClusterSettings) -> Iterator[Observation]:
     except PodperfError as error:
         yield Observation("cluster", "login", State.MISSING, str(error), needed=True)
         return
-    with closing(api):
+    with closing(api), understood(api.where):
         try:
             version = api.ask("GET", "/version")["gitVersion"]
         except ApiError as error:
@@ -135,7 +136,7 @@ def observe_node(
     if settings.wishes.cpus and policies is not None and policies.cpus != "static":
         why.append("pods of the topology ask for CPUs alone, and only the CPU manager policy `static` gives them")
     state = State.WARNING if why else State.OK
-    return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why]))
+    return Observation("cluster", f"node {node['metadata']['name']}", state, "; ".join([*facts, *why])[:_MOST_TOLD])
 
 
 def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str]:

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 from podperf.preflight.observation import Observation, State
 from podperf.printable import printable
 
+_LONGEST_SUBJECT = 120  # characters
 _COLOURS = {State.OK: 32, State.MISSING: 31, State.WRONG: 31, State.WARNING: 33, State.SKIPPED: 33, State.UNCHECKED: 33}
 
 
 def render(observations: Sequence[Observation], *, width: int | None = None, colour: bool = False) -> str:
     """The observations as a table by area, and the conclusion. With `width`, details are wrapped to so many columns."""
-    subject_width = max((len(each.subject) for each in observations), default=0)
+    subject_width = max((len(_subject(each)) for each in observations), default=0)
     lines = []
     for area in dict.fromkeys(each.area for each in observations):
         lines.append(area)
@@ -31,9 +32,14 @@ def _row(observation: Observation, subject_width: int, width: int | None, colour
     if colour:
         state = f"\033[{_COLOURS[observation.state]}m{state}\033[0m"
     first, *others = wrapped or [""]
-    yield f"  {state}  {observation.subject:<{subject_width}}  {first}".rstrip()
+    yield f"  {state}  {_subject(observation):<{subject_width}}  {first}".rstrip()
     for other in others:
         yield " " * indent + other
+
+
+def _subject(observation: Observation) -> str:
+    """The subject in one line. It can be a name that a machine or a cluster tells."""
+    return printable(textwrap.shorten(observation.subject, _LONGEST_SUBJECT, placeholder=" …"))
 
 
 def conclusion(observations: Collection[Observation]) -> str:
@@ -43,5 +49,5 @@ def conclusion(observations: Collection[Observation]) -> str:
         return "The quick run can be measured here."
     # If something is known to be wrong, only that is named. It often is the reason why other things are not checked.
     causes = [each for each in in_the_way if each.state is not State.UNCHECKED] or in_the_way
-    obstacles = dict.fromkeys(each.subject for each in causes)
+    obstacles = dict.fromkeys(map(_subject, causes))
     return f"The quick run cannot be measured here. In the way: {', '.join(obstacles)}."

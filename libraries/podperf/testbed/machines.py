@@ -12,7 +12,7 @@ from podperf.dataplanes.base import Worker, WorkerPort
 from podperf.hosts.base import Host
 from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
-from podperf.hosts.run_directory import RUN_DIRECTORY
+from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
 from podperf.hosts.way_back import go_back
 from podperf.kernel.cpus import read_cpus
 from podperf.kernel.receive_threads import refuse_unpinnable
@@ -40,7 +40,7 @@ class WorkerMachine:
 
     def make_run_directory(self, undo: ExitStack) -> None:
         """Make the run directory on the worker, until `undo`. Only root can open its sockets."""
-        self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY))
+        self.host.do("mkdir", "-p", "-m", "700", str(RUN_DIRECTORY), str(RUN_DIRECTORY / SOCKETS))
         undo.callback(self.host.do, "rm", "-rf", str(RUN_DIRECTORY))
 
 

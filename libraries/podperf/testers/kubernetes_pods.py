@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.kubernetes import manifests
-from podperf.kubernetes.api import Api, log_in
+from podperf.kubernetes.api import Api, log_in, understood
 from podperf.kubernetes.placement import READ, PodPlacement
 from podperf.kubernetes.pods import await_phase, first_ended
 from podperf.kubernetes.receive_threads import INDICES, WITHOUT_TSO
@@ -57,6 +57,7 @@ class KubernetesTester:
     shortest_trial: ClassVar[float] = 0.0
     settings_schema: ClassVar[Mapping[str, Any]] = SCHEMA
 
+    @understood("the cluster, or a pod of the tester,")
     def __init__(self, settings: KubernetesSettings, outside: Outside | None = None) -> None:
         """`outside` has the interface of `settings.host`."""
         self._undo = ExitStack()
@@ -123,7 +124,8 @@ class KubernetesTester:
         run, owners = self._place.run, self._place.owners
         for side, port in self.pods.items():
             port.execute(*WITHOUT_TSO)
-            indices = port.execute(*INDICES).split()
+            there, own = map(int, port.execute(*INDICES).split())  # a privileged pod reads these words
+            indices = [str(there), str(own)]
             pod = thread_starter(side, run, owners, settings.wishes, port.facts.node, indices)
             self._place.start(pod)
             await_phase(self._place, pod["metadata"]["name"], "Succeeded")
@@ -231,6 +233,7 @@ class KubernetesTester:
         ended = first_ended(self._place, nodes)
         return None if ended is None else f"pod {ended[0]} on {nodes[ended[0]]} ended while it measured: {ended[1]}"
 
+    @understood("a pod of the tester")
     def _measure(self, trial: Trial, entries: Mapping[Direction, Entry]) -> TrialResult:
         (direction,) = trial.traffic.directions
         sender, counter = (
@@ -247,7 +250,7 @@ class KubernetesTester:
         time.sleep(trial.longest)
         sent = sender.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
         (sending,) = sent["directions"]
-        counter.request(f"sent={sending['sent']}")
+        counter.request(f"sent={_count(sending['sent'])}")
         counted = counter.answer({"trial"}, ANSWER_TIMEOUT)["trial"]
         # Clocks of two machines differ by more than a frame takes.
         return combined(trial, sent, counted, same_clock=sender.machine == counter.machine)
@@ -273,6 +276,7 @@ class KubernetesTester:
             engine_remark=self._remark,
         )
 
+    @understood("a pod of the tester")
     def describe(self) -> Mapping[str, Any]:
         """The cluster, the Services before the pods, the number of NetworkPolicies, each pod with its node, image and
         CPUs, and the host outside."""
@@ -302,6 +306,13 @@ class KubernetesTester:
         """Delete the pods. Safe to call twice."""
         self._broken = True
         self._undo.close()
+
+
+def _count(sent: object) -> int:
+    """A number of frames in the answer of a pod. The other process of the tester reads the number in a line."""
+    if not isinstance(sent, int):
+        raise TypeError(f"{sent!r} is no number of frames")
+    return sent
 
 
 def _placement(port: PodPort) -> PodPlacement:

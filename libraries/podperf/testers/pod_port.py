@@ -18,6 +18,7 @@ from podperf.kubernetes.execute import CommandInPodFailed, execute
 
 DISCARDED = 49152  # the UDP port that test frames are for
 _FOLDER = "/run/podperf"
+_MOST_TOLD = 200  # characters of a wrong answer
 _PROGRAM = (
     f"mkfifo {_FOLDER}/requests && : >{_FOLDER}/answers && exec podperf-tester"
     f' "--$1" eth0 --engine packet-ring --discard {DISCARDED} <>{_FOLDER}/requests >>{_FOLDER}/answers 2>&1'
@@ -130,10 +131,10 @@ class PodPort:
             raise PodperfError(f"the tester in pod {self.facts.name} gave no answer: {error}") from error
         try:
             answer = json.loads(said)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict) or not keys & answer.keys():
-            complaint = answer.get("error") if isinstance(answer, dict) else said[:200]
+            complaint = str(answer.get("error") if isinstance(answer, dict) else said)[:_MOST_TOLD]
             raise PodperfError(f"the tester in pod {self.facts.name} cannot go on: {complaint}")
         return answer
 
