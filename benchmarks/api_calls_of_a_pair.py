@@ -13,6 +13,7 @@ hours. Nobody else may use the cluster.
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 import time
@@ -182,7 +183,11 @@ class Cluster:
         """What happens in a minute in which a pair waits for a pod of another run."""
         other = manifests.pod("other", "other", (), ["sleep", "600"], PodWishes(IMAGE), NodeOf(self._nodes[0]))
         self._api.ask("POST", PODS, other)
-        waiting = {**self._job, "metadata": {**self._job["metadata"], "name": "waiting"}}
+        waiting = copy.deepcopy(self._job)
+        waiting["metadata"]["name"] = "waiting"
+        spec = waiting["spec"]["template"]["spec"]
+        results = {"name": "results", "emptyDir": {}}  # the folder keeps the results of the pair
+        spec["volumes"] = [results if each["name"] == "results" else each for each in spec["volumes"]]
         self._make(waiting)
         deadline = time.monotonic() + SELDOM
         while not self._waits():
