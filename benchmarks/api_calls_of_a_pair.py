@@ -128,6 +128,14 @@ class Phase:
         return "\n".join(lines + [f"    {number:6.0f}  {what}" for what, number in many if number >= 0.5])
 
 
+def calls_of(client: Any) -> Calls:
+    """The counters of an API server now. `client` is an ApiClient of the package kubernetes."""
+    answer = client.call_api(
+        "/metrics", "GET", auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True
+    )
+    return Calls.of(answer.data.decode(), time.monotonic())
+
+
 class Cluster:
     """The cluster, with the namespace and the Job of the project's manifests."""
 
@@ -148,22 +156,15 @@ class Cluster:
     def _make(self, manifest: Mapping[str, Any]) -> None:
         self._api.ask("POST", PATHS[manifest["kind"]], manifest)
 
-    def calls(self) -> Calls:
-        """The counters of the API server now."""
-        answer = self._client.call_api(
-            "/metrics", "GET", auth_settings=["BearerToken"], _preload_content=False, _return_http_data_only=True
-        )
-        return Calls.of(answer.data.decode(), time.monotonic())
-
     def minute(self) -> Phase:
         """What happens in a minute."""
-        before = self.calls()
+        before = calls_of(self._client)
         time.sleep(MINUTE)
-        return Phase.between(before, self.calls())
+        return Phase.between(before, calls_of(self._client))
 
     def pair(self) -> tuple[Phase, float]:
         """What happens while the Job measures its pair, until all its pods are gone; and the seconds of the Job."""
-        before, asked = self.calls(), 0
+        before, asked = calls_of(self._client), 0
         self._make(self._job)
         while True:
             time.sleep(LOOK_AGAIN)
@@ -174,7 +175,7 @@ class Cluster:
             if status.get("failed") or asked > LONGEST / LOOK_AGAIN:
                 sys.exit(f"the Job failed: {status}")
         time.sleep(SETTLE)
-        phase = Phase.between(before, self.calls())
+        phase = Phase.between(before, calls_of(self._client))
         phase.requests["GET jobs"] -= asked  # of this script
         began, ended = (datetime.fromisoformat(status[each]) for each in ("startTime", "completionTime"))
         return phase, (ended - began).total_seconds()
