@@ -91,7 +91,8 @@ class FakeNodes:
     def _renew(self) -> None:
         while not self._ended.wait(RENEWED):
             for each in self._names:
-                self._leases.ask("PATCH", f"{LEASES}/{each}", lease(each))
+                with suppress(PodperfError):  # at the end they are deleted
+                    self._leases.ask("PATCH", f"{LEASES}/{each}", lease(each))
 
     def _run_pods(self) -> None:
         """Look at each change of a pod, in the order of the API server."""
@@ -117,6 +118,7 @@ class FakeNodes:
         self._ended.set()
         for each in self._names:
             self._api.delete(f"{NODES}/{each}")
+            self._api.delete(f"{LEASES}/{each}")
 
 
 class Measuring:
@@ -203,6 +205,8 @@ def main(kubeconfig: Path, number: int, most: int, seconds: float) -> int:
                 each.join()
             took, phase = time.monotonic() - began, Phase.between(before, calls_of(counted))
         api.delete(f"/api/v1/namespaces/{NAMESPACE}")
+        while api.exists(f"/api/v1/namespaces/{NAMESPACE}"):
+            time.sleep(0.5)
     print(
         f"{number} nodes, {amount} pairs of {seconds:g} s: {took:.0f} s, at best {amount / len(threads) * seconds:.0f}"
     )
