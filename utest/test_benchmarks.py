@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import api_calls_of_a_pair
 import cost_and_cpu_time
 import history_rates
 import made_up
@@ -139,3 +140,50 @@ def test_too_few_rows_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.argv", ["cost_and_cpu_time.py", *map(str, folders)])
     with pytest.raises(SystemExit, match="fewer than 3 rows"):
         cost_and_cpu_time.main()
+
+
+# --- requests to an API server ----------------------------------------------------------------------------------------
+
+READINGS = [
+    """# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",resource="pods",subresource="",verb="GET"} 10
+apiserver_request_total{code="404",resource="pods",subresource="",verb="GET"} 1
+apiserver_request_total{code="101",resource="pods",subresource="exec",verb="CONNECT"} 5
+apiserver_request_total{code="200",resource="pods",subresource="",verb="WATCH"} 7
+apiserver_request_total{code="200",resource="",subresource="/readyz",verb="GET"} 9
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="service-accounts",priority_level="workload-low"} 4
+process_cpu_seconds_total 20.5
+""",
+    """apiserver_request_total{code="200",resource="pods",subresource="",verb="GET"} 40
+apiserver_request_total{code="404",resource="pods",subresource="",verb="GET"} 3
+apiserver_request_total{code="101",resource="pods",subresource="exec",verb="CONNECT"} 105
+apiserver_request_total{code="200",resource="pods",subresource="",verb="WATCH"} 70
+apiserver_flowcontrol_dispatched_requests_total{flow_schema="service-accounts",priority_level="workload-low"} 24
+process_cpu_seconds_total 2.25e+01
+""",
+]
+
+
+def test_requests_of_a_phase_are_those_beyond_an_idle_cluster() -> None:
+    before, after = (api_calls_of_a_pair.Calls.of(text, 100.0 * at) for at, text in enumerate(READINGS))
+    idle = api_calls_of_a_pair.Phase(50.0, {"GET pods": 4.0, "PUT leases": 2.0}, {"service-accounts": 1.0}, 0.25)
+    found = api_calls_of_a_pair.Phase.between(before, after).beyond(idle)
+    assert found.requests == {"GET pods": 32 - 8, "CONNECT pods/exec": 100, "PUT leases": -4}
+    assert (found.of_podperf, found.cpu) == (20 - 2 + 100, 1.5)
+
+
+def test_figures_of_all_pairs_are_those_of_one_pair_on_paper(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    for name, size in (("records/one.json", 3000), ("records/two.json", 1000), ("log.html", 6000)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    pair = api_calls_of_a_pair.Phase(120.0, {"GET pods": 300.0}, {"service-accounts": 200.0}, 3.0)
+    waiting = api_calls_of_a_pair.Phase(60.0, {"GET pods": 30.0}, {}, 0.0)
+    said = api_calls_of_a_pair.on_paper(200, pair, 100.0, waiting, tmp_path)
+    for words in (
+        "19900 pairs, 100 at the same time",
+        "takes 5.5 h",
+        "300 requests a second, of which podperf's own are 200",
+        "50 requests a second, if 100 pairs wait",
+        "39800 records (2 of each pair), 0.08 GB; all files of the results: 0.2 GB",
+    ):
+        assert words in said, said

@@ -18,14 +18,18 @@ from podperf.report.conformance import assess, latest_of, to_json
 from podperf.report.costs_command import report_costs
 from podperf.report.files import write_file, write_report
 from podperf.report.history_command import report_history
+from podperf.report.many_runs import are_many, read_many
 from podperf.report.nodes import slowest_first, slowest_words
+from podperf.report.nodes_page import in_words, nodes_page
+from podperf.report.nodes_page import to_json as to_json_of_nodes
 from podperf.report.openmetrics import openmetrics
 from podperf.report.page import page
 from podperf.report.results import RunResults, read_run, read_runs
 from podperf.report.summary import summary_table
 from podperf.terminal import columns, wants_colour
 
-NAME = "conformance"
+NAME, NODES = "conformance", "nodes"  # of the reports
+COMBINED = "combined"  # the folder of a report of several runs, beside them
 
 
 def write_reports(results: Path | str) -> Path:
@@ -62,6 +66,8 @@ def main(args: Sequence[str]) -> int:
         if chosen.costs:
             before, after = chosen.costs
             return report_costs(before, after, chosen.output)
+        if are_many(chosen.results):
+            return _report_nodes(chosen.results, chosen.output, chosen.openmetrics)
         runs, unread = read_runs(chosen.results)
         for each in unread:
             print(f"podperf report: not read: {each}", file=sys.stderr)
@@ -81,6 +87,21 @@ def main(args: Sequence[str]) -> int:
         print(f"podperf report: {error}", file=sys.stderr)
         return 1
     return 1 if unread or any(run.problems for run in runs) else 0
+
+
+def _report_nodes(folders: Sequence[Path], output: Path | None, openmetrics_file: Path | None) -> int:
+    """One report of the nodes of a cluster, and none of each run: a run has made its own. Returns the exit code."""
+    found = read_many(folders)
+    newest = found.runs[-1].folder
+    folder = (output or newest.parent / COMBINED).resolve()
+    for each in found.problems:
+        print(f"podperf report: not read: {each}", file=sys.stderr)
+    print(printable(in_words(found)))
+    print(printable(slowest_words(found.nodes)))
+    print(printable(str(write_report(folder, NODES, to_json_of_nodes(found, folder), nodes_page(found, folder)))))
+    if openmetrics_file:
+        write_file(openmetrics_file, openmetrics(read_run(newest).records))
+    return 1 if found.problems else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -131,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _default_output(runs: Sequence[RunResults]) -> Path:
-    return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / "combined"
+    return runs[0].directory if len(runs) == 1 else runs[-1].directory.parent / COMBINED
 
 
 def _beside_earlier(runs: Sequence[RunResults]) -> BesideEarlier:

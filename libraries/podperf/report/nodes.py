@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from sys import intern
+from typing import Any, NamedTuple
 
 from podperf.figures import count
 from podperf.metrics import headlines
@@ -13,6 +14,17 @@ from podperf.report.html import NOTHING, Html, TableRow, element, table, togethe
 from podperf.report.results import Record
 
 NAMED = 3  # so many nodes are named as the slowest
+
+
+class Test(NamedTuple):
+    """A test, on whichever nodes."""
+
+    suite: str
+    name: str
+
+
+Rates = Mapping[Test, Mapping[tuple[str, ...], float]]
+"""Rates by test, and by the nodes of the pods."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +51,21 @@ def nodes_of(record: Record) -> tuple[str, ...]:
 
 
 def slowest_first(records: Sequence[Record]) -> list[NodeSpeed]:
-    """The nodes of these records. Empty unless a test was measured on several nodes or pairs.
-
-    A rate is the most important one of its test. A node in several pairs has a rate of each of them; so one slow node
-    does not make the nodes slow with which it was measured.
-    """
-    tests: dict[tuple[str, str], dict[tuple[str, ...], float]] = {}
+    """The nodes of these records. Empty unless a test was measured on several nodes or pairs."""
+    rates: dict[Test, dict[tuple[str, ...], float]] = {}
     for record in records:
-        nodes, rate = nodes_of(record), _rate(record)
+        nodes, rate = nodes_of(record), headline_rate(record)
         if nodes and rate is not None:
-            tests.setdefault((record["test"]["suite"], record["test"]["name"]), {})[nodes] = rate
+            rates.setdefault(test_of(record), {})[nodes] = rate
+    return slowest(rates)
+
+
+def slowest(tests: Rates) -> list[NodeSpeed]:
+    """The nodes with these rates, the slowest first. A test that was measured on one node or pair tells nothing.
+
+    A node in several pairs has a rate of each of them; so one slow node does not make the nodes slow with which it was
+    measured.
+    """
     ratios: dict[str, list[float]] = {}
     for rates in tests.values():
         middle = median(rates.values())
@@ -59,7 +76,13 @@ def slowest_first(records: Sequence[Record]) -> list[NodeSpeed]:
     return sorted(found, key=lambda each: (each.ratio, each.name))
 
 
-def _rate(record: Record) -> float | None:
+def test_of(record: Record) -> Test:
+    """The test of a record."""
+    return Test(intern(record["test"]["suite"]), intern(record["test"]["name"]))
+
+
+def headline_rate(record: Record) -> float | None:
+    """The most important rate of a record, in frames/s. None without a rate."""
     found = (record["results"].get(each.name) for each in headlines())
     return next((float(each["frames_per_second"]) for each in found if each), None)
 
@@ -70,9 +93,8 @@ def slowest_words(speeds: Sequence[NodeSpeed]) -> str:
     return f"slowest of {count(len(speeds), 'node')}: {named}" if speeds else ""
 
 
-def nodes_section(records: Sequence[Record]) -> Html:
+def nodes_section(speeds: Sequence[NodeSpeed]) -> Html:
     """All nodes in a table, the slowest first. NOTHING if there is nothing to compare."""
-    speeds = slowest_first(records)
     if not speeds:
         return NOTHING
     rows = [TableRow((each.name, f"{each.ratio:.2f}", str(each.rates))) for each in speeds]

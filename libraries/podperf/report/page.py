@@ -17,7 +17,7 @@ from podperf.report import cells, draft
 from podperf.report.conformance import Conformance, SectionReport, SectionStatus
 from podperf.report.facts import environment_facts, flat
 from podperf.report.html import NOTHING, Content, Html, TableRow, element, facts, table, together
-from podperf.report.nodes import nodes_section
+from podperf.report.nodes import nodes_section, slowest_first
 from podperf.report.noise_words import noise_words
 from podperf.report.page_frame import framed
 from podperf.report.published_table import published_tables
@@ -54,7 +54,7 @@ def _body(conformance: Conformance) -> Iterator[Html]:
     yield _head(conformance)
     yield _changes(conformance)
     yield _comparison(conformance)
-    yield nodes_section(conformance.latest)
+    yield nodes_section(slowest_first(conformance.latest))
     yield _titled("Findings", _findings(conformance.latest, conformance))
     yield _doubtful(conformance)
     yield _noisy(conformance)

@@ -58,8 +58,8 @@ def read_runs(directories: Sequence[Path]) -> tuple[list[RunResults], list[Podpe
     return sorted(runs.values(), key=lambda run: run.started), unread
 
 
-def read_run(directory: Path) -> RunResults:
-    """One run. Raises PodperfError if there is no folder, or no record or part of a record in it."""
+def read_run(directory: Path, *, trials: bool = True) -> RunResults:
+    """One run, or without `trials` its records without them. PodperfError if there is no folder, or no record in it."""
     directory = directory.resolve()  # results/latest is a link to the newest run
     if not directory.is_dir():
         raise PodperfError(f"{directory}: no such folder; give the results folder of a run, like results/latest")
@@ -71,7 +71,7 @@ def read_run(directory: Path) -> RunResults:
     records, problems = [], []
     for path in paths:
         try:
-            records.append(read_record(path))
+            records.append(read_record(path, trials=trials))
         except PodperfError as error:
             problems.append(f"{printable(path.name)}: {error}")
     records.sort(key=lambda record: (record["started"], record["id"]))
