@@ -14,7 +14,8 @@ from podperf.errors import PodperfError, cause
 if TYPE_CHECKING:
     from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
-TIMEOUT = 10.0  # seconds for one request
+TIMEOUT = 10.0  # seconds for a connection, and for an answer that changes nothing
+CHANGE_TIMEOUT = 40.0  # seconds for any other answer: the API server waits up to 30 s for a webhook, and then names it
 
 
 class ApiError(PodperfError):
@@ -50,7 +51,8 @@ class Api:
                 auth_settings=["BearerToken"],
                 _preload_content=False,
                 _return_http_data_only=True,
-                _request_timeout=TIMEOUT,
+                # The package ignores a single number that is no integer: it would wait for ever.
+                _request_timeout=(TIMEOUT, TIMEOUT if method == "GET" else CHANGE_TIMEOUT),
             )
         except ApiException as error:
             raise self._refused(f"{method} {path}", error) from error
@@ -82,16 +84,18 @@ class Api:
                 raise
 
     def open_stream(self, pod: str, namespace: str, command: Sequence[str]) -> Any:
-        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes)."""
+        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes).
+
+        The package opens it without a time limit. So an API server that does not answer has to be noticed before.
+        """
         from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
         from kubernetes.stream import stream  # noqa: PLC0415
 
+        self.ask("GET", "/version")
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
         streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
         try:
-            return stream(
-                call, pod, namespace, command=list(command), _preload_content=False, _request_timeout=TIMEOUT, **streams
-            )
+            return stream(call, pod, namespace, command=list(command), _preload_content=False, **streams)
         except ApiException as error:
             raise self._refused(f"exec in pod {pod}", error) from error
 
