@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,7 +19,18 @@ from podperf.cluster.parts import are_ready
 from podperf.hosts.local import LocalHost
 from podperf.kubernetes.api import Api
 
+T = TypeVar("T")
 KUBECONFIG = FOLDER / "kubeconfig"
+# Enters a control group, and takes all of its memory. The memory is a file's, so this process itself stays small.
+HUNGRY = """
+import os, sys
+with open(sys.argv[1], "w") as group:
+    group.write("0")
+file = os.memfd_create("memory")
+while True:
+    os.write(file, bytes(1 << 20))
+"""
+KILLED_IN = 30.0  # seconds for the kernel to kill a program for memory
 
 
 def need_programs(*, multus: bool = False) -> None:
@@ -35,3 +51,63 @@ def namespaces(api: Api) -> set[str]:
     """The namespaces of the cluster that are not about to be gone."""
     found = api.ask("GET", "/api/v1/namespaces")["items"]
     return {each["metadata"]["name"] for each in found if each["status"]["phase"] == "Active"}
+
+
+def awaited(look: Callable[[], T], what: Callable[[], object], timeout: float) -> T:
+    """The first true value of `look`. The test fails after so many seconds, and then tells `what` there is."""
+    deadline = time.monotonic() + timeout
+    while not (found := look()):
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.2)
+    return found
+
+
+def group_of(pod: Mapping[str, Any]) -> Path:
+    """The control group that limits the memory of the one container of a pod that runs."""
+    (container,) = pod["status"]["containerStatuses"]
+    (memory,) = [each for each in of_this_machine() if "memory" in each.controllers.split(",")]
+    (found,) = memory.folder.rglob(container["containerID"].rpartition("://")[2])
+    return found
+
+
+def program_of(pod: Mapping[str, Any]) -> int:
+    """The process that is the first one of a pod's container, as this machine counts processes."""
+    (found,) = [each for each in processes([group_of(pod)]) if _number_inside(each) == "1"]
+    return found
+
+
+def _number_inside(process: int) -> str:
+    """The number that a process has in its own namespace of processes."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    (numbers,) = [each for each in lines if each.startswith("NSpid:")]
+    return numbers.split()[-1]
+
+
+def frames_of(process: int, interface: str = "eth0") -> int:
+    """The frames that an interface of the network of this process received and sent (proc_pid_net(5))."""
+    lines = Path(f"/proc/{process}/net/dev").read_text().splitlines()
+    (counters,) = [each.partition(":")[2].split() for each in lines if each.strip().startswith(f"{interface}:")]
+    return int(counters[1]) + int(counters[9])
+
+
+def score_of(process: int) -> str:
+    """The score by which the kernel chooses a process to kill for memory (proc_pid_oom_score(5))."""
+    return Path(f"/proc/{process}/oom_score").read_text().strip()
+
+
+def use_up_memory(pod: Mapping[str, Any]) -> None:
+    """Let the kernel kill the program of a pod, because a process beside it takes all memory of the container.
+
+    The process is of this machine. The kernel prefers the container's own program, which a kubelet marks for it.
+    """
+    group, program = group_of(pod), program_of(pod)
+    hungry = subprocess.Popen([sys.executable, "-c", HUNGRY, str(group / "cgroup.procs")])
+    try:
+        deadline = time.monotonic() + KILLED_IN
+        while program in processes([group]):
+            # The kernel may kill the other process next, while the program ends.
+            assert time.monotonic() < deadline, f"{pod['metadata']['name']} runs: {hungry.poll()} {score_of(program)}"
+            time.sleep(0.05)
+    finally:
+        hungry.kill()
+        hungry.wait()

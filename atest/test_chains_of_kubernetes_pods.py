@@ -20,7 +20,15 @@ import yaml
 
 from chains import need, send
 from machine import once_as, snapshot
-from own_cluster import KUBECONFIG, namespaces, need_programs, process_of
+from own_cluster import (
+    KUBECONFIG,
+    frames_of,
+    namespaces,
+    need_programs,
+    process_of,
+    program_of,
+    use_up_memory,
+)
 from podperf.cluster.layout import FOLDER
 from podperf.dataplanes import DATA_PLANES
 from podperf.errors import PodperfError, Unavailable
@@ -45,6 +53,7 @@ from robot_run import ROOT, Robot, mrr_suite, podperf
 
 SMALL = FrameSize.parse(64)
 START_TIMEOUT = 60.0  # seconds
+KILL_NOTICED_IN = 30.0  # seconds after the trial, the end of the run among them
 HUGEPAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 PAGES_OF_TWO_PODS = 2 * POD_MEMORY // PageSize.TWO_MIB
 # A run that builds chains until it is killed.
@@ -121,11 +130,11 @@ def pods(api: Api) -> list[Any]:
     return list(api.ask("GET", "/api/v1/pods", query=query)["items"])
 
 
-def written(**settings: Any) -> str:
-    """The topology of the project, for this cluster, with further settings of the pods."""
+def written(seconds: float = 0.3, **settings: Any) -> str:
+    """The topology of the project, for this cluster: trials of so many seconds, and further settings of the pods."""
     content = yaml.safe_load((ROOT / "topologies/kubernetes_chains.yaml").read_text())
     content["pods"]["settings"] |= {"kubeconfig": str(KUBECONFIG), **settings}
-    content["method"] |= {"mrr": {"trials": 2, "duration": 0.3}, "patience": 0}
+    content["method"] |= {"mrr": {"trials": 2, "duration": seconds}, "patience": 0}
     return yaml.safe_dump(content)
 
 
@@ -220,6 +229,28 @@ def test_a_program_that_is_killed_has_the_reason_of_the_cluster(tmp_path: Path) 
         os.kill(poller, signal.SIGKILL)
         assert once_as(True, lambda: bool(said_by(sut.check)))
         assert "as the cluster says: its program ended with exit code 137" in said_by(sut.check)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_program_that_the_kernel_kills_for_memory_in_a_trial_has_the_reason_of_the_cluster(
+    api: Api, tmp_path: Path
+) -> None:
+    need("af-xdp")
+    seconds = 4.0
+    suite = mrr_suite(tmp_path, Hungry="af-xdp    1    64")
+    run = Robot(tmp_path, suite, topology=written(seconds, isolation="shared"))  # so its pod has a limit of memory
+    run.wait_for_trials(1)
+    (pod,) = pods(api)
+    program = program_of(pod)
+    before_trial = frames_of(program, "net1")
+    run.wait_until(lambda: frames_of(program, "net1") > before_trial + 10_000, "frames of a trial")
+    began = time.monotonic()
+    use_up_memory(pod)
+    assert run.wait() == 1
+    assert time.monotonic() - began < seconds + KILL_NOTICED_IN
+    (record,) = run.records()
+    assert record["outcome"] == "failed"
+    assert "as the cluster says: its program ended with exit code 137 (OOMKilled)" in record["reason"]
 
 
 def said_by(check: Callable[[], None]) -> str:

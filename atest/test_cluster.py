@@ -7,6 +7,7 @@ cluster up` once, or PODPERF_CLUSTER=1.
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -25,14 +26,24 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from machine import once_as, snapshot
-from own_cluster import KUBECONFIG, namespaces, need_programs
+from own_cluster import (
+    KUBECONFIG,
+    awaited,
+    frames_of,
+    namespaces,
+    need_programs,
+    process_of,
+    program_of,
+    use_up_memory,
+)
 from podperf.cluster import other_clusters
 from podperf.cluster.certificates import LIFE, Authority
-from podperf.cluster.hierarchies import processes
 from podperf.cluster.layout import BRIDGE, FOLDER, SERVICES
-from podperf.cluster.lifecycle import GROUPS
 from podperf.cluster.other_clusters import Surroundings
 from podperf.cluster.parts import are_ready, ready_parts
 from podperf.cluster.pod_image import POD, WHOLE, ready_image
@@ -71,10 +82,14 @@ pytestmark = [
 ]
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+SHORT_TRIALS = {"trials": 2, "duration": 0.3}
+LONG_TRIALS = {"trials": 5, "duration": 4}  # for a test that does something in the middle of a trial
+MODEST_LOAD = 2000  # frames/s, which two runs beside each other deliver on a busy machine, too
 START_TIMEOUT = 120.0  # seconds
 EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
 SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
 JOB_TIMEOUT = 360.0  # seconds for three runs
+OF_JOBS = "podperf"  # the namespace of NAMESPACED_FILE
 # A run that measures until it is killed: the first one while it sends frames, and the last one when it has just made
 # its namespace. The pods of five runs fill the node.
 KILLED_AFTER = (5.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.6, 0.3, 0.1, 0.0)  # seconds after the namespace is there
@@ -91,6 +106,7 @@ while True:
     tester.measure(Trial(TrafficProfile(FrameSize.parse(64)), 1000.0, 1.0))
 """
 ONE_ROW = ("--test", "Pod to pod on one node, 64 B", str(ROOT / "tests"))
+ROW_OF_NODE = ONE_ROW[1]
 ROW_OUTSIDE = ("--test", "Pod to a host outside, 64 B", str(ROOT / "tests"))
 # A network namespace beside the nodes. Those that begin with podperf are of runs, and the next run removes them.
 OUTSIDE, ADDRESS_OUTSIDE = "outside-of-cluster", ip_interface("10.199.0.100/24")
@@ -179,14 +195,25 @@ def api() -> Iterator[Api]:
         podperf("cluster", "down")
 
 
-def topology(folder: Path, **settings: Any) -> Path:
-    """The topology of the project, with further settings of the tester."""
+def topology(folder: Path, mrr: Mapping[str, float] | None = None, /, **settings: Any) -> Path:
+    """The topology of the project, with further settings of the tester.
+
+    A run with these trials of MRR sends few frames, so that it also measures well beside other runs.
+    """
     content = yaml.safe_load((ROOT / "topologies/kubernetes.yaml").read_text())
     content["tester"]["settings"] |= {"kubeconfig": str(KUBECONFIG), **settings}
-    content["method"]["mrr"] = {"trials": 2, "duration": 0.3}
+    content["method"]["mrr"] = dict(mrr or SHORT_TRIALS)
+    if mrr is not None:
+        content["tester"]["maximum_load"] = MODEST_LOAD
     path = folder / "cluster.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
+
+
+def pods_in(api: Api, namespace: str) -> list[dict[str, Any]]:
+    """The pods of a namespace that belong to runs, in the order of their names: `left-...`, `right-...`."""
+    found = api.ask("GET", f"/api/v1/namespaces/{namespace}/pods", query=[("labelSelector", manifests.RUN)])["items"]
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 PATHS = {
@@ -239,18 +266,28 @@ def cpu_ticks(threads: Iterable[int]) -> int:
     )
 
 
-def api_server() -> int:
-    """The process of the cluster's API server."""
-    groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
-    commands = {number: Path(f"/proc/{number}/comm").read_text().strip() for number in processes(groups)}
-    (server,) = [number for number, name in commands.items() if name == "kube-apiserver"]
-    return server
+def signed_anew(token: str, ends: datetime) -> str:
+    """A token of a service account with another end, signed with the key of the cluster (RFC 7515, ES256)."""
+    head, content, _ = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
+    begins = ends - timedelta(hours=2)
+    claims |= {"exp": int(ends.timestamp()), "iat": int(begins.timestamp()), "nbf": int(begins.timestamp())}
+    signed = f"{head}.{encoded(json.dumps(claims).encode())}"
+    key = serialization.load_pem_private_key((FOLDER / "control/tokens.key").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    parts = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    return f"{signed}.{encoded(b''.join(each.to_bytes(32, 'big') for each in parts))}"
+
+
+def encoded(data: bytes) -> str:
+    """Data as in a token: base64 for URLs, without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 @contextmanager
 def outside(*, cabled: bool = True) -> Iterator[None]:
     """A host outside of the cluster: a network namespace on this machine, cabled to the bridge of the nodes."""
-    here, control = LocalHost(), api_server()
+    here, control = LocalHost(), process_of("kube-apiserver")
     here.do("ip", "netns", "add", OUTSIDE)
     try:
         here.do(*f"ip link add eth1 netns {OUTSIDE} type veth peer name outside netns {control}".split())
@@ -524,7 +561,7 @@ class TestMeasuring:
         assert (tmp_path / "said").read_text().splitlines() == imports * 2
 
     def test_an_api_server_that_pauses_in_a_trial_does_not_matter(self, api: Api) -> None:
-        server = api_server()
+        server = process_of("kube-apiserver")
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
         with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
             measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
@@ -536,21 +573,51 @@ class TestMeasuring:
                 os.kill(server, signal.SIGCONT)
             assert measuring.result().received > 1000
 
-    def test_a_tester_that_is_evicted_in_a_trial_has_the_clusters_cause(self, api: Api) -> None:
+    @pytest.mark.parametrize("evict", [True, False])
+    def test_a_tester_that_somebody_evicts_or_deletes_in_a_trial_has_the_clusters_cause(
+        self, api: Api, evict: bool
+    ) -> None:
         before = namespaces(api)
         settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG))
         with closing(KubernetesTester(settings)) as tester, ThreadPoolExecutor() as pool:
             (namespace,) = namespaces(api) - before
-            right = tester.pods["right"].facts.name
+            pod = pods_in(api, namespace)[1]
+            right, program = pod["metadata"]["name"], program_of(pod)
+            before_trial = frames_of(program)
             began = time.monotonic()
-            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 5.0))
-            time.sleep(1)  # the frames are on their way
-            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": right}}
-            api.ask("POST", f"/api/v1/namespaces/{namespace}/pods/{right}/eviction", body)
+            measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 4.0))
+            awaited(lambda: frames_of(program) > before_trial + 100, measuring.result, START_TIMEOUT)
+            path = f"/api/v1/namespaces/{namespace}/pods/{right}"
+            if evict:
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": right}}
+                api.ask("POST", f"{path}/eviction", body)
+            else:
+                api.delete(path)
             cause = rf"pod {right} on node1 ended while it measured: somebody (deletes|deleted) or evict"
             with pytest.raises(PodperfError, match=cause):
                 measuring.result()
             assert time.monotonic() - began < 60
+        assert namespaces(api) == before
+
+    def test_a_tester_that_the_kernel_kills_for_memory_in_a_trial_has_the_clusters_cause(
+        self, api: Api, tmp_path: Path
+    ) -> None:
+        before = namespaces(api)
+        run = Robot(tmp_path, *ONE_ROW, topology=topology(tmp_path, LONG_TRIALS).read_text())
+        run.wait_for_trials(1)
+        (namespace,) = namespaces(api) - before
+        left, _ = pods_in(api, namespace)
+        program = program_of(left)
+        before_trial = frames_of(program)
+        run.wait_until(lambda: frames_of(program) > before_trial + 1000, "frames of a trial")
+        began = time.monotonic()
+        use_up_memory(left)
+        assert run.wait() == 1
+        assert time.monotonic() - began < LONG_TRIALS["duration"] + 30
+        (record,) = run.records()
+        cause = r"ended while it measured: its program ended with exit code 137 \(OOMKilled\)"
+        assert record["outcome"] == "failed"
+        assert re.search(f"pod {left['metadata']['name']} on node1 {cause}", record["reason"]), record["reason"]
         assert namespaces(api) == before
 
     def test_a_pod_that_a_node_evicts_has_the_nodes_cause(self, api: Api) -> None:
@@ -658,6 +725,56 @@ class TestMeasuring:
         assert "ErrImageNeverPull" in said
         assert time.monotonic() - began < 60
 
+    def test_an_image_that_no_registry_gives_is_named_at_once(self, api: Api) -> None:
+        before = namespaces(api)
+        wishes = PodWishes("localhost:1/nobody/has:this", pull_policy="Always")
+        began = time.monotonic()
+        with pytest.raises(PodDidNotStart, match=r"ErrImagePull|ImagePullBackOff"):
+            KubernetesTester(KubernetesSettings(wishes, str(KUBECONFIG)))
+        assert time.monotonic() - began < 60
+        assert namespaces(api) == before
+
+    def test_a_pod_that_no_node_takes_is_given_up_after_the_time_of_the_topology(self, api: Api) -> None:
+        before = namespaces(api)
+        wishes = PodWishes(IMAGE, node_selector={"zone": "moon"})
+        began = time.monotonic()
+        with pytest.raises(PodDidNotStart, match=r"no node takes it \(0/1 nodes are available"):
+            KubernetesTester(KubernetesSettings(wishes, str(KUBECONFIG), start_timeout=3.0))
+        assert 3 < time.monotonic() - began < 60
+        assert namespaces(api) == before
+
+    def test_an_api_server_that_does_not_answer_is_named_after_ten_seconds(self, api: Api, tmp_path: Path) -> None:
+        before = namespaces(api)
+        server = process_of("kube-apiserver")
+        os.kill(server, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(ApiError, match=rf"does not answer `GET /version`: {api.where}: .*timed out"):
+                KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG)))
+            assert 9 < time.monotonic() - began < 20
+        finally:
+            os.kill(server, signal.SIGCONT)
+        assert namespaces(api) == before
+
+    def test_a_token_that_has_expired_is_named(self, api: Api, tmp_path: Path) -> None:
+        path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = api.ask("POST", path, request)["status"]["token"]
+        content = yaml.safe_load(KUBECONFIG.read_text())
+        login = tmp_path / "kubeconfig"
+        then = datetime.now(UTC) - timedelta(days=1)
+        # The first token shows that the API server takes our signature, so only its time is wrong in the second one.
+        for ends in (datetime.now(UTC) + timedelta(hours=1), then):
+            content["users"][0]["user"] = {"token": signed_anew(token, ends)}
+            login.write_text(yaml.safe_dump(content))
+            with closing(log_in(str(login), None)) as limited:
+                if ends != then:
+                    assert limited.ask("GET", "/version")["gitVersion"]
+                    continue
+                said = f"Unauthorized; the token of the login expired on {then:%Y-%m-%d %H:%M} UTC"
+                with pytest.raises(ApiError, match=said):
+                    limited.ask("GET", "/version")
+
 
 @pytest.fixture(scope="class")
 def enforcing() -> Iterator[Api]:
@@ -692,13 +809,39 @@ def two_nodes() -> Iterator[Api]:
         podperf("cluster", "down")
 
 
-def start_job(api: Api, name: str, row: str, nodes: int, completions: int) -> None:
-    """The Job of the project's manifest, all of its pods at once, with short MRR trials and one row of the suite."""
+@pytest.fixture(scope="class")
+def results(two_nodes: Api) -> Path:
+    """The folder of the results of all Jobs, which the nodes have, too."""
+    folder = FOLDER / "results"
+    folder.mkdir()
+    apply(two_nodes, NAMESPACED_FILE)
+    volume = {
+        "kind": "PersistentVolume",
+        "metadata": {"name": "results"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(folder)}},
+    }
+    two_nodes.ask("POST", PATHS["PersistentVolume"], volume)
+    return folder
+
+
+def start_job(
+    api: Api,
+    name: str,
+    row: str,
+    nodes: int,
+    completions: int,
+    *,
+    testbed: str = "cluster",
+    mrr: Mapping[str, float] = SHORT_TRIALS,
+    alone: bool = True,
+) -> None:
+    """The Job of the project's manifest, all of its pods at once, with these trials of MRR and one row of the suite."""
     settings, claim, job = yaml.safe_load_all((ROOT / "topologies/kubernetes/job.yaml").read_text())
     content = yaml.safe_load(settings["data"]["topology.yaml"])
-    content["tester"]["settings"]["nodes"] = nodes
-    content["method"]["mrr"] = {"trials": 2, "duration": 0.3}
-    content["tester"]["maximum_load"] = 2000  # which two runs beside each other deliver on a busy machine, too
+    content["name"] = testbed
+    content["tester"]["settings"] |= {"nodes": nodes, "alone": alone}
+    content["method"]["mrr"] = dict(mrr)
+    content["tester"]["maximum_load"] = MODEST_LOAD
     settings["metadata"]["name"] = job["metadata"]["name"] = name
     settings["data"]["topology.yaml"] = yaml.safe_dump(content)
     job["spec"] |= {"completions": completions, "parallelism": completions}
@@ -711,6 +854,45 @@ def start_job(api: Api, name: str, row: str, nodes: int, completions: int) -> No
         api.ask("POST", PATHS["PersistentVolumeClaim"], claim)
     for each in (settings, job):
         api.ask("POST", PATHS[each["kind"]], each)
+
+
+def pods_of_job(api: Api, name: str) -> list[dict[str, Any]]:
+    """The pods of a Job, in the order of their indices."""
+    query = [("labelSelector", f"batch.kubernetes.io/job-name={name}")]
+    found = api.ask("GET", f"/api/v1/namespaces/{OF_JOBS}/pods", query=query)["items"]
+    return sorted(found, key=lambda each: str(each["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]))
+
+
+def await_job(api: Api, name: str, succeeded: int) -> None:
+    """Wait until so many indices of a Job have succeeded. An index that fails for good fails the test."""
+
+    def status() -> Mapping[str, Any]:
+        found: Mapping[str, Any] = api.ask("GET", f"{PATHS['Job']}/{name}")["status"]
+        assert not found.get("failedIndexes"), "\n".join(log_of(api, each["metadata"]["name"]) for each in pods())
+        return found
+
+    def pods() -> list[dict[str, Any]]:
+        return pods_of_job(api, name)
+
+    awaited(lambda: status().get("succeeded") == succeeded, lambda: (status(), pods()), JOB_TIMEOUT)
+
+
+def anchors(api: Api) -> set[str]:
+    """The objects in the namespace of the Jobs by which runs tell that they are alive."""
+    found = api.ask("GET", f"/api/v1/namespaces/{OF_JOBS}/configmaps")["items"]
+    return {each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith(f"{manifests.ANCHOR}-")}
+
+
+def trials_in(folder: Path) -> int:
+    """The trials that a run in this folder has on disk. The first line of a file is the record."""
+    return sum(len(each.read_text().splitlines()) - 1 for each in folder.glob("records/*.trials.jsonl"))
+
+
+def record_in(folder: Path) -> dict[str, Any]:
+    """The one record of the last run in this folder."""
+    (path,) = folder.glob("records/*.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
 
 
 def log_of(api: Api, pod: str) -> str:
@@ -728,22 +910,12 @@ def log_of(api: Api, pod: str) -> str:
 class TestJob:
     """Pods of a Job measure all nodes, and all pairs of nodes."""
 
-    def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(self, two_nodes: Api, tmp_path: Path) -> None:
-        api, results = two_nodes, FOLDER / "results"  # the nodes have this folder of the machine, too
-        results.mkdir()
-        apply(api, NAMESPACED_FILE)
-        volume = {
-            "kind": "PersistentVolume",
-            "metadata": {"name": "results"},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteMany"],
-                "hostPath": {"path": str(results)},
-            },
-        }
-        api.ask("POST", PATHS["PersistentVolume"], volume)
+    def test_pods_of_jobs_measure_nodes_and_pairs_and_wait_for_each_other(
+        self, two_nodes: Api, results: Path, tmp_path: Path
+    ) -> None:
+        api = two_nodes
         wanted = {"each-node": 2, "each-pair": 1}
-        start_job(api, "each-node", "Pod to pod on one node, 64 B", 1, 2)
+        start_job(api, "each-node", ROW_OF_NODE, 1, 2)
         start_job(api, "each-pair", "Pod to pod on two nodes, 64 B", 2, 1)
         deadline = time.monotonic() + JOB_TIMEOUT
         waited = False
@@ -764,7 +936,7 @@ class TestJob:
             assert time.monotonic() < deadline, (jobs, [(each["metadata"]["name"], each["status"]) for each in pods])
             time.sleep(0.5)
         assert waited, "three runs on two nodes never waited for each other"
-        folders = sorted(results.iterdir())
+        folders = sorted(results.glob("cluster.*"))
         assert [each.name for each in folders] == ["cluster.node1", "cluster.node1.node2", "cluster.node2"]
         said = podperf("report", *map(str, folders), "--output", str(tmp_path / "all")).stdout
         slowest = re.search(r"slowest of 2 nodes: (.*)", said)
@@ -773,6 +945,36 @@ class TestJob:
         left = api.ask("GET", "/api/v1/namespaces/podperf/pods")["items"]
         assert {each["metadata"]["labels"].get("batch.kubernetes.io/job-name") for each in left} == set(wanted)
         assert not [each for each in namespaces(api) if each.startswith(manifests.PREFIX)]
+
+    def test_clean_deletes_a_killed_run_and_nothing_of_a_run_in_a_pod(
+        self, two_nodes: Api, results: Path, tmp_path: Path
+    ) -> None:
+        """The run in a pod is alive, and measures while `podperf clean` runs on this machine."""
+        api, folder = two_nodes, results / "alive.node1"
+        start_job(api, "alive", ROW_OF_NODE, 1, 1, testbed="alive", mrr={"trials": 12, "duration": 3}, alone=False)
+        awaited(lambda: anchors(api), lambda: pods_of_job(api, "alive"), START_TIMEOUT)
+        (alive,) = anchors(api)
+        path = topology(tmp_path, LONG_TRIALS, namespace=OF_JOBS)
+        killed = Robot(tmp_path, *ONE_ROW, topology=path.read_text())
+        killed.wait_for_trials(1)
+        (left,) = anchors(api) - {alive}
+        awaited(lambda: trials_in(folder), lambda: pods_of_job(api, "alive"), START_TIMEOUT)
+        assert len(pods_in(api, OF_JOBS)) == 4
+        killed.process.kill()
+        killed.process.wait()
+        said = podperf("clean", str(path)).stdout
+        assert not [*folder.glob("records/*.json")], "the run in the pod ended before `podperf clean` did"
+        assert f"pods of {left} in namespace {OF_JOBS}" in said and alive not in said
+        assert anchors(api) == {alive}
+        ours = pods_in(api, OF_JOBS)
+        assert [f"{manifests.ANCHOR}-{each['metadata']['labels'][manifests.RUN]}" for each in ours] == [alive] * 2
+        await_job(api, "alive", succeeded=1)
+        (pod,) = pods_of_job(api, "alive")
+        assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+        record = record_in(folder)
+        assert record["outcome"] == "passed" and record["results"]["mrr"]["frames_per_second"] > 0
+        assert not anchors(api) and not pods_in(api, OF_JOBS)
+        api.delete(f"{PATHS['Job']}/alive")
 
 
 class TestPolicies:

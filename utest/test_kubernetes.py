@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import yaml
 
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
+from podperf.kubernetes import api as api_module
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
@@ -133,6 +135,26 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     nobody = log_in(kubeconfig(tmp_path, 1), None)
     with pytest.raises(ApiError, match=r"does not answer `GET /version`: http://127.0.0.1:1: .*refused"):
         nobody.ask("GET", "/version")
+
+
+@pytest.fixture
+def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    """A login to a server that takes connections, and never answers."""
+    for name in ("TIMEOUT", "CHANGE_TIMEOUT"):
+        monkeypatch.setattr(api_module, name, 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield log_in(kubeconfig(tmp_path, listening.getsockname()[1]), None)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
+def test_a_server_that_never_answers_is_given_up(silent: Api, method: str) -> None:
+    with pytest.raises(ApiError, match=rf"does not answer `{method} /x`: http://127.0.0.1:\d+: .*timed out"):
+        silent.ask(method, "/x", {})
+
+
+def test_a_command_in_a_pod_does_not_wait_for_a_server_that_never_answers(silent: Api) -> None:
+    with pytest.raises(ApiError, match="does not answer"):
+        silent.open_stream("p", "n", ["true"])
 
 
 def test_without_a_cluster_the_message_says_how_to_get_one(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from podperf.errors import PodperfError, cause
 if TYPE_CHECKING:
     from podperf.http_login import HttpLogin  # its import takes a second, as that of kubernetes does
 
-TIMEOUT = 10.0  # seconds for one request
+TIMEOUT = 10.0  # seconds for a connection, and for an answer that changes nothing
+CHANGE_TIMEOUT = 40.0  # seconds for any other answer: the API server waits up to 30 s for a webhook, and then names it
 _MOST_TOLD, _MOST_QUOTED = 2000, 200  # characters of the server's message, and of an answer without one
 
 
@@ -50,7 +51,7 @@ class Api:
         # For exec: the package replaces a method of its client while it opens a WebSocket.
         self._client_of_streams = type(client)(client.configuration)
         for each in (self._client, self._client_of_streams):
-            limit(each, TIMEOUT)
+            limit(each, TIMEOUT, CHANGE_TIMEOUT)
 
     def ask(self, method: str, path: str, body: object = None, query: Sequence[tuple[str, str]] = ()) -> Any:
         """One request. The answer is data. Raises ApiError with the server's message."""
@@ -103,10 +104,14 @@ class Api:
                 raise
 
     def open_stream(self, pod: str, namespace: str, command: Sequence[str]) -> Any:
-        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes)."""
+        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes).
+
+        The package opens it without a time limit. So an API server that does not answer has to be noticed before.
+        """
         from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
         from kubernetes.stream import stream  # noqa: PLC0415
 
+        self.ask("GET", "/version")
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
         streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
         try:

@@ -25,38 +25,41 @@ _CHUNK = 65536  # bytes
 class LimitedPool:
     """A pool of connections (urllib3) whose answers are read at once, within limits."""
 
-    def __init__(self, pool: Any, seconds: float) -> None:
-        self._pool, self._seconds = pool, seconds
+    def __init__(self, pool: Any, seconds: float, change_seconds: float) -> None:
+        """`seconds` are for a connection, and for an answer that changes nothing. Other answers may take longer."""
+        self._pool, self._seconds, self._change_seconds = pool, seconds, change_seconds
 
     def request(self, method: str, url: str, **options: Any) -> urllib3.HTTPResponse:
         """One request. Raises urllib3's HTTPError for an answer that is too long, or takes too long."""
-        deadline = time.monotonic() + self._seconds
-        options |= {"preload_content": False, "redirect": False, "timeout": urllib3.Timeout(total=self._seconds)}
+        seconds = self._seconds if method == "GET" else self._change_seconds
+        deadline = time.monotonic() + seconds
+        timeout = urllib3.Timeout(total=seconds, connect=self._seconds)
+        options |= {"preload_content": False, "redirect": False, "timeout": timeout}
         answer = self._pool.request(method, url, **options)
         try:
-            body = self._body(answer, deadline)
+            body = self._body(answer, deadline, seconds)
         except BaseException:
             answer.close()  # the rest of the answer is still to come
             raise
         answer.release_conn()
         return urllib3.HTTPResponse(body, answer.headers, answer.status, reason=answer.reason)
 
-    def _body(self, answer: Any, deadline: float) -> bytes:
+    def _body(self, answer: Any, deadline: float, seconds: float) -> bytes:
         body = bytearray()
         while chunk := answer.read1(_CHUNK):
             body += chunk
             if len(body) > MOST_MIB * 2**20:
                 raise urllib3.exceptions.HTTPError(f"the answer has more than {MOST_MIB} MiB")
             if time.monotonic() > deadline:
-                raise urllib3.exceptions.HTTPError(f"the answer was not complete after {self._seconds:.0f} s")
+                raise urllib3.exceptions.HTTPError(f"the answer was not complete after {seconds:.0f} s")
         return bytes(body)
 
 
-def limit(client: Any, seconds: float) -> None:
-    """Limit the answers to an ApiClient, and to all execs."""
+def limit(client: Any, seconds: float, change_seconds: float) -> None:
+    """Limit the answers to an ApiClient, and to all execs. The seconds are those of LimitedPool."""
     rest: RESTClientObject = client.rest_client
     if not isinstance(rest.pool_manager, LimitedPool):
-        rest.pool_manager = LimitedPool(rest.pool_manager, seconds)
+        rest.pool_manager = LimitedPool(rest.pool_manager, seconds, change_seconds)
     ws_client.WebSocket = LimitedWebSocket
 
 
