@@ -15,6 +15,7 @@ import cost_and_cpu_time
 import history_rates
 import made_up
 import tester_accounting
+import waiting_of_pairs
 from podperf.metrics import Measured
 from podperf.model import BOTH_DIRECTIONS, DirectionResult, Trial, TrialResult
 from tester_accounting import TRAFFIC, TRIALS
@@ -187,3 +188,10 @@ def test_figures_of_all_pairs_are_those_of_one_pair_on_paper(tmp_path: Path) -> 
         "39800 records (2 of each pair), 0.08 GB; all files of the results: 0.2 GB",
     ):
         assert words in said, said
+
+
+def test_pairs_of_equal_time_never_wait_in_vain_and_others_do() -> None:
+    """At best all rounds follow each other: 12 nodes have 11 rounds of 6 pairs."""
+    assert waiting_of_pairs.time_of_all(12, 0) == (11.0, 66)
+    took, _ = waiting_of_pairs.time_of_all(12, 0.3)
+    assert 11 < took < 20
