@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from podperf.cluster.oci_archive import ImageFile, layer_of, read_archive, write_archive
+from podperf.cluster import pod_image
+from podperf.cluster.oci_archive import Archive, ImageFile, layer_of, read_archive, write_archive
 from podperf.cluster.pod_image import _copied_to, filtered, locked_files
 from podperf.errors import PodperfError
 
@@ -127,3 +128,24 @@ def test_a_copy_of_an_image_is_not_written_where_somebody_else_chooses(tmp_path:
     file.symlink_to(victim)
     assert _copied_to(archive, file) == file
     assert (file.read_bytes(), victim.read_bytes()) == (b"image", b"precious")
+
+
+@pytest.mark.parametrize(
+    "words", [["build", "--whole", "FILE"], ["build", "FILE", "--whole"], ["--whole", "build", "FILE"]]
+)
+def test_an_option_may_stand_before_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    made = tmp_path / "cached.tar"
+    made.write_bytes(b"image")
+    asked: list[object] = []
+
+    def ready(_host: object, _say: object, kind: object) -> Archive:
+        asked.append(kind)
+        return Archive(made, "localhost/podperf/whole:1", "sha256:1")
+
+    monkeypatch.setattr(pod_image, "ready_image", ready)
+    file = tmp_path / "podperf.tar"
+    assert pod_image.main([str(file) if each == "FILE" else each for each in words]) == 0
+    assert asked == [pod_image.WHOLE] and file.read_bytes() == b"image"
+    assert f"docker load --input {file}" in capsys.readouterr().out

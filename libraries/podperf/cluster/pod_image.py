@@ -253,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
     which.add_argument("--whole", action="store_true", help="podperf itself, for a Job in the cluster")
     which.add_argument("--dpdk", action="store_true", help="DPDK's testpmd, for pods of chains that run a program")
     parser.add_argument("file", nargs="?", type=Path, help="a copy of the archive, for other machines")
-    wanted = parser.parse_args(arguments)
+    wanted = parser.parse_intermixed_args(arguments)  # FILE may follow an option
     image = ready_image(LocalHost(), _say, WHOLE if wanted.whole else DPDK if wanted.dpdk else POD)
     path = image.path
     if wanted.file is not None:
