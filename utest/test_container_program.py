@@ -67,7 +67,8 @@ def test_the_end_of_a_program_is_awaited(start: Start, script: str) -> None:
     program.receive(10)
     program.stop(timeout=0.3)
     assert not program.alive()
-    assert Path(f"/proc/{program.pid}/stat").read_text().split()[2] == "Z", "its parent, this test, has not looked yet"
+    state = Path(f"/proc/{program.pid}/stat")  # its output is closed a moment before its end
+    assert until(lambda: state.read_text().split()[2] == "Z"), "its parent, this test, has not looked yet"
     program.stop()
 
 
