@@ -23,6 +23,7 @@ from podperf.kubernetes import api as api_module
 from podperf.kubernetes import manifests, run_namespace
 from podperf.kubernetes.api import Api, ApiError, log_in
 from podperf.kubernetes.execute import END, CommandInPodFailed, checked
+from podperf.kubernetes.limits import LimitedWebSocket
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.pods import PodDidNotStart, await_phase, why_ended, why_not_running
 from podperf.kubernetes.run_namespace import RunNamespace, forget_killed, lives_here
@@ -142,6 +143,7 @@ def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A login to a server that takes connections, and never answers."""
     for name in ("TIMEOUT", "CHANGE_TIMEOUT"):
         monkeypatch.setattr(api_module, name, 0.3)
+    monkeypatch.setattr(LimitedWebSocket, "seconds", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield log_in(kubeconfig(tmp_path, listening.getsockname()[1]), None)
 

@@ -104,14 +104,10 @@ class Api:
                 raise
 
     def open_stream(self, pod: str, namespace: str, command: Sequence[str]) -> Any:
-        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes).
-
-        The package opens it without a time limit. So an API server that does not answer has to be noticed before.
-        """
+        """A WebSocket to a command that starts in a pod (`WSClient` of the package kubernetes)."""
         from kubernetes.client import ApiException, CoreV1Api  # noqa: PLC0415
         from kubernetes.stream import stream  # noqa: PLC0415
 
-        self.ask("GET", "/version")
         call = CoreV1Api(self._client_of_streams).connect_get_namespaced_pod_exec
         streams = {"stdin": False, "stdout": True, "stderr": True, "tty": False}
         try:
