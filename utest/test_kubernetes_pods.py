@@ -311,6 +311,8 @@ def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
     steps = plan(topology(), Chain("memif", 2), SMALL, CPUS).steps
     started = [each for each in steps if each.text.startswith("env") and "dpdk-testpmd" in each.text]
     assert [(each.namespace, each.kind) for each in started] == [("pod1", Kind.START), ("pod2", Kind.START)]
+    ended = [each.text for each in steps if " TERM " in each.text or " KILL " in each.text]
+    assert len(ended) == 2 and all(" TERM " in each for each in ended), "a program of a plan ends at the first signal"
     pods = [
         found
         for each in steps

@@ -290,7 +290,7 @@ class PlannedRun(ChainPods):
         return str(pod["metadata"]["name"])
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "", "", "", pod, pod)
+        return StartedPod(pod, "", "", "", pod.removesuffix(f"-{self._run}"), pod)
 
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
         return {each.interface: each.addresses for each in self._networks[pod]}

@@ -47,6 +47,7 @@ class ImaginaryHost(Commands):
         self.namespaces: list[str] = sorted({namespace for namespace, _ in ports or {} if namespace})
         self.files: dict[str, bytes] = {}
         self.processes: dict[int, ImaginaryProcess] = {}
+        self.containers: dict[int, str] = {}  # by their first process
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
         self.queues: dict[str, int] = {}  # by interface, after a command has set them
         self.switch_ports = count(1)
@@ -209,6 +210,20 @@ class Question:
 
 def _links(question: Question) -> str:
     return json.dumps(question.host.links(question.found[1] or question.namespace))
+
+
+def _first_process(question: Question) -> str:
+    number = question.host.next_number()
+    question.host.containers[number] = question.words[4]
+    return str(number)
+
+
+def _end_container(question: Question) -> str:
+    """The process that passes on the input and output of a container ends with its program."""
+    for each in question.host.processes.values():
+        if each.namespace == question.host.containers.get(int(question.found[1])):
+            each.stop()
+    return ""
 
 
 def _other_end(namespace: str, interface: str) -> str:
@@ -404,7 +419,8 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
     (re.compile(pattern), answer)
     for pattern, answer in (
         (r"^ip netns (?:add|attach) (\S+)", _add_namespace),
-        (r"(?s)^sh -c .* /proc/\[0-9\]\*/cgroup", lambda question: str(question.host.next_number())),
+        (r"(?s)^sh -c .* /proc/\[0-9\]\*/cgroup", _first_process),
+        (r"(?s)^sh -c .* sh (\d+) (?:TERM|KILL) ", _end_container),
         (r"^ip netns del (\S+)$", _delete_namespace),
         (r"^ip netns list$", lambda question: "\n".join(question.host.namespaces)),
         (r"^ip -json netns list$", lambda question: json.dumps([{"name": each} for each in question.host.namespaces])),
