@@ -83,9 +83,10 @@ pytestmark = [
 READY_IN, MEMORY = 30.0, 1.5e9  # seconds and bytes
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 SHORT_TRIALS = {"trials": 2, "duration": 0.3}
-LONG_TRIALS = {"trials": 5, "duration": 4}  # for a test that does something in the middle of a trial
+LONG_TRIALS = {"trials": 100, "duration": 4}  # of a run that does not end by itself in the time of a test
 MODEST_LOAD = 2000  # frames/s, which two runs beside each other deliver on a busy machine, too
 START_TIMEOUT = 120.0  # seconds
+HANG_TIMEOUT = 40.0  # seconds for a trial and two questions of 10 s
 EVICTION_TIMEOUT = 60.0  # seconds; a kubelet looks at volumes each ten seconds
 SLOW_TIMEOUT = 180.0  # seconds for two pods and a trial with an API server that takes a second for each answer
 JOB_TIMEOUT = 360.0  # seconds for three runs
@@ -572,6 +573,26 @@ class TestMeasuring:
             finally:
                 os.kill(server, signal.SIGCONT)
             assert measuring.result().received > 1000
+
+    def test_an_api_server_that_hangs_in_a_trial_is_named_after_it(self, api: Api) -> None:
+        before = namespaces(api)
+        server = api_server()
+        with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG)))) as tester:
+            (namespace,) = namespaces(api) - before
+            program = program_of(pods_in(api, namespace)[0])
+            before_trial = frames_of(program)
+            with ThreadPoolExecutor() as pool:
+                measuring = pool.submit(tester.measure, Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 2.0))
+                awaited(lambda: frames_of(program) > before_trial + 100, measuring.result, START_TIMEOUT)
+                began = time.monotonic()
+                os.kill(server, signal.SIGSTOP)
+                try:
+                    with pytest.raises(ApiError, match=f"does not answer .*{api.where}: .*timed out"):
+                        measuring.result(HANG_TIMEOUT)
+                    assert time.monotonic() - began < HANG_TIMEOUT
+                finally:
+                    os.kill(server, signal.SIGCONT)
+        assert namespaces(api) == before
 
     @pytest.mark.parametrize("evict", [True, False])
     def test_a_tester_that_somebody_evicts_or_deletes_in_a_trial_has_the_clusters_cause(
