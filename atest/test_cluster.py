@@ -997,6 +997,30 @@ class TestJob:
         assert not anchors(api) and not pods_in(api, OF_JOBS)
         api.delete(f"{PATHS['Job']}/alive")
 
+    def test_a_killed_pod_of_a_job_is_replaced_and_what_it_left_is_deleted(self, two_nodes: Api, results: Path) -> None:
+        """The new pod deletes nothing of a run of this machine, which is alive meanwhile."""
+        api, folder = two_nodes, results / "killed.node1"
+        start_job(api, "killed", ROW_OF_NODE, 1, 1, testbed="killed", mrr={"trials": 15, "duration": 1}, alone=False)
+        awaited(lambda: trials_in(folder), lambda: pods_of_job(api, "killed"), START_TIMEOUT)
+        (left,) = anchors(api)
+        settings = KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG), namespace=OF_JOBS)
+        with closing(KubernetesTester(settings)) as alive:
+            (own,) = anchors(api) - {left}
+            (first,) = pods_of_job(api, "killed")
+            os.kill(program_of(first), signal.SIGKILL)
+            assert not [*folder.glob("records/*.json")], "the pod had measured everything before it was killed"
+            awaited(lambda: left not in anchors(api), lambda: pods_of_job(api, "killed"), JOB_TIMEOUT)
+            assert own in anchors(api)
+            await_job(api, "killed", succeeded=1)
+            assert alive.measure(Trial(TrafficProfile(FrameSize.parse(64)), 500.0, 1.0)).received > 100
+        (second,) = [each for each in pods_of_job(api, "killed") if each["metadata"]["uid"] != first["metadata"]["uid"]]
+        said = log_of(api, second["metadata"]["name"])
+        assert f"removed what an earlier run left: pods of {left} in namespace {OF_JOBS}" in said and own not in said
+        record = record_in(folder)
+        assert record["outcome"] == "passed" and record["results"]["mrr"]["frames_per_second"] > 0
+        assert not anchors(api) and not pods_in(api, OF_JOBS)
+        api.delete(f"{PATHS['Job']}/killed")
+
 
 class TestPolicies:
     """One cluster that enforces NetworkPolicies for all of these tests."""
