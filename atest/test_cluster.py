@@ -576,7 +576,7 @@ class TestMeasuring:
 
     def test_an_api_server_that_hangs_in_a_trial_is_named_after_it(self, api: Api) -> None:
         before = namespaces(api)
-        server = api_server()
+        server = process_of("kube-apiserver")
         with closing(KubernetesTester(KubernetesSettings(PodWishes(IMAGE), str(KUBECONFIG)))) as tester:
             (namespace,) = namespaces(api) - before
             program = program_of(pods_in(api, namespace)[0])
