@@ -120,6 +120,7 @@ class Api:
         status = error.status or 0
         remark = self.expired() if status == 401 else ""
         message = _message(error.body) or str(error.reason)[:_MOST_TOLD]
+        message = message if status else f"{self.where}: {message}"  # as of a request that nobody answers
         return ApiError(what, status, "; ".join(filter(None, (message, remark))))
 
     def expired(self) -> str:
