@@ -42,7 +42,7 @@ def need_programs(*, multus: bool = False) -> None:
 
 
 def process_of(program: str) -> int:
-    """The process of the cluster whose name is this program's. Of several, the one that started first."""
+    """The first process of the cluster that has this program's name."""
     groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
     return min(each for each in processes(groups) if Path(f"/proc/{each}/comm").read_text().strip() == program)
 
@@ -103,11 +103,12 @@ def use_up_memory(pod: Mapping[str, Any]) -> None:
     group, program = group_of(pod), program_of(pod)
     hungry = subprocess.Popen([sys.executable, "-c", HUNGRY, str(group / "cgroup.procs")])
     try:
-        deadline = time.monotonic() + KILLED_IN
-        while program in processes([group]):
-            # The kernel may kill the other process next, while the program ends.
-            assert time.monotonic() < deadline, f"{pod['metadata']['name']} runs: {hungry.poll()} {score_of(program)}"
-            time.sleep(0.05)
+        # The kernel may kill the other process next, while the program ends.
+        awaited(
+            lambda: program not in processes([group]),
+            lambda: f"{pod['metadata']['name']} runs: {hungry.poll()} {score_of(program)}",
+            KILLED_IN,
+        )
     finally:
         hungry.kill()
         hungry.wait()

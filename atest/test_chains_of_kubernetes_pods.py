@@ -22,6 +22,7 @@ from chains import need, send
 from machine import once_as, snapshot
 from own_cluster import (
     KUBECONFIG,
+    awaited,
     frames_of,
     namespaces,
     need_programs,
@@ -312,7 +313,7 @@ def device_plugin(resource: str, device: str) -> Iterator[None]:
 @pytest.mark.parametrize("attached_by", ["podperf", "multus"])
 def test_a_pod_has_the_device_that_the_topology_asks_for(api: Api, tmp_path: Path, attached_by: str) -> None:
     with device_plugin("intel.com/vf", "0000:01:10.0"):
-        await_offered(api, "intel.com/vf")
+        awaited(lambda: offered(api, "intel.com/vf") != "0", lambda: "the kubelet tells no devices", START_TIMEOUT)
         with (
             on_cluster(tmp_path, attached_by=attached_by, resources={"intel.com/vf": 1}) as testbed,
             testbed.build(Chain("linux-bridge", 1), SMALL) as sut,
@@ -322,12 +323,9 @@ def test_a_pod_has_the_device_that_the_topology_asks_for(api: Api, tmp_path: Pat
             assert pod["spec"]["containers"][0]["resources"]["limits"]["intel.com/vf"] == "1"
 
 
-def await_offered(api: Api, resource: str) -> None:
-    """Wait until the node says that it has this resource."""
-    deadline = time.monotonic() + START_TIMEOUT
-    while api.ask("GET", "/api/v1/nodes/node1")["status"]["allocatable"].get(resource, "0") == "0":
-        assert time.monotonic() < deadline, "the kubelet does not tell the cluster the devices"
-        time.sleep(0.1)
+def offered(api: Api, resource: str) -> str:
+    """The amount of a resource that the node says it has."""
+    return str(api.ask("GET", "/api/v1/nodes/node1")["status"]["allocatable"].get(resource, "0"))
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
+from api_calls_of_a_pair import PATHS
 from machine import once_as, snapshot
 from own_cluster import (
     KUBECONFIG,
@@ -215,18 +216,6 @@ def pods_in(api: Api, namespace: str) -> list[dict[str, Any]]:
     """The pods of a namespace that belong to runs, in the order of their names: `left-...`, `right-...`."""
     found = api.ask("GET", f"/api/v1/namespaces/{namespace}/pods", query=[("labelSelector", manifests.RUN)])["items"]
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
-
-
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "ServiceAccount": "/api/v1/namespaces/podperf/serviceaccounts",
-    "ConfigMap": "/api/v1/namespaces/podperf/configmaps",
-    "PersistentVolumeClaim": "/api/v1/namespaces/podperf/persistentvolumeclaims",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/podperf/rolebindings",
-    "Job": "/apis/batch/v1/namespaces/podperf/jobs",
-}
 
 
 def apply(api: Api, file: str) -> None:

@@ -59,7 +59,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Calls:
-    """What an API server has done: requests by verb and resource, those by flow schema, and seconds of CPU time."""
+    """The work of an API server so far: requests by verb and resource, and by flow schema, and seconds of CPU time."""
 
     at: float
     requests: Counter[str]
@@ -93,7 +93,7 @@ class Phase:
 
     @classmethod
     def between(cls, before: Calls, after: Calls) -> Phase:
-        """What happened between two readings."""
+        """The phase between two readings."""
         requests, schemas = (
             {what: float(number - earlier[what]) for what, number in later.items()}
             for later, earlier in ((after.requests, before.requests), (after.schemas, before.schemas))
@@ -157,13 +157,13 @@ class Cluster:
         self._api.ask("POST", PATHS[manifest["kind"]], manifest)
 
     def minute(self) -> Phase:
-        """What happens in a minute."""
+        """The requests of one minute."""
         before = calls_of(self._client)
         time.sleep(MINUTE)
         return Phase.between(before, calls_of(self._client))
 
     def pair(self) -> tuple[Phase, float]:
-        """What happens while the Job measures its pair, until all its pods are gone; and the seconds of the Job."""
+        """The requests of the Job for its pair, until all its pods are gone; and the seconds of the Job."""
         before, asked = calls_of(self._client), 0
         self._make(self._job)
         while True:
@@ -181,7 +181,7 @@ class Cluster:
         return phase, (ended - began).total_seconds()
 
     def wait(self) -> Phase:
-        """What happens in a minute in which a pair waits for a pod of another run."""
+        """The requests of one minute in which a pair waits for a pod of another run."""
         other = manifests.pod("other", "other", (), ["sleep", "600"], PodWishes(IMAGE), NodeOf(self._nodes[0]))
         self._api.ask("POST", PODS, other)
         waiting = copy.deepcopy(self._job)

@@ -149,7 +149,7 @@ class Measuring:
 
 
 def measure(api: Api, pair: tuple[str, str], seconds: float, measuring: Measuring) -> None:
-    """What a run does in a cluster, without exec."""
+    """The objects that a run makes in a cluster, without exec."""
     settings = KubernetesSettings(PodWishes(IMAGE, alone=True), nodes=2, node_names=pair)
     with closing(RunNamespace(api, NAMESPACE)) as place:
         for side, wanted in zip(SIDES, named_nodes(settings), strict=True):

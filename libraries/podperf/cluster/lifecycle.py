@@ -28,6 +28,7 @@ from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
 from podperf.kubernetes import multus
 from podperf.kubernetes.api import log_in
+from podperf.kubernetes.run_namespace import until
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
@@ -61,7 +62,7 @@ class ClusterState:
 def _alone() -> Iterator[None]:
     """Wait for another command that starts or ends the cluster."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    # Whoever can open a file can lock it. So it is a file that only root can open, and not the folder.
+    # A user who can open a file can lock it. So the lock is a file that only root can open, and not the folder.
     file = os.open(CACHE.with_name(f"{CACHE.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -146,11 +147,8 @@ def _define_networks(kubeconfig: Path) -> None:
     """Let the cluster know NetworkAttachmentDefinitions."""
     with closing(log_in(str(kubeconfig), None)) as api:
         api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", multus.CUSTOM_RESOURCE)
-        deadline = time.monotonic() + READY_TIMEOUT
-        while not api.exists(multus.API_PATH):
-            if time.monotonic() > deadline:
-                raise PodperfError(f"the API server does not serve {multus.API_PATH}")
-            time.sleep(_LOOK_AGAIN)
+        if not until(lambda: api.exists(multus.API_PATH), READY_TIMEOUT):
+            raise PodperfError(f"the API server does not serve {multus.API_PATH}")
 
 
 def _pause_image(parts: ClusterPrograms) -> Path:

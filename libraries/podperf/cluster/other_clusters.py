@@ -52,9 +52,16 @@ class Surroundings:
         """Whether the machine has this program on its PATH."""
         return not self.host.ask("which", program, check=False).exit_code
 
-    def refuse(self, program: str, error: PodperfError) -> None:
-        """Tell the caller why a program that is here is of no use."""
-        self.say(f"cluster: {program} is here, and is not used: {' '.join(str(error).split())}")
+    def works(self, program: str, question: Callable[[], object]) -> bool:
+        """Whether the machine has this program, and the question raises no PodperfError. Tells the caller the error."""
+        if not self.has(program):
+            return False
+        try:
+            question()
+        except PodperfError as error:
+            self.say(f"cluster: {program} is here, and is not used: {' '.join(str(error).split())}")
+            return False
+        return True
 
 
 class OtherCluster(Protocol):
@@ -118,14 +125,7 @@ class K3sCluster(OtherCluster):
         self.kubeconfig = str(K3S_KUBECONFIG)
 
     def usable(self) -> bool:
-        if not K3S_KUBECONFIG.exists() or not self._around.has("k3s"):
-            return False
-        try:
-            state_of(self.kubeconfig)
-        except PodperfError as error:
-            self._around.refuse("k3s", error)
-            return False
-        return True
+        return K3S_KUBECONFIG.exists() and self._around.works("k3s", lambda: state_of(self.kubeconfig))
 
     exists = usable
 
@@ -151,14 +151,7 @@ class KindCluster(OtherCluster):
         self.kubeconfig = str(KIND_FOLDER / "kubeconfig")
 
     def usable(self) -> bool:
-        if not self._around.has("kind"):
-            return False
-        try:
-            self._clusters()
-        except PodperfError as error:
-            self._around.refuse("kind", error)
-            return False
-        return True
+        return self._around.works("kind", self._clusters)
 
     def _clusters(self) -> list[str]:
         """The names of all clusters of kind. PodperfError if neither docker nor podman works."""

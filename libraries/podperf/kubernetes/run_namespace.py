@@ -141,7 +141,7 @@ class RunNamespace:
             there.difference_update([each for each in there if not self._api.exists(self._path("pods", each))])
             return not there
 
-        if not _until(gone, GONE_TIMEOUT):
+        if not until(gone, GONE_TIMEOUT):
             raise PodperfError(f"pods of the cluster do not go away: {', '.join(sorted(there))}")
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ def _await_gone(api: Api, namespace: str, anchor: str, *, own: bool) -> None:
     def gone() -> bool:
         return not (api.exists(path) if own else api.ask("GET", f"{path}/pods", query=_of_run(anchor))["items"])
 
-    if not _until(gone, GONE_TIMEOUT):
+    if not until(gone, GONE_TIMEOUT):
         raise PodperfError(f"{'namespace' if own else 'pods of run'} {namespace} of the cluster does not go away")
 
 
@@ -206,7 +206,8 @@ def _is_own(api: Api, namespace: str, anchor: str) -> bool:
     return bool(manifests.labels(run).items() <= labels.items())
 
 
-def _until(true: Callable[[], bool], timeout: float) -> bool:
+def until(true: Callable[[], bool], timeout: float) -> bool:
+    """Wait until something is true. False if it is not after so many seconds."""
     deadline = time.monotonic() + timeout
     while not true():
         if time.monotonic() > deadline:
