@@ -45,7 +45,7 @@ from podperf.pods import kubernetes as of_pods
 from podperf.pods.base import PodProgram
 from podperf.pods.container_program import make_pipes, start_program
 from podperf.pods.forwarders.base import POD_MEMORY
-from podperf.pods.kubernetes_run import ChainSettings, RunInCluster
+from podperf.pods.kubernetes_run import ChainPod, ChainSettings, RunInCluster
 from podperf.preflight.plan import plan
 from podperf.testbed.run_lock import RunLock
 from podperf.testbed.testbed import LiveTestbed
@@ -273,7 +273,7 @@ def test_a_pod_with_a_program_sees_the_sockets_and_its_own_pipes_and_replaces_no
         here.put(b"of the switch", str(RUN_DIRECTORY / "ovs" / "secret"))
         for each in ("pod1", "pod2"):
             make_pipes(here, each)
-        pod = run.create("pod1", PodProgram())
+        pod = run.create(ChainPod("pod1", PodProgram()))
         started = run.await_running(pod)
         said = execute(api, pod, run._place.name, ("sh", "-c", ATTACKS))
         assert said.split() == ["containers", "sockets", "pod1"]

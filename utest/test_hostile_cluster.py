@@ -29,7 +29,7 @@ from podperf.kubernetes.api import ApiError, log_in, understood
 from podperf.kubernetes.execute import END, CommandInPodFailed, execute
 from podperf.kubernetes.manifests import PodWishes
 from podperf.kubernetes.run_namespace import forget_killed
-from podperf.pods.kubernetes_run import ChainSettings, RunInCluster
+from podperf.pods.kubernetes_run import ChainPod, ChainSettings, RunInCluster
 from podperf.preflight.cluster_checks import check_cluster, observe_node
 from podperf.preflight.table import render
 from podperf.testers.kubernetes_pods import KubernetesTester, _count
@@ -307,7 +307,7 @@ def test_no_nonsense_of_an_api_server_is_a_traceback(said: bytes, asked: str, tm
 
         def run() -> None:
             pods = RunInCluster(log_in(path, None), chain)
-            pods.await_running(pods.create("pod1", None))
+            pods.await_running(pods.create(ChainPod("pod1")))
 
         ask: dict[str, Callable[[], object]] = {
             "check": lambda: list(check_cluster(settings)),

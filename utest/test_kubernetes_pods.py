@@ -18,14 +18,13 @@ from podperf.hosts.local import LocalHost
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.kernel.cpus import Cpus
 from podperf.kubernetes.api import ApiError
-from podperf.kubernetes.multus import WantedNetwork
 from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize, PageSize
 from podperf.pods import POD_RUNTIMES, runtime_of
 from podperf.pods import kubernetes as of_pods
 from podperf.pods.base import PodProgram
 from podperf.pods.kubernetes import KubernetesPods, KubernetesRuntime
-from podperf.pods.kubernetes_run import ChainPods, ChainSettings, RunInCluster, StartedPod, manifest_of
+from podperf.pods.kubernetes_run import ChainPod, ChainPods, ChainSettings, RunInCluster, StartedPod, manifests_of
 from podperf.preflight.plan import SET_UP, TEAR_DOWN, plan
 from podperf.preflight.recording import Kind, Step
 from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
@@ -47,6 +46,11 @@ def settings_of(**settings: Any) -> ChainSettings:
     return ChainSettings.read(topology(**settings).pods.settings)
 
 
+def manifest_of(program: PodProgram | None = None, **settings: Any) -> Any:
+    """The object of a pod."""
+    return manifests_of(ChainPod("pod1", program), "cafe", [{"uid": "1"}], settings_of(**settings))[1]
+
+
 @pytest.mark.parametrize(
     ("isolation", "requests", "limits"),
     [
@@ -56,14 +60,14 @@ def settings_of(**settings: Any) -> ChainSettings:
     ],
 )
 def test_an_isolation_level_becomes_requests_and_limits(isolation: str, requests: object, limits: object) -> None:
-    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, cpus=2), None)
+    pod = manifest_of(isolation=isolation, cpus=2)
     (container,) = pod["spec"]["containers"]
     assert container["resources"].get("requests") == requests
     assert container["resources"].get("limits") == limits
 
 
 def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
-    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of(), None)
+    pod = manifest_of()
     (container,) = pod["spec"]["containers"]
     security = container["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"]}
@@ -75,7 +79,7 @@ def test_a_pod_whose_kernel_forwards_has_no_rights_and_an_end() -> None:
 
 def test_a_pod_with_a_program_waits_for_it_with_the_rights_that_it_needs() -> None:
     program = PodProgram(("NET_RAW", "BPF"))
-    pod = manifest_of("pod1", "cafe", [{"uid": "1"}], settings_of(program_image="mine:1"), program)
+    pod = manifest_of(program, program_image="mine:1")
     (container,) = pod["spec"]["containers"]
     assert container["image"] == "mine:1"
     assert container["command"] == ["sh", "/run/podperf/containers/pod1/program"]
@@ -99,7 +103,7 @@ def test_a_program_has_the_hugepages_that_its_pod_asks_for(
     isolation: str, size: str | None, asked: dict[str, str], pages: int
 ) -> None:
     given = {"hugepages": size} if size else {}
-    pod = manifest_of("pod1", "cafe", [], settings_of(isolation=isolation, **given), PodProgram())
+    pod = manifest_of(PodProgram(), isolation=isolation, **given)
     (container,) = pod["spec"]["containers"]
     resources = container["resources"]
     for each in resources.values():
@@ -114,9 +118,9 @@ class Pods(ChainPods):
     def __init__(self, placement: PodPlacement = NOT_READ) -> None:
         self.given, self.there, self.waited = placement, list[str](), list[list[str]]()
 
-    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
-        self.there.append(name)
-        return name
+    def create(self, pod: ChainPod) -> str:
+        self.there.append(pod.name)
+        return pod.name
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "1")
@@ -238,7 +242,7 @@ def test_no_process_of_the_machine_is_the_first_one_of_a_container(number: str, 
 def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() -> None:
     server: Any = OneNode()
     run = RunInCluster(server, settings_of())
-    name = run.create("pod1", None)
+    name = run.create(ChainPod("pod1"))
     assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "u")
     run.delete(name)
     run.await_gone([name])
@@ -304,7 +308,7 @@ def test_a_namespace_that_forbids_a_pod_by_its_security_level_is_a_skip(answer: 
 
     server: Any = Forbids()
     with pytest.raises(raised, match=answer):
-        RunInCluster(server, settings_of()).create("pod1", PodProgram())
+        RunInCluster(server, settings_of()).create(ChainPod("pod1", PodProgram()))
 
 
 def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
@@ -323,11 +327,6 @@ def test_a_plan_shows_the_program_of_a_pod_and_its_object() -> None:
     assert len(pods) == 2
     given = [each["spec"]["containers"][0]["securityContext"]["capabilities"].get("add") for each in pods]
     assert given == [list(AF_XDP_CAPABILITIES)] * 2
-
-
-def test_a_program_that_drives_cards_is_skipped_with_the_reason() -> None:
-    with pytest.raises(Unavailable, match="drive no PCI devices"):
-        plan(topology(), Chain("sriov", 1), SMALL, CPUS)
 
 
 def test_a_pod_polls_on_the_cpus_that_it_has_alone() -> None:

@@ -21,7 +21,7 @@ from podperf.kubernetes.rights import OF_ATTACHMENTS
 from podperf.model import Chain
 from podperf.pods.base import Attachment
 from podperf.pods.by_multus import interface_of, wanted
-from podperf.pods.kubernetes_run import RunInCluster
+from podperf.pods.kubernetes_run import ChainPod, RunInCluster
 from podperf.preflight.plan import plan
 from scripted_host import ScriptedHost
 from test_kubernetes_pods import CPUS, SMALL, OneNode, settings_of, topology
@@ -133,14 +133,14 @@ def test_a_cluster_without_multus_is_a_skip_with_the_reason() -> None:
     server: Any = Without()
     run = RunInCluster(server, settings_of(attached_by="multus"))
     with pytest.raises(Unavailable, match=r"pods\.settings\.attached_by is `multus`, and the cluster has none"):
-        run.create("pod1", None, [NET1])
+        run.create(ChainPod("pod1", networks=[NET1]))
     run.close()
 
 
 def test_definitions_are_made_before_the_pod_and_need_two_rights() -> None:
     server: Any = OneNode()
     run = RunInCluster(server, settings_of(attached_by="multus"))
-    name = run.create("pod1", None, [NET1])
+    name = run.create(ChainPod("pod1", networks=[NET1]))
     made = [path.rpartition("/")[2] for path in server.there]
     assert made.index(f"{name}-net1") < made.index(name)
     assert settings_of(attached_by="multus").further_rights == OF_ATTACHMENTS

@@ -19,7 +19,7 @@ from podperf.dataplanes.segments import entries, forward_along
 from podperf.dataplanes.virtual_functions import (
     describe_vfs,
     missing,
-    ports_along,
+    of_each_pod,
     start_kernel_pods,
     start_testpmd_pods,
     vfs_along,
@@ -28,7 +28,6 @@ from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.host_facts import interface_details
 from podperf.hosts.linux import package_versions
-from podperf.hosts.way_back import WayBack
 from podperf.kernel import sriov
 from podperf.kernel.sriov import VirtualFunction
 from podperf.kernel.thread_time import kernel_users
@@ -56,8 +55,7 @@ class Sriov(DataPlane):
         reason = CniPlugins(worker.host).missing("host-device", "static") if in_kernel else missing(worker)
         if reason:
             raise Unavailable(reason)
-        way_back = WayBack(worker.host, undo)
-        functions = vfs_along(worker, ports_along(chain.pods), way_back)
+        functions = vfs_along(worker, of_each_pod(chain.pods), undo)
         if in_kernel:
             pods = start_kernel_pods(worker, chain, functions, undo)
             describe = partial(_describe, worker, pods, functions, pods)

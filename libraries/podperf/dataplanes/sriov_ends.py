@@ -15,7 +15,6 @@ from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
 from podperf.dataplanes.virtual_functions import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
-from podperf.hosts.way_back import WayBack
 from podperf.kernel import pci, sriov
 from podperf.kernel.sriov import VirtualFunction
 from podperf.model import Chain, Direction, Entry, NetworkingModel
@@ -50,16 +49,16 @@ class FunctionsAtEnds:
         return describe_vfs(self.worker, [self.first, self.last])
 
 
-def functions_at_ends(worker: Worker, data_plane: str, undo: ExitStack) -> FunctionsAtEnds:
+def functions_at_ends(worker: Worker, chain: Chain, undo: ExitStack) -> FunctionsAtEnds:
     """Both VFs, ready for DPDK, until `undo`. Raises Unavailable if this worker cannot have them."""
     if reason := missing(worker):
         raise Unavailable(reason)
     if worker.sriov.queues > 1:  # testpmd has the same number of queues on all its devices
         raise Unavailable(
-            f"{data_plane} has pods between a virtual function and a socket of the switch with one queue: "
+            f"{chain.data_plane} has pods between a virtual function and a socket of the switch with one queue: "
             f"sriov.queues of the worker must be 1 for it, not {worker.sriov.queues}"
         )
-    first, last = vfs_along(worker, [LEFT, RIGHT], WayBack(worker.host, undo))
+    first, last = vfs_along(worker, {"pod1": [LEFT], f"pod{chain.pods}": [RIGHT]}, undo)
     for vf in (first, last):
         pci.give_to_user_space(worker.host, vf.address)
     return FunctionsAtEnds(worker, first, last)
@@ -87,7 +86,7 @@ class SriovAndSwitch(DataPlane):
         return sriov.missing(host) or cls.switch.unavailable(host)
 
     def set_up(self, worker: Worker, chain: Chain, undo: ExitStack) -> RunningDataPlane:
-        ends = functions_at_ends(worker, self.name, undo)  # before the pods, which start with them
+        ends = functions_at_ends(worker, chain, undo)  # before the pods, which start with them
         between = self.switch(ends).set_up(worker, chain, undo)
 
         def describe() -> Mapping[str, Any]:

@@ -39,16 +39,38 @@ def ports_along(pods: int) -> list[int]:
     return [LEFT, *inner, RIGHT]
 
 
-def vfs_along(worker: Worker, ports: Sequence[int], way_back: WayBack) -> list[VirtualFunction]:
-    """A VF of the left or the right port for each of `ports`. Raises Unavailable if the ports have too few VFs."""
-    functions = {}
-    for side, port in enumerate((worker.left, worker.right)):
-        if port.pci is None:
-            raise Unavailable(f"{port.interface} of {worker.host.name} is no NIC's port, and has no virtual functions")
-        function = PhysicalFunction(worker.namespace, port.interface, port.pci, 2 * worker.number + side)
-        wanted = ports.count(side)
-        functions[side] = iter(sriov.virtual_functions(worker.host, function, wanted, worker.sriov, way_back))
-    return [next(functions[side]) for side in ports]
+def of_each_pod(pods: int) -> dict[str, list[int]]:
+    """The ports whose VFs each pod of a chain has, by the pod's name."""
+    along = ports_along(pods)
+    return {f"pod{number + 1}": along[2 * number : 2 * number + 2] for number in range(pods)}
+
+
+def vfs_along(worker: Worker, of_pods: Mapping[str, Sequence[int]], undo: ExitStack) -> list[VirtualFunction]:
+    """The VFs of the left or the right port that pods are to have, until `undo`, in the order of `of_pods`.
+
+    They are those that the runtime of the pods gives, or podperf makes them. Raises Unavailable if the ports have too
+    few VFs.
+    """
+    ports = [_physical_function(worker, side) for side in (LEFT, RIGHT)]
+    given = worker.pods.give_functions({pod: [ports[side] for side in sides] for pod, sides in of_pods.items()}, undo)
+    wanted = [side for sides in of_pods.values() for side in sides]
+    way_back, functions = WayBack(worker.host, undo), {}
+    for side, port in enumerate(ports):
+        if given is None:
+            found = sriov.virtual_functions(worker.host, port, wanted.count(side), worker.sriov, way_back)
+        else:
+            along = zip(wanted, (address for pod in of_pods for address in given[pod]), strict=True)
+            own = [address for place, address in along if place == side]
+            found = sriov.given_functions(worker.host, port, own, worker.sriov, way_back)
+        functions[side] = iter(found)
+    return [next(functions[side]) for side in wanted]
+
+
+def _physical_function(worker: Worker, side: int) -> PhysicalFunction:
+    port = (worker.left, worker.right)[side]
+    if port.pci is None:
+        raise Unavailable(f"{port.interface} of {worker.host.name} is no NIC's port, and has no virtual functions")
+    return PhysicalFunction(worker.namespace, port.interface, port.pci, 2 * worker.number + side)
 
 
 def on_to(peers: Mapping[str, str], queues: int = 1) -> TestpmdForwarder:

@@ -7,7 +7,7 @@ works only while the PF is up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from podperf.kernel.queues import receive_queues
 from podperf.model import VirtualFunctionSettings
 
 _MAKE = shell_script("make_virtual_functions.sh", beside=__file__)
+_LIST = shell_script("list_virtual_functions.sh", beside=__file__)
 _REMOVE = 'echo 0 > "/sys/bus/pci/devices/$1/sriov_numvfs"'
 _AWAIT_STEADY_LINKS = shell_script("await_steady_links.sh", beside=__file__)
 LINK_STAYS = 3  # seconds; a driver looks at its link again in this time
@@ -136,18 +137,60 @@ def virtual_functions(
             f"{interface} of {host.name} has {before} virtual functions, and {wanted} are needed. podperf makes them "
             f"where there are none: echo 0 > {pci.DEVICES}/{port.address}/sriov_numvfs"
         )
-    states = vf_states(host, port)
     functions = [
         VirtualFunction(port, number, _vf_address(host, port, number), vf_mac(port.side, number))
         for number in range(wanted)
     ]
-    for vf in functions:
-        if before:
+    if before:
+        for vf in functions:
             _refuse_in_use(host, vf)
+    _prepare(host, port, functions, settings, way_back if before else None)
+    return functions[:needed]
+
+
+def given_functions(
+    host: Host,
+    port: PhysicalFunction,
+    addresses: Sequence[str],
+    settings: VirtualFunctionSettings,
+    way_back: WayBack,
+) -> list[VirtualFunction]:
+    """The VFs of a port at these addresses, with these `settings`, ready for a driver. A cluster gave them to pods.
+
+    PodperfError if the device at an address is no VF of this port.
+    """
+    ip(host, "link", "set", "dev", port.interface, "up")
+    there = functions_there(host, port.address)
+    if strange := [each for each in addresses if each not in there]:
+        raise PodperfError(
+            f"the cluster gave a pod {strange[0]}, which is no virtual function of {port.interface} ({port.address}) "
+            f"of {host.name}"
+        )
+    numbers = {each: there.index(each) for each in addresses}
+    found = [VirtualFunction(port, number, each, vf_mac(port.side, number)) for each, number in numbers.items()]
+    _prepare(host, port, found, settings, way_back)
+    return found
+
+
+def functions_there(host: Host, port: str) -> list[str]:
+    """The PCI addresses of the VFs that the port at this address has, in the order of their numbers."""
+    return host.ask("sh", "-c", _LIST, "sh", port).stdout.split()
+
+
+def _prepare(
+    host: Host,
+    port: PhysicalFunction,
+    functions: Sequence[VirtualFunction],
+    settings: VirtualFunctionSettings,
+    way_back: WayBack | None,
+) -> None:
+    """Give VFs of a port their MACs and these settings. Without a way back, they end with the set-up."""
+    states = vf_states(host, port)
+    for vf in functions:
+        if way_back is not None:
             pci.remember(host, vf.address, way_back)
         state = VfState(vf.mac, settings.vlan, settings.trust, settings.spoof_check)
-        _set(host, vf, states[vf.number], state, way_back if before else None)
-    return functions[:needed]
+        _set(host, vf, states[vf.number], state, way_back)
 
 
 def vf_states(host: Host, port: PhysicalFunction) -> dict[int, VfState]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +26,13 @@ done
 for each in cpu.stat cpu/cpu.stat cpu,cpuacct/cpu.stat; do
     [ -r /sys/fs/cgroup/$each ] && sed -n 's/^nr_throttled/throttled/p' /sys/fs/cgroup/$each && break
 done
-env | sed -n 's/^PCIDEVICE_\([A-Z0-9_]*\)=/device \1 /p'
+env | sed -n 's/^PCIDEVICE_\([^=]*\)=/device \1 /p'
 """
+
+
+def _variable(resource: str) -> str:
+    """The name of a resource as in the environment. Plug-ins differ in the characters that they replace."""
+    return re.sub(r"\W", "_", resource).upper()
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,16 @@ class PodPlacement:
         cpus = set(group if group is not None else (cpu for each in threads for cpu in each))
         nodes = [int(number) for number, *each in values["node"] if cpus & set(parse_cpu_list(" ".join(each)))]
         waits = [int(each[1]) for each in words if each[0] == "throttled"]
-        devices = {each[1]: " ".join(each[2:]) for each in words if each[0] == "device"}
+        # The plug-in of SR-IOV says more about the devices of X in X_INFO.
+        devices = {
+            each[1]: " ".join(each[2:]) for each in words if each[0] == "device" and not each[1].endswith("_INFO")
+        }
         return cls(group, tuple(threads), tuple(sorted(nodes)), waits[0] if waits else None, devices)
+
+    def of_resource(self, resource: str) -> list[str]:
+        """The devices of a resource of the cluster, such as intel.com/vf. Empty: the container tells of none."""
+        said = (value for name, value in self.devices.items() if _variable(name) == _variable(resource))
+        return [device for value in said for device in value.split(",") if device]
 
     def differs(self, cpus: int | None) -> str | None:
         """The asked and the given CPUs in words, if they differ. The pod asked for `cpus` CPUs alone, if for any."""

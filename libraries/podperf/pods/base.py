@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 from podperf.allocation import UNLIMITED, PodLimits
 from podperf.hosts.base import Host, Process
 from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.kernel.sriov import PhysicalFunction
 from podperf.kubernetes.settings import ClusterSettings
 from podperf.model import PageSize
 
@@ -90,6 +91,17 @@ class PodStarter(Protocol):
 
     def start(self, name: str, attachments: Sequence[Attachment], undo: ExitStack) -> Pod:
         """Start a pod with these interfaces. `undo` removes the pod and the interfaces."""
+
+    def give_functions(
+        self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack
+    ) -> Mapping[str, Sequence[str]] | None:
+        """Give virtual functions of these ports to the pods of these names, until `undo`. Returns the PCI addresses of
+        each pod's functions, in the order of its ports.
+
+        None: this runtime has none to give, and pods can use those that podperf makes. A cluster gives devices to a pod
+        at its start. So its runtime starts the pods now, and `start` returns them later.
+        """
+        return None
 
     def describe(self) -> Mapping[str, Any]:
         """Kind and versions of the runtime and of its CNI plug-ins."""

@@ -7,27 +7,43 @@ cluster changes. A program of a pod is the program of its container (container_p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from podperf.allocation import UNLIMITED, PodLimits
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.namespaces import name_namespace
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.shell_script import shell_script
+from podperf.kernel import pci
+from podperf.kernel.sriov import PhysicalFunction
 from podperf.kubernetes.api import Api, log_in, understood
+from podperf.kubernetes.placement import PodPlacement
 from podperf.model import PageSize
 from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
 from podperf.pods.by_multus import interface_of, wanted
 from podperf.pods.container_program import make_pipes, start_program, within
-from podperf.pods.kubernetes_run import SCHEMA, ChainPods, ChainSettings, PlannedRun, RunInCluster, StartedPod
+from podperf.pods.kubernetes_run import (
+    SCHEMA,
+    ChainPod,
+    ChainPods,
+    ChainSettings,
+    PlannedRun,
+    RunInCluster,
+    StartedPod,
+    WantedFunction,
+)
 from podperf.pods.networks import NetworkedPod, PodNetworks
 
 _FIRST_PROCESS = shell_script("first_process.sh", beside=__file__)
-_NO_CARDS = "programs in pods of Kubernetes drive no PCI devices: podperf asks the cluster for none"
+_NO_FUNCTIONS = (
+    "programs in pods of Kubernetes drive virtual functions that a device plug-in of the cluster gives: name the "
+    "resources with those of the worker's ports in pods.settings.virtual_functions of the topology"
+)
 
 
 _Start = Callable[[Sequence[str], ExitStack], Process]
@@ -64,6 +80,7 @@ class KubernetesPods(PodRuntime):
         self._networks = PodNetworks(machine, worker)
         self._run, self._version, self._program = run, version, program
         self._pods: list[KubernetesPod] = []
+        self._with_functions: dict[str, KubernetesPod] = {}  # that run, and that nobody has asked for yet
         self._ending: list[str] = []
         self._names = ExitStack()
 
@@ -79,22 +96,58 @@ class KubernetesPods(PodRuntime):
     def of_testbed(cls, settings: Mapping[str, Any], *, imaginary: bool) -> RuntimeOfTestbed:
         return KubernetesRuntime(ChainSettings.read(settings), imaginary=imaginary)
 
+    def give_functions(
+        self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack
+    ) -> Mapping[str, Sequence[str]] | None:
+        resources = self._settings.functions
+        if resources is None:
+            return None
+        given = {}
+        for name, of_pod in ports.items():
+            wanted = [WantedFunction(port.address, resources[port.side % 2]) for port in of_pod]
+            pod = self._start(ChainPod(name, self._program, functions=wanted), undo)
+            given[name] = _functions(wanted, self._run(self._machine).placement(pod.started.name), pod.started.name)
+            if self._program is not None:
+                self._demand_user_space(given[name], wanted)
+            self._with_functions[name] = pod
+            undo.callback(self._with_functions.pop, name, None)
+        return given
+
     def start(
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> KubernetesPod:
-        run, by_multus = self._run(self._machine), self._settings.attached_by == "multus"
+        by_multus = self._settings.attached_by == "multus"
+        networks = [wanted(each, self._worker) for each in attachments] if by_multus else []
+        pod = self._with_functions.pop(name, None)
+        if pod is not None and networks:
+            raise Unavailable(
+                "Multus attaches interfaces when a pod starts, and only then it is known which virtual functions the "
+                "cluster gives: `pods.settings.attached_by: podperf` attaches them later"
+            )
+        if pod is None:
+            pod = self._start(ChainPod(name, self._program, networks), undo)
+        if not by_multus:
+            self._networks.attach(pod, attachments, undo)
+            return pod
+        attached = self._run(self._machine).attached(pod.started.name)
+        for attachment, network in zip(attachments, networks, strict=True):
+            self._networks.has(pod, attachment, interface_of(network, attached, pod.host, self._worker), undo)
+        return pod
+
+    def _start(self, wanted: ChainPod, undo: ExitStack) -> KubernetesPod:
+        """Start a pod until `undo`, with its interfaces of Multus and its devices."""
+        run, name = self._run(self._machine), wanted.name
         if not self._pods:
             # Multus takes interfaces back while a pod ends. So the names of the pods' networks go after the pods.
             self._names = undo.enter_context(ExitStack())
             undo.callback(self._await_gone, run)  # all pods of a chain end at the same time
         if self._program is not None:
             make_pipes(self._machine, name)
-        networks = [wanted(each, self._worker) for each in attachments] if by_multus else []
-        created = run.create(name, self._program, networks)
+        created = run.create(wanted)
         undo.callback(self._end, run, created)
         started = run.await_running(created)
         first = self._first_process(started)
-        host = name_namespace(self._machine, name, first, self._names if by_multus else undo)
+        host = name_namespace(self._machine, name, first, self._names if wanted.networks else undo)
         start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
         pod = KubernetesPod(name, host, started, start)
         if cpus := self._settings.wishes.cpus:
@@ -103,13 +156,17 @@ class KubernetesPods(PodRuntime):
             pod.own_cpus = placement.group or ()
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
-        if not by_multus:
-            self._networks.attach(pod, attachments, undo)
-            return pod
-        attached = run.attached(created)
-        for attachment, network in zip(attachments, networks, strict=True):
-            self._networks.has(pod, attachment, interface_of(network, attached, host, self._worker), undo)
         return pod
+
+    def _demand_user_space(self, addresses: Sequence[str], wanted: Sequence[WantedFunction]) -> None:
+        """Raises Unavailable if a program cannot drive these devices. Their container has them as they are now."""
+        for address, function in zip(addresses, wanted, strict=True):
+            driver = pci.link(self._machine, address, "driver")
+            if driver != pci.FOR_USER_SPACE:
+                raise Unavailable(
+                    f"{address}, which {function.resource} of the cluster gives, has the driver {driver or 'none'}: "
+                    f"the device plug-in must offer functions with {pci.FOR_USER_SPACE}"
+                )
 
     def _first_process(self, pod: StartedPod) -> int:
         found = self._machine.ask("sh", "-c", _FIRST_PROCESS, "sh", pod.container, pod.pod, check=False).stdout.strip()
@@ -151,6 +208,22 @@ class KubernetesPods(PodRuntime):
         }
 
 
+def _functions(wanted: Sequence[WantedFunction], placement: PodPlacement, pod: str) -> list[str]:
+    """The addresses of the wanted functions, as the container of a pod tells them. PodperfError if it tells others.
+
+    The container is that of an image of somebody, so it can tell anything.
+    """
+    given = {each.resource: placement.of_resource(each.resource) for each in wanted}
+    for resource, number in Counter(each.resource for each in wanted).items():
+        told = given[resource]
+        if len(told) != number or not all(map(pci.ADDRESS.fullmatch, told)):
+            raise PodperfError(
+                f"{pod} asked for {number} of {resource}, and its container tells {', '.join(told) or 'none'} (in "
+                "PCIDEVICE_…), where podperf needs that many addresses of PCI devices"
+            )
+    return [given[each.resource].pop(0) for each in wanted]
+
+
 class KubernetesRuntime(RuntimeOfTestbed):
     """The login to a cluster, and the namespace of the run there. The first chain makes the namespace."""
 
@@ -172,7 +245,7 @@ class KubernetesRuntime(RuntimeOfTestbed):
         return None
 
     def lacks_program(self, missing: Callable[[Host], str | None], host: Host, *, drives_cards: bool) -> str | None:
-        return _NO_CARDS if drives_cards else None  # the image has the program
+        return _NO_FUNCTIONS if drives_cards and not self._settings.functions else None  # the image has the program
 
     def pages(self, offered: PageSize) -> PageSize:
         return self._settings.pages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, Literal, Protocol
 
 import yaml
 
-from podperf.errors import Unavailable
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host
 from podperf.hosts.run_directory import RUN_DIRECTORY, SOCKETS
+from podperf.kernel.sriov import functions_there
 from podperf.kubernetes import manifests, multus
 from podperf.kubernetes.api import Api, ApiError, understood
 from podperf.kubernetes.execute import execute
@@ -30,6 +32,11 @@ from podperf.pods.forwarders.base import POD_MEMORY
 Isolation = Literal["none", "shared", "exclusive"]
 AttachedBy = Literal["podperf", "multus"]
 
+_RESOURCE: Mapping[str, Any] = {
+    "title": "a resource, such as intel.com/vf",
+    "type": "string",
+    "pattern": "^[a-z0-9.-]+/[A-Za-z0-9._-]+$",
+}
 SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
     "properties": {
@@ -54,8 +61,15 @@ SCHEMA: Mapping[str, Any] = {
             "title": "further resources for each pod, such as devices of a device plug-in",
             "type": "object",
             "additionalProperties": {"title": "amount", "type": "integer", "minimum": 1},
-            "propertyNames": {"title": "a resource, such as intel.com/vf", "pattern": "^[a-z0-9.-]+/[A-Za-z0-9._-]+$"},
+            "propertyNames": _RESOURCE,
             "default": {},
+        },
+        "virtual_functions": {
+            "title": "the resources of a device plug-in whose devices are virtual functions of the worker's ports",
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["left", "right"],
+            "properties": {"left": _RESOURCE, "right": _RESOURCE},
         },
         "program_image": {"title": "the image of pods that run a program", "default": DPDK_IMAGE, **TEXT},
         "hugepages": {
@@ -79,6 +93,7 @@ class ChainSettings(ClusterSettings):
     program_image: str = DPDK_IMAGE
     hugepages: str | None = None  # the size, as Kubernetes writes it
     attached_by: AttachedBy = "podperf"
+    functions: tuple[str, str] | None = None  # the resources with virtual functions of the left and the right port
 
     key = "pods.settings"
 
@@ -93,10 +108,19 @@ class ChainSettings(ClusterSettings):
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> ChainSettings:
-        """The settings from `pods.settings` of a topology, which has the defaults of the schema."""
+        """The settings from `pods.settings` of a topology, which has the defaults of the schema.
+
+        PodperfError if both ports have one resource.
+        """
         isolation: Isolation = settings["isolation"]
         cpus = {"none": None, "shared": 0, "exclusive": settings["cpus"]}[isolation]
         resources = {name: str(amount) for name, amount in settings["resources"].items()}
+        functions = settings.get("virtual_functions")
+        if functions and functions["left"] == functions["right"]:
+            raise PodperfError(
+                f"{cls.key}.virtual_functions names {functions['left']} for both ports: each port needs a resource of "
+                "its own (`pfNames` of the SR-IOV device plug-in), because a pod gets any device of a resource"
+            )
         return cls(
             replace(wishes(settings, cpus), further=resources),
             kubeconfig_of(settings),
@@ -106,6 +130,7 @@ class ChainSettings(ClusterSettings):
             settings["program_image"],
             settings.get("hugepages"),
             settings["attached_by"],
+            functions and (functions["left"], functions["right"]),
         )
 
 
@@ -137,15 +162,33 @@ class StartedPod:
         return cls(metadata["name"], node, image, status["qosClass"], number, metadata["uid"])
 
 
+@dataclass(frozen=True)
+class WantedFunction:
+    """A virtual function of the port at a PCI address, as a device of a resource of the cluster."""
+
+    port: str
+    resource: str
+
+
+@dataclass(frozen=True)
+class ChainPod:
+    """A pod of a chain, by the name that its data plane gave it.
+
+    With a `program`, its container waits for this program (podperf.pods.container_program). Multus attaches the pod to
+    the `networks`. The cluster gives it the `functions`.
+    """
+
+    name: str
+    program: PodProgram | None = None
+    networks: Sequence[WantedNetwork] = ()
+    functions: Sequence[WantedFunction] = ()
+
+
 class ChainPods(Protocol):
     """Starts and deletes the pods of chains."""
 
-    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
-        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not.
-
-        With a `program`, its container waits for this program (podperf.pods.container_program). Multus attaches the
-        pod to the `networks`.
-        """
+    def create(self, pod: ChainPod) -> str:
+        """Make a pod object. Returns its name in the cluster. It starts, or `await_running` says why it does not."""
 
     def await_running(self, pod: str) -> StartedPod:
         """Wait until a pod runs."""
@@ -170,34 +213,32 @@ class ChainPods(Protocol):
 
 
 def manifests_of(
-    name: str,
-    run: str,
-    owners: list[dict[str, Any]],
-    settings: ChainSettings,
-    program: PodProgram | None,
-    networks: Sequence[WantedNetwork] = (),
+    pod: ChainPod, run: str, owners: list[dict[str, Any]], settings: ChainSettings
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The NetworkAttachmentDefinitions of a pod of a chain, and its own object."""
-    pod = manifest_of(name, run, owners, settings, program)
-    pod_name = pod["metadata"]["name"]
-    pod["metadata"]["annotations"] = multus.annotations_of(pod_name, networks)
-    return [multus.definition(pod_name, each, run, owners) for each in networks], pod
+    name = f"{pod.name}-{run}"
+    definitions = [multus.definition(name, each, run, owners) for each in pod.networks]
+    found = _manifest_of(pod, name, run, owners, settings)
+    found["metadata"]["annotations"] = multus.annotations_of(name, pod.networks)
+    return definitions, found
 
 
-def manifest_of(
-    name: str, run: str, owners: list[dict[str, Any]], settings: ChainSettings, program: PodProgram | None
+def _manifest_of(
+    pod: ChainPod, name: str, run: str, owners: list[dict[str, Any]], settings: ChainSettings
 ) -> dict[str, Any]:
     """The object of a pod of a chain, without further interfaces."""
-    pod = f"{name}-{run}"
-    if program is None:
-        return manifests.pod(pod, run, owners, _ASLEEP, settings.wishes, security=manifests.WITHOUT_RIGHTS)
-    wishes = replace(settings.wishes, image=settings.program_image, further=_further(settings))
-    security = manifests.with_capabilities((*program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
-    found = manifests.pod(pod, run, owners, container_program.waiting(name), wishes, security=security)
+    devices = Counter(each.resource for each in pod.functions)
+    further = {**settings.wishes.further, **{resource: str(number) for resource, number in devices.items()}}
+    if pod.program is None:
+        wishes = replace(settings.wishes, further=further)
+        return manifests.pod(name, run, owners, _ASLEEP, wishes, security=manifests.WITHOUT_RIGHTS)
+    wishes = replace(settings.wishes, image=settings.program_image, further=further | _hugepages(settings))
+    security = manifests.with_capabilities((*pod.program.capabilities, *(_FOR_HUGEPAGES if settings.pages else ())))
+    found = manifests.pod(name, run, owners, container_program.waiting(pod.name), wishes, security=security)
     # Of the node, the pod sees the sockets of all pods, and its own pipes. It can replace no pipe by a link, through
     # which root would write.
     _share(found, "sockets", RUN_DIRECTORY / SOCKETS)
-    _share(found, "pipes", container_program.folder_of(name), readOnly=True)
+    _share(found, "pipes", container_program.folder_of(pod.name), readOnly=True)
     return found
 
 
@@ -208,11 +249,10 @@ def _share(pod: dict[str, Any], name: str, folder: Path, **options: bool) -> Non
     pod["spec"]["volumes"].append({"name": name, "hostPath": {"path": str(folder), "type": "Directory"}})
 
 
-def _further(settings: ChainSettings) -> dict[str, str]:
-    """The resources that a pod with a program asks for beside CPUs and memory: hugepages, too."""
+def _hugepages(settings: ChainSettings) -> dict[str, str]:
+    """The hugepages that a pod with a program asks for."""
     memory = max(POD_MEMORY, settings.pages)
-    pages = {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
-    return {**settings.wishes.further, **pages}
+    return {} if settings.hugepages is None else {f"hugepages-{settings.hugepages}": f"{memory}Mi"}
 
 
 class RunInCluster(ChainPods):
@@ -222,18 +262,18 @@ class RunInCluster(ChainPods):
         self._api, self._settings = api, settings
         self._place = RunNamespace(api, settings.namespace, settings.key)
 
-    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
+    def create(self, pod: ChainPod) -> str:
         place = self._place
-        definitions, pod = manifests_of(name, place.run, place.owners, self._settings, program, networks)
+        definitions, manifest = manifests_of(pod, place.run, place.owners, self._settings)
         for each in definitions:
             place.define(each)
         try:
-            self._place.start(pod)
+            self._place.start(manifest)
         except ApiError as error:
             if "violates PodSecurity" in error.message:
                 raise Unavailable(error.message) from error
             raise
-        return str(pod["metadata"]["name"])
+        return str(manifest["metadata"]["name"])
 
     @understood("the cluster")
     def await_running(self, pod: str) -> StartedPod:
@@ -274,7 +314,8 @@ class PlannedRun(ChainPods):
         self._owners = manifests.owned_by(self._anchor, "of-the-config-map")
         own = [] if settings.namespace else [manifests.namespace(self._namespace, self._run)]
         self._create(*own, anchor)
-        self._networks: dict[str, Sequence[WantedNetwork]] = {}
+        self._pods: dict[str, ChainPod] = {}
+        self._unused: dict[str, list[str]] = {}  # virtual functions of each port
 
     def _create(self, *objects: dict[str, Any]) -> None:
         for each in objects:
@@ -283,20 +324,25 @@ class PlannedRun(ChainPods):
         text = yaml.safe_dump_all(objects, sort_keys=False)
         self._machine.do("kubectl", "create", "--filename=-", stdin=text)
 
-    def create(self, name: str, program: PodProgram | None, networks: Sequence[WantedNetwork] = ()) -> str:
-        definitions, pod = manifests_of(name, self._run, self._owners, self._settings, program, networks)
-        self._create(*definitions, pod)
-        self._networks[pod["metadata"]["name"]] = networks
-        return str(pod["metadata"]["name"])
+    def create(self, pod: ChainPod) -> str:
+        definitions, manifest = manifests_of(pod, self._run, self._owners, self._settings)
+        self._create(*definitions, manifest)
+        name = str(manifest["metadata"]["name"])
+        self._pods[name] = pod
+        return name
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod(pod, "", "", "", pod.removesuffix(f"-{self._run}"), pod)
 
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
-        return {each.interface: each.addresses for each in self._networks[pod]}
+        return {each.interface: each.addresses for each in self._pods[pod].networks}
 
     def placement(self, pod: str) -> PodPlacement:
-        return PodPlacement(None, (), (), None)
+        devices: dict[str, list[str]] = {}
+        for each in self._pods[pod].functions:
+            unused = self._unused.setdefault(each.port, functions_there(self._machine, each.port))
+            devices.setdefault(each.resource, []).append(unused.pop(0))
+        return PodPlacement(None, (), (), None, {name: ",".join(given) for name, given in devices.items()})
 
     def why_ended(self, pod: str) -> str | None:
         return None

@@ -19,6 +19,7 @@ from podperf.cpu_lists import format_cpu_list
 from podperf.hosts.base import Commands, Completed, Process
 from podperf.hosts.local import LocalHost
 from podperf.kernel.cpus import Cpus
+from podperf.kernel.pci import FOR_USER_SPACE
 from podperf.pods.forwarders.testpmd import POLLING_THREADS
 from podperf.preflight.recording import NO_MAC, program, within
 
@@ -49,6 +50,7 @@ class ImaginaryHost(Commands):
         self.processes: dict[int, ImaginaryProcess] = {}
         self.containers: dict[int, str] = {}  # by their first process
         self.virtual_functions: dict[str, int] = {}  # by the PCI address of their port
+        self.for_user_space: set[str] = set()  # PCI addresses of devices with the driver for user space
         self.queues: dict[str, int] = {}  # by interface, after a command has set them
         self.switch_ports = count(1)
         self._numbers = count(FIRST_PROCESS)
@@ -352,7 +354,8 @@ def _remember_queues(question: Question) -> str:
 
 
 def _driver_of_device(question: Question) -> str:
-    return f"../{question.host.driver_of(question.found[1])}"
+    address = question.found[1]
+    return f"../{FOR_USER_SPACE if address in question.host.for_user_space else question.host.driver_of(address)}"
 
 
 def _offload_program(question: Question) -> str:
@@ -394,10 +397,23 @@ def _number_of_virtual_functions(question: Question) -> str:
 
 
 def _virtual_function(question: Question) -> str:
+    return f"../{_address_of_function(question.found[1], int(question.found[2]))}"
+
+
+def _address_of_function(port: str, number: int) -> str:
     """The PCI address of a virtual function. As on many cards, it follows the address of its port."""
-    bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", question.found[1])
-    number = int(question.found[2])
-    return f"../{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"
+    bus, device, function = re.split(r"[:.](?=\w+(?:\.|$))", port)
+    return f"{bus}:{int(device, 16) + 2 + 8 * int(function) + number // 8:02x}.{number % 8}"
+
+
+def _given_functions(question: Question) -> str:
+    """Only the pods of a cluster look for functions that nobody has made. Then an administrator has made them, for
+    programs in user space."""
+    port = question.words[-1]
+    number = question.host.virtual_functions.setdefault(port, VFS_OFFERED)
+    addresses = [_address_of_function(port, each) for each in range(number)]
+    question.host.for_user_space.update(addresses)
+    return "\n".join(addresses)
 
 
 def _cpus_of_node(host: ImaginaryHost, found: re.Match[str]) -> str:
@@ -453,6 +469,7 @@ _ANSWERS: Sequence[tuple[re.Pattern[str], Answer]] = [
         (r"(?s)^sh -c for i in .*/msi_irqs\" .*/smp_affinity_list\"", _interrupts),
         (r"^unshare --mount sh -c .*echo \"\$3\" > \S+ sh ", _remember_attribute),
         (r"^unshare --mount sh -c .*{ cat \S+ 2>.* sh ", _attribute),
+        (r"(?s)^sh -c .*/virtfn\$number\"", _given_functions),
         (r"(?s)^sh -ec .*>\"\$pf/sriov_numvfs\"", _make_virtual_functions),
         (r"(?s)^timeout .*echo \"\$interface\"", lambda question: f"vf-{question.words[-1].rsplit(':', 1)[-1]}"),
         (r"^ls /sys/kernel/iommu_groups$", lambda _: "0"),

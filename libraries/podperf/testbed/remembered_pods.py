@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from podperf.allocation import UNLIMITED, PodLimits
+from podperf.kernel.sriov import PhysicalFunction
 from podperf.pods.base import Attachment, Pod, PodRuntime, PodStarter
 
 
@@ -24,6 +25,11 @@ class RememberedPods(PodStarter):
         pod = self._runtime.start(name, attachments, undo, **limits)
         self._started.append(pod)
         return pod
+
+    def give_functions(
+        self, ports: Mapping[str, Sequence[PhysicalFunction]], undo: ExitStack
+    ) -> Mapping[str, Sequence[str]] | None:
+        return self._runtime.give_functions(ports, undo)
 
     def describe(self) -> Mapping[str, Any]:
         return self._runtime.describe()

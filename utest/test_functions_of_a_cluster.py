@@ -1,0 +1,159 @@
+"""Virtual functions that a device plug-in of a cluster gives to pods: what podperf asks for, and what it believes."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from podperf.dataplanes import DATA_PLANES
+from podperf.errors import PodperfError, Unavailable
+from podperf.hosts.network_namespace import NetworkNamespace
+from podperf.hosts.way_back import WayBack
+from podperf.kernel.sriov import PhysicalFunction, given_functions
+from podperf.kubernetes.placement import PodPlacement
+from podperf.model import Chain, FrameSize, VirtualFunctionSettings
+from podperf.pods import POD_RUNTIMES, runtime_of
+from podperf.pods.base import Attachment, PodProgram
+from podperf.pods.kubernetes import KubernetesPods
+from podperf.preflight.plan import plan
+from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
+from scripted_host import ScriptedHost
+from test_kubernetes_pods import Pods, settings_of
+from test_kubernetes_pods import topology as chains
+
+RESOURCES = {"left": "intel.com/left_port", "right": "intel.com/right_port"}
+LEFT, RIGHT = (
+    PhysicalFunction("podperf-worker", f"enp{3 + side}s0", f"0000:0{3 + side}:00.0", side) for side in (0, 1)
+)
+GIVEN = {"INTEL_COM_LEFT_PORT": "0000:03:10.0,0000:03:10.2", "INTEL_COM_RIGHT_PORT": "0000:04:10.4"}
+SMALL = FrameSize.parse(64)
+
+
+def runtime(devices: dict[str, str], driver: str = "vfio-pci", program: bool = True, **settings: Any) -> KubernetesPods:
+    pods = Pods(PodPlacement(None, (), (), None, devices))
+    host = ScriptedHost(answers={"sh -c": "4711\n", "readlink": f"../{driver}\n"}, patient=True)
+    wanted = settings_of(**{"virtual_functions": RESOURCES, **settings})
+    worker = NetworkNamespace("podperf-worker", host)
+    return KubernetesPods(host, worker, wanted, lambda _: pods, lambda: "", PodProgram() if program else None)
+
+
+def test_each_pod_gets_functions_of_the_ports_that_it_wants_and_is_started_once() -> None:
+    pods = runtime(GIVEN)
+    with ExitStack() as undo:
+        given = pods.give_functions({"pod1": [LEFT, RIGHT, LEFT]}, undo)
+        assert given == {"pod1": ["0000:03:10.0", "0000:04:10.4", "0000:03:10.2"]}
+        assert pods.start("pod1", [], undo).name == "pod1"
+        assert list(pods.describe()["pods"]) == ["pod1"], "the pod that runs, and no second one"
+
+
+def test_a_pod_of_nobody_ends_too() -> None:
+    pods = runtime(GIVEN)
+    with ExitStack() as undo:
+        pods.give_functions({"pod1": [LEFT, LEFT, RIGHT]}, undo)
+    assert not pods.describe()["pods"]
+
+
+def test_without_resources_podperf_makes_functions_itself() -> None:
+    with ExitStack() as undo:
+        assert runtime({}, virtual_functions=None).give_functions({"pod1": [LEFT]}, undo) is None
+
+
+@pytest.mark.parametrize(
+    "told", ["", "0000:03:10.0,0000:03:10.2", "03:10.0", "0000:03:10.0/../0000:04:00.0", "$(reboot)", "-x"]
+)
+def test_a_container_that_tells_other_devices_is_not_believed(told: str) -> None:
+    said = r"pod1 asked for 1 of intel\.com/left_port, and its container tells "
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        runtime({"INTEL_COM_LEFT_PORT": told}).give_functions({"pod1": [LEFT]}, undo)
+
+
+def test_a_program_gets_no_function_that_the_kernel_drives() -> None:
+    said = r"0000:04:10\.4, which intel\.com/right_port .* has the driver igbvf: the device plug-in must .* vfio-pci"
+    with pytest.raises(Unavailable, match=said), ExitStack() as undo:
+        runtime(GIVEN, driver="igbvf").give_functions({"pod1": [RIGHT]}, undo)
+    with ExitStack() as undo:
+        assert runtime(GIVEN, driver="igbvf", program=False).give_functions({"pod1": [RIGHT]}, undo)
+
+
+def test_multus_cannot_attach_a_function_that_is_known_only_later() -> None:
+    pods = runtime(GIVEN, program=False, attached_by="multus")
+    with pytest.raises(Unavailable, match=r"attached_by: podperf"), ExitStack() as undo:
+        pods.give_functions({"pod1": [RIGHT]}, undo)
+        pods.start("pod1", [Attachment("net1", "segment0", [{"type": "host-device"}])], undo)
+
+
+@pytest.mark.parametrize("name", ["INTEL_COM_LEFT_PORT", "INTEL-COM_LEFT_PORT", "INTEL.COM_LEFT_PORT"])
+def test_the_devices_of_a_resource_are_found_however_its_plug_in_writes_the_name(name: str) -> None:
+    said = f'device {name} 0000:03:10.0,0000:03:10.2\ndevice {name}_INFO {{"0000:03:10.0": {{"generic": 1}}}}\n'
+    placement = PodPlacement.of(said)
+    assert placement.of_resource("intel.com/left_port") == ["0000:03:10.0", "0000:03:10.2"]
+    assert placement.of_resource("intel.com/left") == [] == placement.of_resource("intel.com/left_port_info")
+
+
+def test_a_device_of_another_port_is_named_and_not_touched() -> None:
+    host = ScriptedHost(answers={"sh -c": "0000:03:10.0\n0000:03:10.2\n"}, patient=True)
+    said = r"the cluster gave a pod 0000:04:10\.4, which is no virtual function of enp3s0 \(0000:03:00\.0\)"
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        settings = VirtualFunctionSettings()
+        given_functions(host, LEFT, ["0000:03:10.0", "0000:04:10.4"], settings, WayBack(host, undo))
+    assert not any(" vf " in each for each in host.commands)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ("{left: intel.com/a}", "right"),
+        ("{left: intel.com/a, right: b}", "pods.settings.virtual_functions.right: found 'b'; allowed: a resource"),
+        ("{left: intel.com/a, right: intel.com/a}", "names intel.com/a for both ports"),
+        ("{left: a/b, right: a/c, middle: a/d}", "pods.settings.virtual_functions.middle: unknown key"),
+    ],
+)
+def test_wrong_resources_are_refused(tmp_path: Path, wanted: str, problem: str) -> None:
+    file = tmp_path / "t.yaml"
+    pods = f"{{runtime: kubernetes, settings: {{virtual_functions: {wanted}}}}}"
+    file.write_text(f"version: 1\nname: t\npods: {pods}\n")
+    with pytest.raises((TopologyError, PodperfError)) as caught:
+        runtime_of(load_topology(file, DATA_PLANES, POD_RUNTIMES).pods)
+    assert problem in str(caught.value)
+
+
+def lab(**settings: Any) -> Topology:
+    """A lab with a card that has virtual functions, whose pods are a cluster's."""
+    found = load_topology(SCHEMA_PATH.parent / "appendix_b_sriov_dpdk.yaml", DATA_PLANES, POD_RUNTIMES)
+    return replace(found, pods=chains(**settings).pods)
+
+
+@pytest.mark.parametrize(
+    ("data_plane", "pods", "asked"),
+    [
+        ("sriov", 1, [(1, 1)]),
+        ("sriov", 3, [(2, 0), (1, 1), (0, 2)]),
+        ("sriov-ovs-dpdk", 3, [(1, 0), (0, 0), (0, 1)]),
+        ("sriov-vpp", 2, [(1, 0), (0, 1)]),
+    ],
+)
+def test_a_plan_shows_what_each_pod_asks_for_and_makes_no_functions(
+    data_plane: str, pods: int, asked: list[tuple[int, int]]
+) -> None:
+    made = plan(lab(virtual_functions=RESOURCES), Chain(data_plane, pods), SMALL)
+    found = {}
+    for step in made.steps:
+        for each in yaml.safe_load_all(step.content or "") if "kubectl create" in step.text else ():
+            if each["kind"] == "Pod":
+                limits = each["spec"]["containers"][0]["resources"].get("limits", {})
+                found[each["metadata"]["name"]] = tuple(int(limits.get(name, 0)) for name in RESOURCES.values())
+    assert [found[f"pod{number + 1}-plan"] for number in range(pods)] == asked
+    text = "\n".join(each.text for each in made.steps)
+    assert "sriov_numvfs" not in text
+    assert len(set(re.findall(r" vf (\d+) mac 02:70:6f:64:00", text))) == sum(left for left, _ in asked)
+
+
+def test_without_resources_a_program_is_skipped_with_the_key_to_set() -> None:
+    with pytest.raises(Unavailable, match=r"pods\.settings\.virtual_functions"):
+        plan(lab(), Chain("sriov", 1), SMALL)
