@@ -28,6 +28,7 @@ from podperf.preflight import cluster_checks
 from podperf.preflight.cluster_checks import NodePolicies, check_cluster, observe_node
 from podperf.preflight.observation import Observation, State
 from podperf.testers.kubernetes_settings import KubernetesSettings
+from test_kubernetes_pods import settings_of as chains
 
 ROOT = Path(__file__).parents[1]
 
@@ -128,6 +129,16 @@ def test_a_taint_that_only_prefers_other_nodes_is_not_in_the_way() -> None:
 def test_an_image_that_nobody_fetches_must_be_there() -> None:
     settings = KubernetesSettings(PodWishes("localhost/podperf/pod:1", pull_policy="Never"))
     assert "the image localhost/podperf/pod:1 is not there" in observe_node(NODE, settings).detail
+
+
+def test_a_device_that_no_plug_in_of_the_node_has_is_named() -> None:
+    functions = {"left": "intel.com/vf", "right": "intel.com/other"}
+    settings = chains(virtual_functions=functions, resources={"cmk.intel.com/exclusive-cores": 1})
+    found = observe_node(NODE, settings)
+    assert found.state is State.WARNING
+    for each in ("intel.com/other", "cmk.intel.com/exclusive-cores"):
+        assert f"{each} of pods.settings is not offered" in found.detail
+    assert "intel.com/vf of" not in found.detail
 
 
 @dataclass

@@ -17,6 +17,7 @@ from podperf.dataplanes.kernel_state import describe_kernel
 from podperf.dataplanes.polling_pods import PollingPods, together
 from podperf.dataplanes.segments import entries, forward_along
 from podperf.dataplanes.virtual_functions import (
+    VFIO_CAPABILITIES,
     describe_vfs,
     missing,
     of_each_pod,
@@ -44,6 +45,7 @@ class Sriov(DataPlane):
     model: ClassVar[NetworkingModel] = NetworkingModel.SMART_NIC
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac", IN_KERNEL)
     uses_virtual_functions: ClassVar[bool] = True
+    program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
 
     @staticmethod
     def unavailable(host: Host) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from podperf.dataplanes.base import DataPlane, RunningDataPlane, Worker
-from podperf.dataplanes.virtual_functions import LEFT, RIGHT, describe_vfs, missing, on_to, vfs_along
+from podperf.dataplanes.virtual_functions import LEFT, RIGHT, VFIO_CAPABILITIES, describe_vfs, missing, on_to, vfs_along
 from podperf.errors import Unavailable
 from podperf.hosts.base import Host
 from podperf.kernel import pci, sriov
@@ -79,6 +79,7 @@ class SriovAndSwitch(DataPlane):
     forwarders: ClassVar[Sequence[str]] = ("testpmd-mac",)
     switch_has_cpus: ClassVar[bool] = True
     uses_virtual_functions: ClassVar[bool] = True
+    program_capabilities: ClassVar[tuple[str, ...]] = VFIO_CAPABILITIES
     switch: ClassVar[type[Switch]]
 
     @classmethod

@@ -20,6 +20,8 @@ from podperf.pods.forwarders.dpdk import in_port_order, missing_drivers
 from podperf.pods.forwarders.testpmd import TestpmdForwarder
 
 LEFT, RIGHT = 0, 1
+# The kernel keeps a program's memory in place while a device may write into it, and counts it as locked memory.
+VFIO_CAPABILITIES = ("IPC_LOCK",)
 
 
 def missing(worker: Worker) -> str | None:

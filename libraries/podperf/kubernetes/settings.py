@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -61,6 +61,11 @@ class ClusterSettings:
     def security_level(self) -> SecurityLevel:
         """The strictest pod security level that all pods satisfy."""
         return "restricted"
+
+    @property
+    def devices(self) -> Collection[str]:
+        """The resources of device plug-ins that pods may ask for."""
+        return self.wishes.further
 
     @property
     def further_rights(self) -> tuple[Right, ...]:

@@ -103,6 +103,10 @@ class ChainSettings(ClusterSettings):
         return PageSize.NONE if self.hugepages is None else _PAGES[self.hugepages]
 
     @property
+    def devices(self) -> Collection[str]:
+        return {*self.wishes.further, *(self.functions or ())}
+
+    @property
     def further_rights(self) -> tuple[Right, ...]:
         return OF_ATTACHMENTS if self.attached_by == "multus" else ()
 

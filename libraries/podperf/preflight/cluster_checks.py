@@ -147,6 +147,10 @@ def _why_not(node: Mapping[str, Any], settings: ClusterSettings) -> Iterator[str
     for taint in node["spec"].get("taints", ()):
         if taint["effect"] != "PreferNoSchedule" and not _tolerates(tolerated, taint):
             yield f"taint {taint['key']}:{taint['effect']}, which {settings.key}.tolerations do not tolerate"
+    offered = node["status"].get("allocatable", {})
+    for each in sorted(settings.devices):
+        if offered.get(each, "0") == "0":
+            yield f"{each} of {settings.key} is not offered: no device plug-in of the node has it"
     images = [name for each in node["status"].get("images", ()) for name in each.get("names") or ()]
     if settings.wishes.pull_policy == "Never" and images and settings.wishes.image not in images:
         yield f"the image {settings.wishes.image} is not there"
