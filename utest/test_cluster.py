@@ -29,11 +29,20 @@ from podperf.cluster import commands as of_programs
 from podperf.cluster import layout, lifecycle
 from podperf.cluster import relay as of_relay
 from podperf.cluster.certificates import Authority
-from podperf.cluster.hierarchies import Hierarchy, end, hierarchies, make
+from podperf.cluster.hierarchies import (
+    Hierarchy,
+    end,
+    group_of_programs,
+    hierarchies,
+    make,
+    of_this_machine,
+    switch,
+    switched_off,
+)
 from podperf.cluster.layout import ClusterLayout, ClusterNode
 from podperf.cluster.parts import KUBE_ROUTER, KUBERNETES, MULTUS, ClusterPrograms, GoModule, PolicyPrograms, go_version
 from podperf.cluster.relay import listen, relay
-from podperf.errors import PodperfError
+from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.local import LocalHost
 
 
@@ -192,7 +201,51 @@ def test_hierarchies_are_where_they_are_mounted_as_a_whole() -> None:
         Hierarchy("/sys/fs/cgroup/systemd", "name=systemd", "/"),
         Hierarchy("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", "/"),
         Hierarchy("/sys/fs/cgroup/memory", "memory", "/shell/1"),
+        Hierarchy("/sys/fs/cgroup/unified", "", "/"),
     }
+
+
+def test_controllers_of_version_2_that_are_off_are_switched_on_and_off_again(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory hugetlb pids rdma\n")
+    control = tmp_path / "cgroup.subtree_control"
+    control.write_text("cpu memory pids\n")
+    off = switched_off(tmp_path)
+    assert off == ["cpuset", "hugetlb"], "io and rdma are nothing to a cluster"
+    switch(tmp_path, ["cpuset"], on=True)
+    assert control.read_text() == "+cpuset"
+    switch(tmp_path, ["cpuset"], on=False)
+    assert control.read_text() == "-cpuset"
+    assert group_of_programs(tmp_path) == tmp_path / "programs"
+
+
+def test_a_controller_that_the_kernel_keeps_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PodperfError, match=r"does not switch on the controller cpu .*\(Not a directory\)"):
+        switch(Path("/dev/null"), ["cpu"], on=True)
+    switch(Path("/dev/null"), ["cpu"], on=False)  # others use it
+    assert switched_off(tmp_path) == [], "version 1"
+    assert group_of_programs(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("mounts", "controllers", "found"),
+    [
+        ("", "", "offers no cpu, cpuacct, cpuset, devices, memory, pids"),
+        ("cgroup2", "cpu io pids", "offers no cpuset, memory"),
+        ("cgroup2", "cpuset cpu io memory pids", ""),
+    ],
+)
+def test_a_machine_without_controllers_says_which(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mounts: str, controllers: str, found: str
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text(controllers)
+    read = Path.read_text
+    files = {"/proc/self/mountinfo": f"1 1 0:1 / {tmp_path} rw - {mounts} x rw\n", "/proc/self/cgroup": "0::/a\n"}
+    monkeypatch.setattr(Path, "read_text", lambda path, *rest: files.get(str(path)) or read(path, *rest))
+    if not found:
+        assert [each.folder for each in of_this_machine()] == [tmp_path]
+        return
+    with pytest.raises(Unavailable, match=found):
+        of_this_machine()
 
 
 def test_the_clusters_group_is_below_the_own_one() -> None:

@@ -1,6 +1,8 @@
-"""The control groups of the cluster: one for the control plane and one for each node, in every hierarchy of version 1.
+"""The control groups of the cluster: one for the control plane and one for each node, in every hierarchy (cgroups(7)).
 
-They are below the group of the process that starts the cluster. So no other group of the machine changes.
+Version 1 has several hierarchies. The groups are below that of the process that starts the cluster, so no other group
+of the machine changes. Version 2 has one hierarchy, in which a group with processes gives no controllers to the groups
+below it. So the groups are at its top, and the controllers that the cluster needs are switched on there.
 """
 
 from __future__ import annotations
@@ -15,13 +17,19 @@ from pathlib import Path
 
 from podperf.errors import PodperfError, Unavailable
 
+_NEEDED = {"cpu", "cpuset", "memory", "pids"}
+_ALSO_IN_VERSION_1 = {"cpuacct", "devices"}
+_PROGRAMS = "programs"  # version 2: the group of a node's own programs, beside those of pods
 _PATIENCE = 20.0  # seconds for killed processes to end
 _LOOK_AGAIN = 0.05  # seconds
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A hierarchy of control groups, version 1: its place, its controllers, and the own group of this process there."""
+    """A hierarchy of control groups: its place, its controllers, and the group there below which the cluster's is.
+
+    The hierarchy of version 2 has all controllers, and none is named.
+    """
 
     mounted: str
     controllers: str
@@ -29,12 +37,12 @@ class Hierarchy:
 
     @property
     def folder(self) -> Path:
-        """The folder of this process's own group."""
+        """The folder of that group."""
         return Path(self.mounted + self.own.rstrip("/"))
 
 
 def hierarchies(mounts: str, groups: str) -> tuple[Hierarchy, ...]:
-    """The hierarchies of version 1, from the text of /proc/self/mountinfo and of /proc/self/cgroup (cgroups(7)).
+    """The hierarchies, from the text of /proc/self/mountinfo and of /proc/self/cgroup.
 
     A hierarchy counts only if all of it is mounted.
     """
@@ -47,7 +55,11 @@ def hierarchies(mounts: str, groups: str) -> tuple[Hierarchy, ...]:
         before, _, after = line.partition(" - ")
         root, mounted = before.split()[3:5]
         kind, _, options = [*after.split(), "", "", ""][:3]
-        if kind != "cgroup" or root != "/":
+        if root != "/":
+            continue
+        if kind == "cgroup2":
+            found.append(Hierarchy(mounted, "", "/"))
+        if kind != "cgroup":
             continue
         words = set(options.split(","))
         for names, (controllers, path) in own.items():
@@ -57,23 +69,63 @@ def hierarchies(mounts: str, groups: str) -> tuple[Hierarchy, ...]:
 
 
 def of_this_machine() -> tuple[Hierarchy, ...]:
-    """The hierarchies of this machine. Unavailable if it has control groups of version 2 only."""
+    """The hierarchies of this machine that the cluster uses: those of version 1, or that of version 2.
+
+    Unavailable if neither version has the controllers that a cluster needs.
+    """
     mounts, groups = (Path(f"/proc/self/{name}").read_text() for name in ("mountinfo", "cgroup"))
     found = hierarchies(mounts, groups)
-    wanted = {"cpu", "cpuacct", "cpuset", "devices", "memory", "pids"}
-    missing = wanted - {name for each in found for name in each.controllers.split(",")}
-    if missing:
-        raise Unavailable(
-            f"the cluster needs control groups of version 1 ({', '.join(sorted(missing))} missing here): a node would "
-            "switch on controllers for the whole machine with version 2; install kind or k3s, and `podperf cluster up` "
-            "uses it"
-        )
-    return found
+    first = tuple(each for each in found if each.controllers)
+    missing = (_NEEDED | _ALSO_IN_VERSION_1) - {name for each in first for name in each.controllers.split(",")}
+    if not missing:
+        return first
+    for each in found:
+        if not each.controllers and not (missing := _NEEDED - set(_offered(each.folder))):
+            return (each,)
+    raise Unavailable(
+        f"the cluster needs control groups, and this machine offers no {', '.join(sorted(missing))}: the kernel's "
+        "command line or the container in which podperf runs takes them away; install kind or k3s elsewhere"
+    )
+
+
+def _offered(group: Path) -> list[str]:
+    """The controllers that a group of version 2 can give to the groups below it. Empty for version 1."""
+    with suppress(FileNotFoundError):
+        return (group / "cgroup.controllers").read_text().split()
+    return []
+
+
+def switched_off(group: Path) -> list[str]:
+    """The controllers that a cluster uses and the groups below this one do not have yet. Empty for version 1."""
+    on = (group / "cgroup.subtree_control").read_text().split() if (offered := _offered(group)) else []
+    return [each for each in offered if each in {*_NEEDED, "hugetlb"} and each not in on]
+
+
+def switch(group: Path, controllers: Sequence[str], *, on: bool) -> None:
+    """Switch controllers on for the groups below this one, or off. PodperfError if the kernel refuses to switch on.
+
+    A controller that others use meanwhile stays on.
+    """
+    for each in controllers:
+        try:
+            (group / "cgroup.subtree_control").write_text(f"{'+' if on else '-'}{each}")
+        except OSError as error:
+            if on:
+                raise PodperfError(
+                    f"the kernel does not switch on the controller {each} for groups below {group} ({error.strerror})"
+                ) from error
+
+
+def group_of_programs(node: Path) -> Path:
+    """The group for a node's own programs once its first process has made it (node.sh). `node` is the node's group."""
+    return node / _PROGRAMS if _offered(node) else node
 
 
 def make(folders: Iterable[Path], subgroups: Sequence[str]) -> None:
     """Make these groups, with a subgroup for each part of the cluster."""
     for folder in folders:
+        folder.mkdir(exist_ok=True)
+        switch(folder, switched_off(folder), on=True)
         for each in (folder, *(folder / name for name in subgroups)):
             each.mkdir(exist_ok=True)
             for setting in ("cpuset.mems", "cpuset.cpus"):  # an empty cpuset takes no process

@@ -69,12 +69,11 @@ class Inside:
         for each in threads:
             each.join()
         for node, machine in machines.items():
-            self._run(f"kubelet of {node.name}", _within(machine, commands.kubelet(wanted, node)), node.name)
-            self._run(f"kube-proxy of {node.name}", _within(machine, commands.kube_proxy(wanted, node)), node.name)
+            self._run_on(node, "kubelet", _within(machine, commands.kubelet(wanted, node)))
+            self._run_on(node, "kube-proxy", _within(machine, commands.kube_proxy(wanted, node)))
             if wanted.parts.policies is not None:  # kube-router ends if its node has not registered
                 self._until(partial(self._finds, f"/api/v1/nodes/{node.name}"))
-                router = _within(machine, commands.kube_router(wanted, node))
-                self._run(f"kube-router of {node.name}", router, node.name)
+                self._run_on(node, "kube-router", _within(machine, commands.kube_router(wanted, node)))
 
     def _network(self) -> None:
         # Pods of chains have podperf's run directory of the machine as a volume. The rest of /run is the cluster's own.
@@ -100,7 +99,7 @@ class Inside:
         apart = ("nsenter", f"--net=/run/netns/{node.name}", "unshare", "--mount", "--uts", "--ipc", "--cgroup")
         folders = str(self._wanted.folder), str(self._wanted.run_of_machine / RUN_DIRECTORY.name), str(RUN_DIRECTORY)
         command = ["sh", str(script), node.name, *folders, *commands.containerd(self._wanted, node)]
-        return self._run(f"containerd of {node.name}", [*apart, *command], node.name)
+        return self._run(f"containerd of {node.name}", [*apart, *command], self._groups_of(node.name))
 
     def _give_images(self, node: ClusterNode, machine: int) -> None:
         log = self._logs / f"images of {node.name}"
@@ -125,9 +124,19 @@ class Inside:
         while not self._failed and not true():
             time.sleep(_LOOK_AGAIN)
 
-    def _run(self, part: str, command: Sequence[str], group: str = CONTROL) -> int:
-        groups = [Path(each) / group for each in self._wanted.groups]
-        return self.children.start(part, command, self._logs / part, groups)
+    def _groups_of(self, part: str) -> list[Path]:
+        return [Path(each) / part for each in self._wanted.groups]
+
+    def _run(self, part: str, command: Sequence[str], groups: Sequence[Path] | None = None) -> int:
+        """Start a part in these groups, by default in those of the control plane."""
+        return self.children.start(part, command, self._logs / part, groups or self._groups_of(CONTROL))
+
+    def _run_on(self, node: ClusterNode, program: str, command: Sequence[str]) -> None:
+        self._run(
+            f"{program} of {node.name}",
+            command,
+            [hierarchies.group_of_programs(each) for each in self._groups_of(node.name)],
+        )
 
     def _note(self, part: str, exit_code: int) -> None:
         self._failed = True

@@ -33,6 +33,7 @@ from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
 
 GROUPS = "groups"  # a file in the folder of the cluster
+_SWITCHED_ON = "switched-on"  # another one: the controllers that are switched off again at the end, by their group
 RUNS_ALREADY = "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
 _LOOK_AGAIN = 0.2  # seconds
@@ -111,6 +112,7 @@ def _start(
         _link_plugins(wanted)
         if (caller := Owner.caller(os.environ)) is not None:
             caller.take(wanted.kubeconfig)
+        _switch_on([each.parent for each in groups])
         hierarchies.make(groups, [CONTROL, *(node.name for node in wanted.nodes)])
         listening.set_inheritable(True)
         python = (sys.executable, "-I", "-B", "-c", _INSIDE, str(_LIBRARIES))
@@ -131,6 +133,14 @@ def _start(
         child.stdin.close()
 
     return wanted, keep
+
+
+def _switch_on(groups: Sequence[Path]) -> None:
+    """Switch on the controllers of control groups, version 2, that the cluster needs. `_remove` switches them off."""
+    wanted = {str(each): off for each in groups if (off := hierarchies.switched_off(each))}
+    (FOLDER / _SWITCHED_ON).write_text(json.dumps(wanted), encoding="utf-8")
+    for group, controllers in wanted.items():
+        hierarchies.switch(Path(group), controllers, on=True)
 
 
 def _link_plugins(wanted: ClusterLayout) -> None:
@@ -273,6 +283,9 @@ def forget_killed() -> list[str]:
 def _remove() -> bool:
     there = FOLDER.exists()
     hierarchies.end(_groups())
+    with suppress(FileNotFoundError):
+        for group, controllers in json.loads((FOLDER / _SWITCHED_ON).read_text(encoding="utf-8")).items():
+            hierarchies.switch(Path(group), controllers, on=False)
     if there:
         shutil.rmtree(FOLDER)
     return there

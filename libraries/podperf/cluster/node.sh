@@ -9,10 +9,18 @@ shift 4
 hostname "$name"
 mount -t sysfs sysfs /sys
 # The hierarchies of control groups, as seen from the node: its own group is the root of each.
-mount -t tmpfs -o mode=755 groups /sys/fs/cgroup
+if ! grep -q :cpuset: /proc/self/cgroup; then
+    mount -t cgroup2 groups /sys/fs/cgroup
+    # A group with processes of its own gives no controllers to those below it.
+    mkdir /sys/fs/cgroup/programs
+    echo 0 >/sys/fs/cgroup/programs/cgroup.procs
+    sed 's/[a-z]*/+&/g' /sys/fs/cgroup/cgroup.controllers >/sys/fs/cgroup/cgroup.subtree_control
+else
+    mount -t tmpfs -o mode=755 groups /sys/fs/cgroup
+fi
 while IFS=: read -r _ controllers _; do
     case $controllers in
-        '') continue ;; # version 2
+        '') continue ;; # that of version 2, which has no controllers if those of version 1 have them
         name=*) at=/sys/fs/cgroup/${controllers#name=} options=none,$controllers ;;
         *) at=/sys/fs/cgroup/$controllers options=$controllers ;;
     esac
