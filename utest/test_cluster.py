@@ -11,13 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -439,18 +438,15 @@ def test_another_user_cannot_hold_the_locks_of_the_cluster(tmp_path: Path, monke
         assert [each.stat().st_mode & 0o066 for each in locked] == [0, 0]
 
 
-def node(conditions: list[tuple[str, str, str]], taints: list[str] | None = None) -> Any:
-    """A node as the package kubernetes shows it."""
-    found = [SimpleNamespace(type=kind, status=status, message=message) for kind, status, message in conditions]
-    return SimpleNamespace(
-        spec=SimpleNamespace(taints=[SimpleNamespace(key=each) for each in taints or []] or None),
-        status=SimpleNamespace(conditions=found),
-    )
+def node(conditions: list[tuple[str, str, str]], taints: Sequence[str] = ()) -> dict[str, Any]:
+    """A node as the API server shows it."""
+    found = [{"type": kind, "status": status, "message": message} for kind, status, message in conditions]
+    return {"spec": {"taints": [{"key": each} for each in taints]}, "status": {"conditions": found}}
 
 
 def test_a_node_is_ready_when_it_says_so_and_takes_pods() -> None:
-    assert lifecycle._why_not_ready(node([("Ready", "True", "")])) is None
-    assert lifecycle._why_not_ready(node([("Ready", "False", "no CNI")])) == "no CNI"
-    assert lifecycle._why_not_ready(node([])) == "it has no condition yet"
+    assert lifecycle.why_not_ready(node([("Ready", "True", "")])) is None
+    assert lifecycle.why_not_ready(node([("Ready", "False", "no CNI")])) == "no CNI"
+    assert lifecycle.why_not_ready(node([])) == "it has no condition yet"
     tainted = node([("Ready", "True", "")], ["node.kubernetes.io/not-ready"])
-    assert lifecycle._why_not_ready(tainted) == "it is not ready yet"
+    assert lifecycle.why_not_ready(tainted) == "it is not ready yet"

@@ -37,7 +37,7 @@ echo "k3s $*" >>"$(dirname "$0")/said"
 """
 NODES = {
     "items": [
-        {"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+        {"metadata": {"name": "a"}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},
         {
             "metadata": {"name": "b"},
             "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no \x1b[31mCNI"}]},

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from podperf.cluster.parts import CACHE, ClusterPrograms
 from podperf.cluster.relay import listen
 from podperf.errors import PodperfError
 from podperf.kubernetes import multus
-from podperf.kubernetes.api import log_in
+from podperf.kubernetes.api import ApiError, log_in
 from podperf.kubernetes.run_namespace import until
 from podperf.ownership import Owner
 from podperf.testbed.run_lock import CLUSTER, RunLock
@@ -35,6 +35,7 @@ from podperf.testbed.run_lock import CLUSTER, RunLock
 GROUPS = "groups"  # a file in the folder of the cluster
 _SWITCHED_ON = "switched-on"  # another one: the controllers that are switched off again at the end, by their group
 RUNS_ALREADY = "a cluster runs already: `podperf cluster status` shows it, `podperf cluster down` ends it"
+NODES = "/api/v1/nodes"
 READY_TIMEOUT = 120.0  # seconds, on an emulated CPU
 _LOOK_AGAIN = 0.2  # seconds
 _APART = ("unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child")
@@ -225,28 +226,23 @@ def state() -> ClusterState | None:
 
 def _state(kubeconfig: Path, nodes: Sequence[ClusterNode]) -> ClusterState:
     """Ask the API server."""
-    from kubernetes import client, config  # noqa: PLC0415 — its import takes a second
-
     reasons: dict[str, str | None] = {each.name: "the API server does not answer yet" for each in nodes}
     version = ""
-    try:
-        with config.new_client_from_config(str(kubeconfig)) as api:
-            api.configuration.retries = 0
-            version = client.VersionApi(api).get_code(_request_timeout=2).git_version
-            found = client.CoreV1Api(api).list_node(_request_timeout=2).items
-            reasons |= dict.fromkeys(reasons, "it has not registered yet")
-            reasons |= {each.metadata.name: _why_not_ready(each) for each in found}
-    except (client.ApiException, OSError, client.rest.urllib3.exceptions.HTTPError):
-        pass
+    with suppress(ApiError), closing(log_in(str(kubeconfig), None)) as api:
+        version = api.ask("GET", "/version")["gitVersion"]
+        found = api.ask("GET", NODES)["items"]
+        reasons |= dict.fromkeys(reasons, "it has not registered yet")
+        reasons |= {each["metadata"]["name"]: why_not_ready(each) for each in found}
     return ClusterState(kubeconfig, version, reasons, _memory())
 
 
-def _why_not_ready(node: Any) -> str | None:
-    if node.spec.taints and any(each.key == "node.kubernetes.io/not-ready" for each in node.spec.taints):
+def why_not_ready(node: Mapping[str, Any]) -> str | None:
+    """The reason why a node takes no pods. None: it takes pods."""
+    if any(each["key"] == "node.kubernetes.io/not-ready" for each in node["spec"].get("taints", ())):
         return "it is not ready yet"
-    for each in node.status.conditions or []:
-        if each.type == "Ready":
-            return None if each.status == "True" else str(each.message)
+    for each in node["status"].get("conditions", ()):
+        if each["type"] == "Ready":
+            return None if each["status"] == "True" else str(each.get("message") or "it is not ready")
     return "it has no condition yet"
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from podperf.cluster.layout import FOLDER
-from podperf.cluster.lifecycle import RUNS_ALREADY
+from podperf.cluster.lifecycle import NODES, RUNS_ALREADY, why_not_ready
 from podperf.errors import PodperfError
 from podperf.hosts.base import Host
 from podperf.kubernetes.api import ApiError, log_in, understood
@@ -226,19 +226,12 @@ def state_of(kubeconfig: str) -> OtherState:
     with closing(log_in(kubeconfig, None)) as api, understood(api.where):
         version = str(api.ask("GET", "/version")["gitVersion"])
         try:
-            found = api.ask("GET", "/api/v1/nodes")["items"]
+            found = api.ask("GET", NODES)["items"]
         except ApiError as error:
             if error.status != 403:
                 raise
             return OtherState(version, None)
-    return OtherState(version, {each["metadata"]["name"]: _why_not_ready(each) for each in found})
-
-
-def _why_not_ready(node: Mapping[str, Any]) -> str | None:
-    for each in node["status"].get("conditions", ()):
-        if each["type"] == "Ready":
-            return None if each["status"] == "True" else str(each.get("message") or "it is not ready")
-    return "it has no condition yet"
+    return OtherState(version, {each["metadata"]["name"]: why_not_ready(each) for each in found})
 
 
 def number_of(kubeconfig: str) -> str | None:
