@@ -40,6 +40,7 @@ NODES = {
         {"metadata": {"name": "a"}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},
         {
             "metadata": {"name": "b"},
+            "spec": {},
             "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no \x1b[31mCNI"}]},
         },
     ]
