@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.network_namespace import NetworkNamespace
 from podperf.hosts.way_back import WayBack
 from podperf.kernel.sriov import PhysicalFunction, given_functions
+from podperf.kubernetes import pod_resources
 from podperf.kubernetes.placement import PodPlacement
 from podperf.model import Chain, FrameSize, VirtualFunctionSettings
 from podperf.pods import POD_RUNTIMES, runtime_of
@@ -26,6 +28,7 @@ from podperf.topology import SCHEMA_PATH, Topology, TopologyError, load_topology
 from scripted_host import ScriptedHost
 from test_kubernetes_pods import Pods, settings_of
 from test_kubernetes_pods import topology as chains
+from test_pod_resources import answer, pod
 
 RESOURCES = {"left": "intel.com/left_port", "right": "intel.com/right_port"}
 LEFT, RIGHT = (
@@ -35,9 +38,19 @@ GIVEN = {"INTEL_COM_LEFT_PORT": "0000:03:10.0,0000:03:10.2", "INTEL_COM_RIGHT_PO
 SMALL = FrameSize.parse(64)
 
 
-def runtime(devices: dict[str, str], driver: str = "vfio-pci", program: bool = True, **settings: Any) -> KubernetesPods:
-    pods = Pods(PodPlacement(None, (), (), None, devices))
-    host = ScriptedHost(answers={"sh -c": "4711\n", "readlink": f"../{driver}\n"}, patient=True)
+def runtime(
+    devices: dict[str, str],
+    driver: str = "vfio-pci",
+    program: bool = True,
+    kubelet: bytes = b"",
+    alone: tuple[int, ...] | None = None,
+    **settings: Any,
+) -> KubernetesPods:
+    """A runtime whose containers tell these devices and CPUs. `kubelet` is what the kubelet tells of a pod."""
+    pods = Pods(PodPlacement(alone, (), (), None, devices))
+    told = b64encode(answer(kubelet)).decode()
+    answers = {f"sh -c {pod_resources._ASK}": told, "sh -c": "4711\n", "readlink": f"../{driver}\n"}
+    host = ScriptedHost(answers=answers, patient=True)
     wanted = settings_of(**{"virtual_functions": RESOURCES, **settings})
     worker = NetworkNamespace("podperf-worker", host)
     return KubernetesPods(host, worker, wanted, lambda _: pods, lambda: "", PodProgram() if program else None)
@@ -71,6 +84,24 @@ def test_a_container_that_tells_other_devices_is_not_believed(told: str) -> None
     said = r"pod1 asked for 1 of intel\.com/left_port, and its container tells "
     with pytest.raises(PodperfError, match=said), ExitStack() as undo:
         runtime({"INTEL_COM_LEFT_PORT": told}).give_functions({"pod1": [LEFT]}, undo)
+
+
+@pytest.mark.parametrize("cpus", [(1, 2), (3, 5)])
+def test_a_kubelet_that_tells_other_cpus_than_the_container_is_named(cpus: tuple[int, ...]) -> None:
+    told = pod("pod1", "podperf-1", cpus, {})
+    pods = runtime({}, kubelet=told, alone=(3, 5), isolation="exclusive", cpus=2)
+    with ExitStack() as undo:
+        if cpus != (3, 5):
+            said = r"pod1 on node7 has 3,5, as its container tells, and 1-2, as the kubelet tells"
+            undo.enter_context(pytest.raises(PodperfError, match=said))
+        pods.start("pod1", [], undo)
+
+
+def test_a_kubelet_that_tells_other_functions_than_the_container_is_named() -> None:
+    told = pod("pod1", "podperf-1", (), {RESOURCES["right"]: ["0000:04:10.6"]})
+    said = r"pod1 on node7 has 0000:04:10\.4, as its container tells, and 0000:04:10\.6, as the kubelet tells"
+    with pytest.raises(PodperfError, match=said), ExitStack() as undo:
+        runtime(GIVEN, kubelet=told).give_functions({"pod1": [RIGHT]}, undo)
 
 
 def test_a_program_gets_no_function_that_the_kernel_drives() -> None:

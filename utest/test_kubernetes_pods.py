@@ -123,7 +123,7 @@ class Pods(ChainPods):
         return pod.name
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "1")
+        return StartedPod(pod, "node7", "image", "BestEffort", f"number of {pod}", "podperf-1", "1")
 
     def attached(self, pod: str) -> dict[str, list[str]]:
         return {}
@@ -207,7 +207,7 @@ class OneNode:
             "qosClass": "BestEffort",
             "containerStatuses": [{"containerID": f"containerd://{NUMBER}", "imageID": "sha256:1"}],
         }
-        made = {**body, "metadata": {**body["metadata"], "uid": "u"}, "status": status}
+        made = {**body, "metadata": {**body["metadata"], "uid": "u", "namespace": "podperf-cafe"}, "status": status}
         made["spec"] = {**body.get("spec", {}), "nodeName": "node7"}
         self.there[f"{path}/{body['metadata']['name']}"] = made
         return made
@@ -227,7 +227,7 @@ class OneNode:
 def test_a_node_that_tells_a_wrong_number_of_a_container_is_not_believed(number: str) -> None:
     """As a pattern, the number would find the first process of the machine. podperf would wire and kill that one."""
     status = {"qosClass": "", "containerStatuses": [{"containerID": f"x://{number}", "imageID": ""}]}
-    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"nodeName": "n"}, "status": status}
+    pod = {"metadata": {"name": "p", "uid": "u", "namespace": "n"}, "spec": {"nodeName": "n"}, "status": status}
     with pytest.raises(ValueError, match="is no number of a container"):
         StartedPod.of(pod)
 
@@ -243,7 +243,7 @@ def test_a_pod_of_a_run_tells_its_container_and_is_gone_when_its_node_says_so() 
     server: Any = OneNode()
     run = RunInCluster(server, settings_of())
     name = run.create(ChainPod("pod1"))
-    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "u")
+    assert run.await_running(name) == StartedPod(name, "node7", "sha256:1", "BestEffort", NUMBER, "podperf-cafe", "u")
     run.delete(name)
     run.await_gone([name])
     ((path, seconds),) = server.asked

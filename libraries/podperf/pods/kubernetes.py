@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from podperf.allocation import UNLIMITED, PodLimits
+from podperf.cpu_lists import format_cpu_list
 from podperf.errors import PodperfError, Unavailable
 from podperf.hosts.base import Host, Process
 from podperf.hosts.namespaces import name_namespace
@@ -23,6 +24,7 @@ from podperf.kernel import pci
 from podperf.kernel.sriov import PhysicalFunction
 from podperf.kubernetes.api import Api, log_in, understood
 from podperf.kubernetes.placement import PodPlacement
+from podperf.kubernetes.pod_resources import ToldByKubelet, told_by_kubelet
 from podperf.model import PageSize
 from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
 from podperf.pods.by_multus import interface_of, wanted
@@ -107,6 +109,7 @@ class KubernetesPods(PodRuntime):
             wanted = [WantedFunction(port.address, resources[port.side % 2]) for port in of_pod]
             pod = self._start(ChainPod(name, self._program, functions=wanted), undo)
             given[name] = _functions(wanted, self._run(self._machine).placement(pod.started.name), pod.started.name)
+            self._agree(pod.started, wanted, given[name])
             if self._program is not None:
                 self._demand_user_space(given[name], wanted)
             self._with_functions[name] = pod
@@ -153,10 +156,23 @@ class KubernetesPods(PodRuntime):
         if cpus := self._settings.wishes.cpus:
             placement = run.placement(created)
             placement.demand(cpus, f"{created} on {started.node}")
+            if (told := self._told(started)) is not None and told.cpus != placement.group:
+                raise _disagree(started, format_cpu_list(told.cpus), format_cpu_list(placement.group or ()))
             pod.own_cpus = placement.group or ()
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
         return pod
+
+    def _told(self, pod: StartedPod) -> ToldByKubelet | None:
+        return told_by_kubelet(self._machine, pod.name, pod.namespace)
+
+    def _agree(self, pod: StartedPod, wanted: Sequence[WantedFunction], given: Sequence[str]) -> None:
+        """Raises PodperfError if the kubelet gave the pod other functions than its container tells."""
+        if (told := self._told(pod)) is None:
+            return
+        theirs = {name for each in wanted for name in told.devices.get(each.resource, ())}
+        if theirs != set(given):
+            raise _disagree(pod, ", ".join(sorted(theirs)) or "none", ", ".join(sorted(given)))
 
     def _demand_user_space(self, addresses: Sequence[str], wanted: Sequence[WantedFunction]) -> None:
         """Raises Unavailable if a program cannot drive these devices. Their container has them as they are now."""
@@ -199,6 +215,7 @@ class KubernetesPods(PodRuntime):
                     "image": each.started.image,
                     "quality_of_service": each.started.quality,
                     **run.placement(each.started.name).describe(),
+                    "told_by_kubelet": None if (told := self._told(each.started)) is None else told.describe(),
                 }
                 for each in self._pods
             },
@@ -206,6 +223,12 @@ class KubernetesPods(PodRuntime):
             "attached_by": self._settings.attached_by,
             "memory_limit": None if wishes.cpus is None else wishes.memory,
         }
+
+
+def _disagree(pod: StartedPod, kubelet: str, container: str) -> PodperfError:
+    return PodperfError(
+        f"{pod.name} on {pod.node} has {container}, as its container tells, and {kubelet}, as the kubelet tells"
+    )
 
 
 def _functions(wanted: Sequence[WantedFunction], placement: PodPlacement, pod: str) -> list[str]:

@@ -151,6 +151,7 @@ class StartedPod:
     image: str  # with its digest
     quality: str  # of service: BestEffort, Burstable or Guaranteed
     container: str
+    namespace: str
     pod: str  # the number (UID) of the pod, which is in the name of its control group, as that of its container
 
     @classmethod
@@ -163,7 +164,7 @@ class StartedPod:
             raise ValueError(f"{number!r} is no number of a container")
         metadata = pod["metadata"]
         node, image = pod["spec"]["nodeName"], container["imageID"]
-        return cls(metadata["name"], node, image, status["qosClass"], number, metadata["uid"])
+        return cls(metadata["name"], node, image, status["qosClass"], number, metadata["namespace"], metadata["uid"])
 
 
 @dataclass(frozen=True)
@@ -336,7 +337,7 @@ class PlannedRun(ChainPods):
         return name
 
     def await_running(self, pod: str) -> StartedPod:
-        return StartedPod(pod, "", "", "", pod.removesuffix(f"-{self._run}"), pod)
+        return StartedPod(pod, "", "", "", pod.removesuffix(f"-{self._run}"), self._namespace, pod)
 
     def attached(self, pod: str) -> Mapping[str, Sequence[str]]:
         return {each.interface: each.addresses for each in self._pods[pod].networks}
