@@ -191,6 +191,7 @@ def test_a_pod_has_a_whole_cpu_alone_if_the_topology_says_so(tmp_path: Path) -> 
                 (told,) = sut.describe()["runtime"]["pods"].values()
                 assert told["quality_of_service"] == "Guaranteed"
                 assert told["cpus"].isdigit() and told["cpus_of_threads"] == [told["cpus"]]
+                assert told["told_by_kubelet"] == {"cpus": told["cpus"], "devices": {}}
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -318,7 +319,9 @@ def test_a_pod_has_the_device_that_the_topology_asks_for(api: Api, tmp_path: Pat
             on_cluster(tmp_path, attached_by=attached_by, resources={"intel.com/vf": 1}) as testbed,
             testbed.build(Chain("linux-bridge", 1), SMALL) as sut,
         ):
-            assert sut.describe()["runtime"]["pods"]["pod1"]["devices"] == {"INTEL_COM_VF": "0000:01:10.0"}
+            described = sut.describe()["runtime"]["pods"]["pod1"]
+            assert described["devices"] == {"INTEL_COM_VF": "0000:01:10.0"}
+            assert described["told_by_kubelet"]["devices"] == {"intel.com/vf": ["0000:01:10.0"]}
             (pod,) = pods(api)
             assert pod["spec"]["containers"][0]["resources"]["limits"]["intel.com/vf"] == "1"
 
