@@ -1,35 +1,42 @@
 """A device plug-in of a kubelet that offers devices which are only names, as one of SR-IOV offers virtual functions.
 
-Usage: `device_plugin.py RESOURCE DEVICE...`, on the node, as root. It prints `registered`, and runs until its input
-ends. A container that gets devices has their names in its environment (PCIDEVICE_INTEL_COM_VF=DEVICE for the resource
-intel.com/vf). The messages are those of k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1. They are few and small, so the
-few lines here write them.
+Usage: `device_plugin.py [--folder FOLDER] [--socket NAME] RESOURCE DEVICE[=FILE,FILE...]...`, as root. It prints
+`registered`, and runs until its input ends. The folder has the kubelet's socket, and gets that of the plug-in. Plug-ins
+beside each other need different names. A container that gets devices has their names in its environment
+(PCIDEVICE_INTEL_COM_VF=DEVICE for the resource intel.com/vf), and their device files. The messages are those of
+k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1. They are few, so the few lines here write them.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 SOCKET = "podperf-test.sock"
+TIMEOUT = 60.0  # seconds for an answer of the kubelet, whose machine may be emulated
 
 
 def field(number: int, value: bytes) -> bytes:
-    """A field of a message (Protocol Buffers, wire type 2). It has at most 127 bytes."""
-    assert len(value) < 128
-    return bytes([number << 3 | 2, len(value)]) + value
+    """A field of a message (Protocol Buffers, wire type 2). Each byte of its length has seven bits, lowest first."""
+    length, rest = [len(value) & 127], len(value) >> 7
+    while rest:
+        length[-1] |= 128
+        length.append(rest & 127)
+        rest >>= 7
+    return bytes([number << 3 | 2, *length]) + value
 
 
 class DevicePlugin:
-    """The answers to a kubelet."""
+    """The answers to a kubelet. `devices` have their device files, which have the same paths in the container."""
 
-    def __init__(self, resource: str, devices: list[str]) -> None:
+    def __init__(self, resource: str, devices: Mapping[str, Sequence[str]]) -> None:
         self._variable = "PCIDEVICE_" + re.sub(r"\W", "_", resource).upper()
         self._devices = devices
         self.over = threading.Event()
@@ -44,13 +51,15 @@ class DevicePlugin:
         self.over.wait()
 
     def allocate(self, request: bytes, _: object) -> bytes:
-        """The environment of a container with those devices of which the request has the names."""
-        given = ",".join(each for each in self._devices if each.encode() in request)
-        variable = field(1, self._variable.encode()) + field(2, given.encode())
-        return field(1, field(1, variable))
+        """The environment and the device files of a container with those devices of which the request has the names."""
+        given = [each for each in self._devices if each.encode() in request]
+        variable = field(1, self._variable.encode()) + field(2, ",".join(given).encode())
+        paths = dict.fromkeys(path.encode() for each in given for path in self._devices[each])
+        files = (field(3, field(1, path) + field(2, path) + field(3, b"rw")) for path in paths)
+        return field(1, field(1, variable) + b"".join(files))
 
 
-def main(resource: str, devices: list[str]) -> None:
+def main(folder: str, socket: str, resource: str, devices: Mapping[str, Sequence[str]]) -> None:
     """Serve, register, and wait for the end of the input."""
     plugin = DevicePlugin(resource, devices)
     server = grpc.server(ThreadPoolExecutor(4))
@@ -60,16 +69,28 @@ def main(resource: str, devices: list[str]) -> None:
         "Allocate": grpc.unary_unary_rpc_method_handler(plugin.allocate),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", handlers),))
-    server.add_insecure_port(f"unix://{FOLDER}/{SOCKET}")
+    server.add_insecure_port(f"unix://{folder}/{socket}")
     server.start()
-    with grpc.insecure_channel(f"unix://{FOLDER}/kubelet.sock") as kubelet:
+    with grpc.insecure_channel(f"unix://{folder}/kubelet.sock") as kubelet:
         register = kubelet.unary_unary("/v1beta1.Registration/Register")
-        register(field(1, b"v1beta1") + field(2, SOCKET.encode()) + field(3, resource.encode()), timeout=10)
+        register(field(1, b"v1beta1") + field(2, socket.encode()) + field(3, resource.encode()), timeout=TIMEOUT)
     print("registered", flush=True)
     sys.stdin.read()
     plugin.over.set()
     server.stop(None)
 
 
+def _device(text: str) -> tuple[str, list[str]]:
+    """A device and its files, as the command line has them."""
+    name, _, files = text.partition("=")
+    return name, files.split(",") if files else []
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", default=FOLDER)
+    parser.add_argument("--socket", default=SOCKET)
+    parser.add_argument("resource")
+    parser.add_argument("devices", nargs="+", type=_device)
+    wanted = parser.parse_args()
+    main(wanted.folder, wanted.socket, wanted.resource, dict(wanted.devices))

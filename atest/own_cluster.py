@@ -41,9 +41,9 @@ def need_programs(*, multus: bool = False) -> None:
     of_this_machine()
 
 
-def process_of(program: str) -> int:
-    """The first process of the cluster that has this program's name."""
-    groups = [Path(line) for line in (FOLDER / GROUPS).read_text().splitlines()]
+def process_of(program: str, node: str = "") -> int:
+    """The first process of the cluster, or of one of its nodes, that has this program's name."""
+    groups = [Path(line, node) for line in (FOLDER / GROUPS).read_text().splitlines()]
     return min(each for each in processes(groups) if Path(f"/proc/{each}/comm").read_text().strip() == program)
 
 
