@@ -40,16 +40,6 @@ UP_TIMEOUT = 180  # seconds
 FRAME_TIMEOUT = 20  # seconds
 VLAN = 7
 
-# One line for each device, interface, namespace and count of free hugepages that a set-up may touch.
-_STATE = """
-for each in /sys/bus/pci/devices/*; do echo "$each $(readlink $each/driver) $(cat $each/driver_override)"; done
-grep -H . /sys/bus/pci/devices/*/sriov_numvfs
-grep -H . /sys/devices/system/node/node*/hugepages/*/*_hugepages
-ip -brief link | sed 's/@.*//' | sort
-ip link | grep ' vf '
-for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
-ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
-"""
 # A driver learns the MAC of a virtual function when it is bound. The port must be up at that moment.
 _BIND_ANEW = """
 for each in /sys/bus/pci/devices/$1/virtfn*; do
@@ -67,13 +57,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def ports_as_before(lab: Lab) -> Iterator[None]:
-    before = state(lab)
+    before = lab.state()
     yield
-    assert once_as(before, lambda: state(lab)) == before
-
-
-def state(lab: Lab) -> str:
-    return lab.worker.ask("sh", "-c", _STATE).stdout
+    assert once_as(before, lab.state) == before
 
 
 @pytest.mark.parametrize("forwarder", ["testpmd-mac", "kernel"])
@@ -213,11 +199,11 @@ def test_virtual_functions_that_are_there_are_used_and_left_as_they_were(lab: La
             of_somebody = ("mac", "02:11:22:33:44:55", "vlan", "9", "spoofchk", "off", "trust", "on")
             ip(lab.worker, "link", "set", "dev", port.interface, "vf", "0", *of_somebody)
             lab.worker.do("sh", "-ec", _BIND_ANEW, "sh", port.pci)
-        before = state(lab)
+        before = lab.state()
         assert before.count("vlan 9, spoof checking off") == 2
         description = forward(Chain("sriov", 1, forwarder), testbed=lab.testbed)
         assert [each["settings"]["0"]["vlan"] for each in description["physical_functions"]] == [0, 0]
-        assert once_as(before, lambda: state(lab)) == before
+        assert once_as(before, lab.state) == before
 
 
 @pytest.mark.parametrize(

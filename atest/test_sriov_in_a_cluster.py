@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from chains import forward, remote_testbed
 from machine import once_as, snapshot
 from own_cluster import awaited, need_programs
 from podperf.errors import Unavailable
-from podperf.kubernetes import manifests
 from podperf.kubernetes.api import Api, log_in
-from podperf.kubernetes.execute import execute
-from podperf.kubernetes.manifests import PodWishes
-from podperf.kubernetes.settings import IMAGE
-from podperf.virtual_worker.machine import LEFT, RIGHT, NumaNode
+from podperf.model import Chain, FrameSize
+from podperf.topology import Topology
+from podperf.virtual_worker.machine import LEFT, RIGHT
 from robot_run import podperf
+from test_chains_of_kubernetes_pods import topology as chains
 from virtual_lab import ONLY_ON_REQUEST, booted, need_qemu
 from virtual_node import START_TIMEOUT, VirtualNode, node_in_virtual_machine
 
@@ -30,17 +33,21 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes namespaces"),
     pytest.mark.usefixtures("time_is_left"),
 ]
-EXEC_TIMEOUT = 60.0  # seconds
-RESOURCES = {"podperf.test/left": LEFT, "podperf.test/right": RIGHT}  # the devices of one port each
-# Makes one virtual function of the port $1, and gives it to vfio-pci. Prints its PCI address and its IOMMU group.
-GIVE = """
-echo 1 >/sys/bus/pci/devices/$1/sriov_numvfs
-function=$(basename $(readlink /sys/bus/pci/devices/$1/virtfn0))
-cd /sys/bus/pci/devices/$function
-[ ! -e driver ] || echo $function >driver/unbind
-echo vfio-pci >driver_override
-echo $function >/sys/bus/pci/drivers_probe
-echo $function $(basename $(readlink iommu_group))
+PORTS = {"left": LEFT, "right": RIGHT}
+RESOURCES = {side: f"podperf.test/{side}" for side in PORTS}  # each has the virtual functions of one port
+MANY = 3  # virtual functions of each port
+# Makes $2 virtual functions of the port $1, and gives them to the driver $3. Prints the PCI address and the IOMMU group
+# of each.
+MAKE = """
+echo $2 >/sys/bus/pci/devices/$1/sriov_numvfs
+for each in /sys/bus/pci/devices/$1/virtfn*; do
+    cd $(readlink -f $each)
+    function=$(basename $PWD)
+    [ ! -e driver ] || echo $function >driver/unbind
+    echo $3 >driver_override
+    echo $function >/sys/bus/pci/drivers_probe
+    echo $function $(basename $(readlink iommu_group))
+done
 """
 
 
@@ -70,46 +77,72 @@ def api(node: VirtualNode) -> Iterator[Api]:
         yield found
 
 
-def test_a_pod_has_virtual_functions_of_both_cards(api: Api, node: VirtualNode) -> None:
-    assert node.status(api)["nodeInfo"]["kernelVersion"] == node.lab.worker.ask("uname", "-r").stdout.strip()
+@pytest.mark.parametrize(
+    ("name", "pods", "forwarder"),
+    [
+        *(("sriov", 1, "testpmd-mac"), ("sriov", 2, "testpmd-mac"), ("sriov-ovs-dpdk", 2, "testpmd-mac")),
+        ("sriov", 1, "kernel"),
+    ],
+)
+def test_frames_cross_functions_that_the_cluster_gives(
+    api: Api, node: VirtualNode, name: str, pods: int, forwarder: str
+) -> None:
+    driver = "igbvf" if forwarder == "kernel" else "vfio-pci"
+    with offering(api, node, driver) as functions:
+        before = state(node)
+        with closing(remote_testbed(node.lab.worker, of_cluster(node))) as testbed:
+            described = forward(Chain(name, pods, forwarder), testbed=testbed)
+        assert once_as(before, lambda: state(node)) == before
+    assert {each["driver"] for each in described["virtual_functions"]} == {driver}
+    assert {each["address"] for each in described["virtual_functions"]} <= set(functions)
+    for pod in described["runtime"]["pods"].values():
+        assert pod["node"] == node.name
+        by_container = sorted(each for names in pod["devices"].values() for each in names.split(","))
+        by_kubelet = sorted(each for names in pod["told_by_kubelet"]["devices"].values() for each in names)
+        assert by_container == by_kubelet != []
+
+
+def state(node: VirtualNode) -> list[str]:
+    """What podperf may change on the node. The bridge of the cluster's own network comes with the first pod."""
+    return [line for line in node.lab.state().splitlines() if "cni0" not in line]
+
+
+def test_a_program_is_not_given_functions_that_the_kernel_drives(api: Api, node: VirtualNode) -> None:
+    with (
+        offering(api, node, "igbvf"),
+        closing(remote_testbed(node.lab.worker, of_cluster(node))) as testbed,
+        pytest.raises(Unavailable, match=r"has the driver igbvf: the device plug-in must offer .* vfio-pci"),
+        testbed.build(Chain("sriov", 1), FrameSize.parse(64)),
+    ):
+        pass
+
+
+def of_cluster(node: VirtualNode) -> Topology:
+    """The topology of the virtual lab, with pods of the cluster on its worker."""
+    settings = {"node_selector": {"kubernetes.io/hostname": node.name}, "virtual_functions": RESOURCES}
+    with TemporaryDirectory() as folder:
+        return replace(node.lab.topology, pods=chains(Path(folder), **settings).pods)
+
+
+@contextmanager
+def offering(api: Api, node: VirtualNode, driver: str) -> Iterator[list[str]]:
+    """The node offers virtual functions of both ports with this driver. Their PCI addresses."""
+    functions: list[str] = []
     with ExitStack() as undo:
-        functions = {}
-        for resource, port in RESOURCES.items():
-            address, group = given(node, port, undo)
-            functions[address] = group
-            undo.enter_context(node.offering(resource, {address: ("/dev/vfio/vfio", f"/dev/vfio/{group}")}))
-        awaited(lambda: offered(api, node) == ["1", "1"], lambda: node.status(api), START_TIMEOUT)
-        pod = manifests.pod(
-            "devices", "test", [], ["sleep", "3600"], PodWishes(IMAGE, further=dict.fromkeys(RESOURCES, "1"))
-        )
-        pod["spec"]["nodeName"] = node.name
-        path = "/api/v1/namespaces/default/pods"
-        api.ask("POST", path, pod)
-        undo.callback(gone, api, f"{path}/devices")
-        awaited(lambda: phase(api, path) == "Running", lambda: api.ask("GET", f"{path}/devices"), START_TIMEOUT)
-        script = "echo $PCIDEVICE_PODPERF_TEST_LEFT $PCIDEVICE_PODPERF_TEST_RIGHT; ls /dev/vfio"
-        said = execute(api, "devices", "default", ("sh", "-c", script), EXEC_TIMEOUT).split()
-        assert said[:2] == list(functions)
-        assert set(said[2:]) == {"vfio", *functions.values()}
+        for side, port in PORTS.items():
+            undo.callback(node.lab.worker.do, "tee", f"/sys/bus/pci/devices/{port.pci}/sriov_numvfs", stdin="0")
+            lines = node.lab.worker.do("sh", "-ec", MAKE, "sh", port.pci, str(MANY), driver).stdout.splitlines()
+            groups = dict(map(str.split, lines))
+            by_program = driver == "vfio-pci"  # a program needs files, and the kernel's driver has none
+            files = {
+                each: ("/dev/vfio/vfio", f"/dev/vfio/{group}") if by_program else () for each, group in groups.items()
+            }
+            undo.enter_context(node.offering(RESOURCES[side], files))
+            functions += groups
+        awaited(lambda: offered(api, node) == {str(MANY)}, lambda: node.status(api), START_TIMEOUT)
+        yield functions
 
 
-def given(node: VirtualNode, port: NumaNode, undo: ExitStack) -> tuple[str, str]:
-    """The PCI address of a new virtual function of a port, until `undo`, and its IOMMU group. vfio-pci drives it."""
-    undo.callback(node.lab.worker.do, "tee", f"/sys/bus/pci/devices/{port.pci}/sriov_numvfs", stdin="0")
-    address, group = node.lab.worker.do("sh", "-ec", GIVE, "sh", port.pci).stdout.split()
-    return address, group
-
-
-def offered(api: Api, node: VirtualNode) -> list[str | None]:
+def offered(api: Api, node: VirtualNode) -> set[str | None]:
     """The amounts of all resources."""
-    return [node.status(api)["allocatable"].get(each) for each in RESOURCES]
-
-
-def phase(api: Api, path: str) -> str:
-    return str(api.ask("GET", f"{path}/devices")["status"]["phase"])
-
-
-def gone(api: Api, path: str) -> None:
-    """Delete a pod, and wait until the node has ended it."""
-    api.ask("DELETE", path, {"gracePeriodSeconds": 1})
-    awaited(lambda: not api.exists(path), lambda: api.ask("GET", path), START_TIMEOUT)
+    return {node.status(api)["allocatable"].get(each) for each in RESOURCES.values()}

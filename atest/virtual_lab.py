@@ -26,6 +26,17 @@ ONLY_ON_REQUEST = pytest.mark.skipif(
     os.environ.get("PODPERF_VIRTUAL") != "1", reason="takes minutes: only with PODPERF_VIRTUAL=1"
 )
 
+# One line for each device, interface, namespace and count of free hugepages that a set-up may touch.
+_STATE = """
+for each in /sys/bus/pci/devices/*; do echo "$each $(readlink $each/driver) $(cat $each/driver_override)"; done
+grep -H . /sys/bus/pci/devices/*/sriov_numvfs
+grep -H . /sys/devices/system/node/node*/hugepages/*/*_hugepages
+ip -brief link | sed 's/@.*//' | sort
+ip link | grep ' vf '
+for each in $(ls /sys/class/net); do echo "$each $(ethtool -l $each 2>/dev/null | tail -n 1)"; done
+ip netns; ls /run /run/podperf /dev/vfio 2>/dev/null || :
+"""
+
 
 def need_qemu() -> None:
     """Skip the test, with the reason, if this machine cannot run the virtual worker."""
@@ -44,6 +55,10 @@ class Lab:
     def testbed(self) -> LiveTestbed:
         """The testbed of this lab."""
         return remote_testbed(self.worker, self.topology)
+
+    def state(self) -> str:
+        """The drivers, interfaces, namespaces and free hugepages of the worker."""
+        return self.worker.ask("sh", "-c", _STATE).stdout
 
     def with_functions(self, settings: VirtualFunctionSettings) -> Lab:
         """This lab with other settings of virtual functions."""
