@@ -20,7 +20,7 @@ from podperf.kubernetes.multus import IN_NETWORK, PLUGIN, annotations_of, attach
 from podperf.kubernetes.rights import OF_ATTACHMENTS
 from podperf.model import Chain
 from podperf.pods.base import Attachment
-from podperf.pods.by_multus import interface_of, wanted
+from podperf.pods.by_multus import interface_of, wanted_network
 from podperf.pods.kubernetes_run import ChainPod, RunInCluster
 from podperf.preflight.plan import plan
 from scripted_host import ScriptedHost
@@ -30,7 +30,7 @@ BRIDGE = {"type": "bridge", "bridge": "br0", "ipam": {"type": "static", "address
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 MAPPING = {"portMappings": [{"hostPort": 5000, "containerPort": 5000, "protocol": "udp"}]}
 WORKER = NetworkNamespace("podperf-worker")
-NET1 = wanted(Attachment("net1", "docker0", [BRIDGE, PORTMAP], MAPPING), WORKER)
+NET1 = wanted_network(Attachment("net1", "docker0", [BRIDGE, PORTMAP], MAPPING), WORKER)
 
 
 def test_a_list_of_plug_ins_is_called_in_the_network_of_the_worker() -> None:

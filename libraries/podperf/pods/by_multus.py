@@ -14,7 +14,7 @@ from podperf.pods.base import Attachment, PodInterface
 from podperf.pods.cni import CNI_VERSION
 
 
-def wanted(attachment: Attachment, worker: NetworkNamespace) -> WantedNetwork:
+def wanted_network(attachment: Attachment, worker: NetworkNamespace) -> WantedNetwork:
     """The network that Multus attaches, for one of a data plane. Its plug-ins run in the namespace of the worker."""
     plugins = in_network(worker.namespace, attachment.plugins)
     configuration = {"cniVersion": CNI_VERSION, "name": attachment.network, "plugins": plugins}

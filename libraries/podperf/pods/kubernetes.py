@@ -27,7 +27,7 @@ from podperf.kubernetes.placement import PodPlacement
 from podperf.kubernetes.pod_resources import ToldByKubelet, told_by_kubelet
 from podperf.model import PageSize
 from podperf.pods.base import Attachment, PodProgram, PodRuntime, RuntimeOfTestbed
-from podperf.pods.by_multus import interface_of, wanted
+from podperf.pods.by_multus import interface_of, wanted_network
 from podperf.pods.container_program import make_pipes, start_program, within
 from podperf.pods.kubernetes_run import (
     SCHEMA,
@@ -120,12 +120,12 @@ class KubernetesPods(PodRuntime):
         self, name: str, attachments: Sequence[Attachment], undo: ExitStack, limits: PodLimits = UNLIMITED
     ) -> KubernetesPod:
         by_multus = self._settings.attached_by == "multus"
-        networks = [wanted(each, self._worker) for each in attachments] if by_multus else []
+        networks = [wanted_network(each, self._worker) for each in attachments] if by_multus else []
         pod = self._with_functions.pop(name, None)
         if pod is not None and networks:
             raise Unavailable(
-                "Multus attaches interfaces when a pod starts, and only then it is known which virtual functions the "
-                "cluster gives: `pods.settings.attached_by: podperf` attaches them later"
+                "Multus attaches interfaces before a pod runs, and podperf learns only then which virtual functions "
+                f"the cluster gave: {self._settings.key}.attached_by: podperf attaches them later"
             )
         if pod is None:
             pod = self._start(ChainPod(name, self._program, networks), undo)
