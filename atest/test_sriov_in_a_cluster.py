@@ -18,6 +18,7 @@ from chains import forward, remote_testbed
 from machine import once_as, snapshot
 from own_cluster import awaited, need_programs
 from podperf.errors import Unavailable
+from podperf.hosts.linux import ip
 from podperf.kubernetes.api import Api, log_in
 from podperf.model import Chain, FrameSize
 from podperf.topology import Topology
@@ -36,14 +37,15 @@ pytestmark = [
 PORTS = {"left": LEFT, "right": RIGHT}
 RESOURCES = {side: f"podperf.test/{side}" for side in PORTS}  # each has the virtual functions of one port
 MANY = 3  # virtual functions of each port
-# Makes $2 virtual functions of the port $1, and gives them to the driver $3. Prints the PCI address and the IOMMU group
-# of each.
+# Makes $2 virtual functions of the port $1, whose interface is $4. Gives them MACs, and the driver $3. Prints the PCI
+# address and the IOMMU group of each.
 MAKE = """
 echo $2 >/sys/bus/pci/devices/$1/sriov_numvfs
 for each in /sys/bus/pci/devices/$1/virtfn*; do
     cd $(readlink -f $each)
     function=$(basename $PWD)
     [ ! -e driver ] || echo $function >driver/unbind
+    ip link set dev $4 vf ${each##*virtfn} mac 02:00:00:00:00:0${each##*virtfn}
     echo $3 >driver_override
     echo $function >/sys/bus/pci/drivers_probe
     echo $function $(basename $(readlink iommu_group))
@@ -129,9 +131,11 @@ def offering(api: Api, node: VirtualNode, driver: str) -> Iterator[list[str]]:
     functions: list[str] = []
     with ExitStack() as undo:
         for side, port in PORTS.items():
+            ip(node.lab.worker, "link", "set", "dev", port.interface, "up")  # a function takes its MAC only then
+            undo.callback(ip, node.lab.worker, "link", "set", "dev", port.interface, "down")
             undo.callback(node.lab.worker.do, "tee", f"/sys/bus/pci/devices/{port.pci}/sriov_numvfs", stdin="0")
-            lines = node.lab.worker.do("sh", "-ec", MAKE, "sh", port.pci, str(MANY), driver).stdout.splitlines()
-            groups = dict(map(str.split, lines))
+            make = ("sh", "-ec", MAKE, "sh", port.pci, str(MANY), driver, port.interface)
+            groups = dict(map(str.split, node.lab.worker.do(*make).stdout.splitlines()))
             by_program = driver == "vfio-pci"  # a program needs files, and the kernel's driver has none
             files = {
                 each: ("/dev/vfio/vfio", f"/dev/vfio/{group}") if by_program else () for each, group in groups.items()
