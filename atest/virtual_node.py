@@ -105,14 +105,13 @@ class VirtualNode:
 
 
 @contextmanager
-def node_in_virtual_machine(lab: Lab, *, multus: bool = False) -> Iterator[VirtualNode]:
+def node_in_virtual_machine(lab: Lab) -> Iterator[VirtualNode]:
     """The virtual worker as the second node of the cluster that `podperf cluster up --own --nodes 2` started.
 
     The start of a cluster needs the machine's lock, so the cluster starts before the virtual worker boots. End both
     afterwards: the node is no longer ready, and the virtual worker keeps files, mounts and the network of the pods.
-    Multus gives the API server 1.2 s for an answer. An emulated CPU may need longer, and then the kubelet tries again.
     """
-    node, parts = VirtualNode(lab), ready_parts(LocalHost(), print, multus=multus)
+    node, parts = VirtualNode(lab), ready_parts(LocalHost(), print)
     layout = ClusterLayout(parts, 0, NODES)  # this machine's port to the API server has no meaning here
     with ExitStack() as undo:
         api = undo.enter_context(closing(log_in(str(KUBECONFIG), None)))
@@ -155,8 +154,6 @@ def _files(layout: ClusterLayout) -> Iterator[Path]:
     for program in map(Path, map(parts.of_debian, ("containerd", "containerd-shim-runc-v2", "runc"))):
         yield from {program, program.resolve()}  # one of them is a link
     yield Path(parts.of_kubernetes("kubelet"))
-    if parts.multus is not None:
-        yield from (parts.multus, layout.plugins)
     yield from (*folder.glob("*.*"), folder / "net.d", folder / "containerd")
 
 

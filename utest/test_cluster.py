@@ -228,8 +228,8 @@ def test_a_controller_that_the_kernel_keeps_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mounts", "controllers", "found"),
     [
-        ("", "", "offers no cpu, cpuacct, cpuset, devices, memory, pids"),
-        ("cgroup2", "cpu io pids", "offers no cpuset, memory"),
+        ("", "", "there is no cpu, cpuacct, cpuset, devices, memory, pids here"),
+        ("cgroup2", "cpu io pids", "there is no cpuset, memory here"),
         ("cgroup2", "cpuset cpu io memory pids", ""),
     ],
 )

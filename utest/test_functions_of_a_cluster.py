@@ -129,10 +129,12 @@ def test_the_devices_of_a_resource_are_found_however_its_plug_in_writes_the_name
 
 def test_a_device_of_another_port_is_named_and_not_touched() -> None:
     host = ScriptedHost(answers={"sh -c": "0000:03:10.0\n0000:03:10.2\n"}, patient=True)
-    said = r"the cluster gave a pod 0000:04:10\.4, which is no virtual function of enp3s0 \(0000:03:00\.0\)"
+    said = r"the cluster gave a pod 0000:04:10\.4 for enp3s0 \(0000:03:00\.0\) of .*, which is no virtual function"
     with pytest.raises(PodperfError, match=said), ExitStack() as undo:
         settings = VirtualFunctionSettings()
         given_functions(host, LEFT, ["0000:03:10.0", "0000:04:10.4"], settings, WayBack(host, undo))
+    with pytest.raises(PodperfError, match=r"0000:03:10\.0 .* which another pod has, too"), ExitStack() as undo:
+        given_functions(host, LEFT, ["0000:03:10.0", "0000:03:10.0"], settings, WayBack(host, undo))
     assert not any(" vf " in each for each in host.commands)
 
 

@@ -83,8 +83,8 @@ def of_this_machine() -> tuple[Hierarchy, ...]:
         if not each.controllers and not (missing := _NEEDED - set(_offered(each.folder))):
             return (each,)
     raise Unavailable(
-        f"the cluster needs control groups, and this machine offers no {', '.join(sorted(missing))}: the kernel's "
-        "command line or the container in which podperf runs takes them away; install kind or k3s elsewhere"
+        f"the cluster needs control groups, and there is no {', '.join(sorted(missing))} here: run podperf on the "
+        "machine itself, not in a container, and look for cgroup_disable in the kernel's command line (/proc/cmdline)"
     )
 
 

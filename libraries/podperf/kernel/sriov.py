@@ -157,17 +157,18 @@ def given_functions(
 ) -> list[VirtualFunction]:
     """The VFs of a port at these addresses, with these `settings`, ready for a driver. A cluster gave them to pods.
 
-    PodperfError if the device at an address is no VF of this port.
+    PodperfError if the device at an address is no VF of this port, or if two pods have it.
     """
     ip(host, "link", "set", "dev", port.interface, "up")
     there = functions_there(host, port.address)
-    if strange := [each for each in addresses if each not in there]:
-        raise PodperfError(
-            f"the cluster gave a pod {strange[0]}, which is no virtual function of {port.interface} ({port.address}) "
-            f"of {host.name}"
-        )
-    numbers = {each: there.index(each) for each in addresses}
-    found = [VirtualFunction(port, number, each, vf_mac(port.side, number)) for each, number in numbers.items()]
+    for each in addresses:
+        if each not in there or addresses.count(each) > 1:
+            what = "which another pod has, too" if each in there else "which is no virtual function"
+            raise PodperfError(
+                f"the cluster gave a pod {each} for {port.interface} ({port.address}) of {host.name}, {what}"
+            )
+    numbers = map(there.index, addresses)
+    found = [VirtualFunction(port, number, there[number], vf_mac(port.side, number)) for number in numbers]
     _prepare(host, port, found, settings, way_back)
     return found
 
