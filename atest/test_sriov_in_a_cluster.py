@@ -104,7 +104,7 @@ def test_frames_cross_functions_that_the_cluster_gives(
 
 
 def state(node: VirtualNode) -> list[str]:
-    """What podperf may change on the node. The first pod brings bridge and addresses of the cluster's own network."""
+    """The state of the node, without the cluster's own network, whose bridge and addresses come with the first pod."""
     return [line for line in node.lab.state().splitlines() if "cni" not in line]
 
 

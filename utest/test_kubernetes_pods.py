@@ -351,6 +351,15 @@ def test_a_cluster_that_does_not_answer_is_a_reason(tmp_path: Path) -> None:
         ("{runtime: kubernetes, settings: {isolation: some}}", "pods.settings.isolation: found 'some'; allowed: none"),
         ("{runtime: kubernetes, settings: {kubeconfg: a}}", "unknown key; allowed: kubeconfig, context, namespace"),
         ("{runtime: kubernetes, settings: {cpus: 0}}", "pods.settings.cpus: found 0"),
+        ("{runtime: kubernetes, settings: {virtual_functions: {left: intel.com/a}}}", "right"),
+        (
+            "{runtime: kubernetes, settings: {virtual_functions: {left: intel.com/a, right: b}}}",
+            "pods.settings.virtual_functions.right: found 'b'; allowed: a resource",
+        ),
+        (
+            "{runtime: kubernetes, settings: {virtual_functions: {left: a/b, right: a/c, middle: a/d}}}",
+            "pods.settings.virtual_functions.middle: unknown key",
+        ),
         ("{runtime: runc, settings: {cpus: 1}}", "allowed: nothing, as pods of the runtime runc have no `settings`"),
     ],
 )

@@ -9,7 +9,7 @@ shift 4
 hostname "$name"
 mount -t sysfs sysfs /sys
 # The hierarchies of control groups, as seen from the node: its own group is the root of each.
-if ! grep -q :cpuset: /proc/self/cgroup; then
+if ! grep -q '[:,]cpuset[:,]' /proc/self/cgroup; then
     mount -t cgroup2 groups /sys/fs/cgroup
     # A group with processes of its own gives no controllers to those below it.
     mkdir /sys/fs/cgroup/programs

@@ -61,8 +61,8 @@ def vfs_along(worker: Worker, of_pods: Mapping[str, Sequence[int]], undo: ExitSt
         if given is None:
             found = sriov.virtual_functions(worker.host, port, wanted.count(side), worker.sriov, way_back)
         else:
-            along = zip(wanted, (address for pod in of_pods for address in given[pod]), strict=True)
-            own = [address for place, address in along if place == side]
+            places = (each for pod, sides in of_pods.items() for each in zip(sides, given[pod], strict=True))
+            own = [address for place, address in places if place == side]
             found = sriov.given_functions(worker.host, port, own, worker.sriov, way_back)
         functions[side] = iter(found)
     return [next(functions[side]) for side in wanted]

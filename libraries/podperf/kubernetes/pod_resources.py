@@ -7,7 +7,7 @@ curl. The messages are those of k8s.io/kubelet/pkg/apis/podresources/v1.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,10 @@ class ToldByKubelet:
     cpus: tuple[int, ...]
     devices: Mapping[str, frozenset[str]]
 
+    def of_resources(self, resources: Iterable[str]) -> frozenset[str]:
+        """All its devices of these resources."""
+        return frozenset[str]().union(*(self.devices.get(each, ()) for each in resources))
+
     def describe(self) -> Mapping[str, Any]:
         """For a record."""
         return {
@@ -36,7 +40,7 @@ class ToldByKubelet:
 
 
 def told_by_kubelet(machine: Host, pod: str, namespace: str) -> ToldByKubelet | None:
-    """What the kubelet of a pod on this machine tells. None if no kubelet answers, or none knows the pod."""
+    """The CPUs and devices of a pod, as its kubelet on this machine tells. None if none answers or knows the pod."""
     said = machine.ask("sh", "-c", _ASK, check=False).stdout
     for line in said.splitlines():
         try:

@@ -58,6 +58,7 @@ class KubernetesPod(NetworkedPod):
     def __init__(self, name: str, host: NetworkNamespace, started: StartedPod, start: _Start) -> None:
         super().__init__(name, host)
         self.started, self._start = started, start
+        self.functions: Sequence[str] = ()  # the PCI addresses of the virtual functions that the cluster gave to it
 
     def start_application(self, command: Sequence[str], undo: ExitStack) -> Process:
         return self._start(command, undo)
@@ -108,10 +109,9 @@ class KubernetesPods(PodRuntime):
         for name, of_pod in ports.items():
             wanted = [WantedFunction(port.address, resources[port.side % 2]) for port in of_pod]
             pod = self._start(ChainPod(name, self._program, functions=wanted), undo)
-            given[name] = _functions(wanted, self._run(self._machine).placement(pod.started.name), pod.started.name)
-            self._agree(pod.started, wanted, given[name])
             if self._program is not None:
-                self._demand_user_space(given[name], wanted)
+                self._demand_user_space(pod.functions, wanted)
+            given[name] = pod.functions
             self._with_functions[name] = pod
             undo.callback(self._with_functions.pop, name, None)
         return given
@@ -153,12 +153,8 @@ class KubernetesPods(PodRuntime):
         host = name_namespace(self._machine, name, first, self._names if wanted.networks else undo)
         start = partial(start_program, self._machine, name, first, partial(run.why_ended, created))
         pod = KubernetesPod(name, host, started, start)
-        if cpus := self._settings.wishes.cpus:
-            placement = run.placement(created)
-            placement.demand(cpus, f"{created} on {started.node}")
-            if (told := self._told(started)) is not None and told.cpus != placement.group:
-                raise _disagree(started, format_cpu_list(told.cpus), format_cpu_list(placement.group or ()))
-            pod.own_cpus = placement.group or ()
+        if self._settings.wishes.cpus or wanted.functions:
+            self._read_back(pod, wanted.functions)
         self._pods.append(pod)
         undo.callback(self._pods.remove, pod)
         return pod
@@ -166,13 +162,22 @@ class KubernetesPods(PodRuntime):
     def _told(self, pod: StartedPod) -> ToldByKubelet | None:
         return told_by_kubelet(self._machine, pod.name, pod.namespace)
 
-    def _agree(self, pod: StartedPod, wanted: Sequence[WantedFunction], given: Sequence[str]) -> None:
-        """Raises PodperfError if the kubelet gave the pod other functions than its container tells."""
-        if (told := self._told(pod)) is None:
-            return
-        theirs = {name for each in wanted for name in told.devices.get(each.resource, ())}
-        if theirs != set(given):
-            raise _disagree(pod, ", ".join(sorted(theirs)) or "none", ", ".join(sorted(given)))
+    def _read_back(self, pod: KubernetesPod, wanted: Sequence[WantedFunction]) -> None:
+        """Give a pod its own CPUs and its functions, as its container tells them.
+
+        PodperfError if they are not those that the pod asked for, or if the kubelet tells others.
+        """
+        started = pod.started
+        placement, told = self._run(self._machine).placement(started.name), self._told(started)
+        if cpus := self._settings.wishes.cpus:
+            placement.demand(cpus, f"{started.name} on {started.node}")
+            pod.own_cpus = placement.group or ()
+            if told is not None and told.cpus != placement.group:
+                raise _disagree(started, format_cpu_list(told.cpus), format_cpu_list(pod.own_cpus))
+        pod.functions = _functions(wanted, placement, started.name)
+        theirs = set(pod.functions if told is None else told.of_resources(each.resource for each in wanted))
+        if theirs != set(pod.functions):
+            raise _disagree(started, ", ".join(sorted(theirs)) or "none", ", ".join(sorted(pod.functions)))
 
     def _demand_user_space(self, addresses: Sequence[str], wanted: Sequence[WantedFunction]) -> None:
         """Raises Unavailable if a program cannot drive these devices. Their container has them as they are now."""

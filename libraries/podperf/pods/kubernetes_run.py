@@ -320,6 +320,7 @@ class PlannedRun(ChainPods):
         own = [] if settings.namespace else [manifests.namespace(self._namespace, self._run)]
         self._create(*own, anchor)
         self._pods: dict[str, ChainPod] = {}
+        self._devices: dict[str, dict[str, str]] = {}  # of each pod, by their resource
         self._unused: dict[str, list[str]] = {}  # virtual functions of each port
 
     def _create(self, *objects: dict[str, Any]) -> None:
@@ -333,8 +334,17 @@ class PlannedRun(ChainPods):
         definitions, manifest = manifests_of(pod, self._run, self._owners, self._settings)
         self._create(*definitions, manifest)
         name = str(manifest["metadata"]["name"])
-        self._pods[name] = pod
+        self._pods[name], self._devices[name] = pod, self._give(pod.functions)
         return name
+
+    def _give(self, functions: Sequence[WantedFunction]) -> dict[str, str]:
+        """The next functions that no other pod has, by their resource, as a container tells them."""
+        given: dict[str, list[str]] = {}
+        for each in functions:
+            if each.port not in self._unused:
+                self._unused[each.port] = functions_there(self._machine, each.port)
+            given.setdefault(each.resource, []).append(self._unused[each.port].pop(0))
+        return {resource: ",".join(addresses) for resource, addresses in given.items()}
 
     def await_running(self, pod: str) -> StartedPod:
         return StartedPod(pod, "", "", "", pod.removesuffix(f"-{self._run}"), self._namespace, pod)
@@ -343,11 +353,7 @@ class PlannedRun(ChainPods):
         return {each.interface: each.addresses for each in self._pods[pod].networks}
 
     def placement(self, pod: str) -> PodPlacement:
-        devices: dict[str, list[str]] = {}
-        for each in self._pods[pod].functions:
-            unused = self._unused.setdefault(each.port, functions_there(self._machine, each.port))
-            devices.setdefault(each.resource, []).append(unused.pop(0))
-        return PodPlacement(None, (), (), None, {name: ",".join(given) for name, given in devices.items()})
+        return PodPlacement(None, (), (), None, self._devices[pod])
 
     def why_ended(self, pod: str) -> str | None:
         return None
