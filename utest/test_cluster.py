@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, ip_address, ip_network
@@ -320,41 +320,54 @@ def test_the_relay_ends_a_connection_that_nobody_accepts() -> None:
 
 
 def test_a_local_user_cannot_end_the_relay_by_many_connections() -> None:
-    """In a process of its own, which may have few open files. The user holds all that the relay can accept."""
+    """The relay runs in a process of its own, which may have few open files. The user takes them all, and lets go."""
+    server = socket.create_server(("127.0.0.1", 0))
     script = f"""
-import resource, socket, sys, threading, time
+import resource, sys, time
 sys.path.insert(0, {str(Path(layout.__file__).parents[2])!r})
-from podperf.cluster.relay import listen, relay
+from podperf.cluster import relay
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-server = socket.create_server(("127.0.0.1", 0))
-listening = listen()
-threading.Thread(target=relay, args=(listening, *server.getsockname()), daemon=True).start()
+class Clock:
+    @staticmethod
+    def sleep(seconds):
+        print("no file is free", flush=True)
+        time.sleep(seconds)
+relay.time = Clock
+listening = relay.listen()
 print(listening.getsockname()[1], flush=True)
-sys.stdin.readline()
-print("again", flush=True)
-while True:
-    far, _ = server.accept()
-    far.sendall(b"here")
-    far.close()
+relay.relay(listening, *{server.getsockname()!r})
 """
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        where = ("127.0.0.1", int(child.stdout.readline()))
-        held = [socket.create_connection(where, timeout=5) for _ in range(100)]
-        time.sleep(0.5)
-        for each in held:
-            each.close()
-        time.sleep(0.5)
-        child.stdin.write("\n")
-        child.stdin.flush()
-        assert child.stdout.readline() == "again\n"
+    with (
+        server,
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child,
+    ):
         try:
-            with socket.create_connection(where, timeout=5) as near:
-                assert near.recv(4) == b"here"
+            assert child.stdout is not None
+            where = ("127.0.0.1", int(child.stdout.readline()))
+            with ExitStack() as held:
+                for _ in range(100):
+                    held.enter_context(socket.create_connection(where, timeout=5))
+                assert child.stdout.readline() == "no file is free\n"
+            threading.Thread(target=_answer_each, args=(server,), daemon=True).start()
+            deadline = time.monotonic() + 20
+            while (answer := _asked(where)) != b"here":
+                assert not answer and time.monotonic() < deadline, "files are free again, and nothing is led"
         finally:
             child.kill()
+
+
+def _answer_each(server: socket.socket) -> None:
+    with suppress(OSError):  # the server is closed
+        while True:
+            far, _ = server.accept()
+            with far, suppress(OSError):  # the user has let go of this connection
+                far.sendall(b"here")
+
+
+def _asked(where: tuple[str, int]) -> bytes:
+    """What comes through the relay: nothing while it has no file for the way to the server."""
+    with socket.create_connection(where, timeout=5) as near:
+        return near.recv(4)
 
 
 def test_connections_have_a_limit_and_those_that_the_server_ended_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
