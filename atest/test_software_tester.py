@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def _chain(source: str, target: str, rules: Sequence[str]) -> str:
 class ScriptedSut(threading.Thread):
     """Forwards from s0 to s1. `act` gets each frame that arrives, and returns the frames to send. For low loads."""
 
-    def __init__(self, lab: Lab, act: Callable[[bytes], list[bytes]]) -> None:
+    def __init__(self, lab: Lab, act: Callable[[bytes], Iterable[bytes]]) -> None:
         super().__init__(daemon=True)
         self._lab, self._act, self._ready, self._end = lab, act, threading.Event(), threading.Event()
         self.frames: list[bytes] = []
@@ -366,6 +366,25 @@ def test_a_known_delay_is_the_latency(lab: Lab, tester: SoftwareTester) -> None:
             if (middle := latency.percentile(50)) <= 8_000_000:
                 return
     raise AssertionError(f"the frames of every trial are delayed, the last ones by {middle} ns")
+
+
+def test_frames_that_come_while_the_tester_has_no_cpu_wait_for_it(lab: Lab, tester: SoftwareTester) -> None:
+    """The SUT keeps all frames, stops the tester, and then sends the frames one by one in a fifth of a second."""
+    assert tester._process is not None
+    pid, kept = tester._process.pid, list[bytes]()
+
+    def keep_and_send_late(frame: bytes) -> Iterator[bytes]:
+        kept.append(frame)
+        if len(kept) == 100:
+            os.kill(pid, signal.SIGSTOP)
+            for each in kept:
+                yield each
+                time.sleep(0.002)
+            os.kill(pid, signal.SIGCONT)
+
+    with ScriptedSut(lab, keep_and_send_late):
+        result = tester.measure(Trial(SMALL, 1000, 0.1))
+    assert (result.own_drops, result.received) == (0, 100), result.invalid
 
 
 def test_frames_of_others_are_strays(lab: Lab, tester: SoftwareTester) -> None:

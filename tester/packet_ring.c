@@ -19,8 +19,8 @@
 
 #include "tester.h"
 
-#define BLOCK_BYTES (1 << 20)
-#define BLOCKS 16
+#define BLOCK_BYTES (1 << 16)
+#define BLOCKS 256 /* the kernel begins one each millisecond, if a frame comes: so many ms may pass without reading */
 #define BLOCK_TIMEOUT_MS 1
 #define SEND_BUFFER_BYTES (256 << 20) /* large, because frames in the SUT still count as unsent */
 #define UDP_SOURCE 34         /* the place of the UDP source port in a frame */
